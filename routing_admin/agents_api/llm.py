@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ from capabilities.api.schemas import AttachmentIn
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.prices import exact_amount
 from capabilities.core.ranges import MAX_TOKENS, TEMPERATURE
+from capabilities.core.services.labels import NO_LABELS
+from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.wire import Answer
 from capabilities.core.worded import text_of
 from routing_admin.agents_api.limits import call_error_of, size_of
@@ -42,6 +45,7 @@ from routing_admin.dispatch.recorded import record_answer, record_plan
 from routing_admin.dispatch.route_headers import headers_of_attempts, headers_of_failure
 from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
+from routing_admin.limits.labels import list_label_holders
 from routing_admin.queries.requests import LoggedRequest, find_logged_request
 from routing_admin.request_log.entries import token_details
 from routing_admin.request_log.journal import journal
@@ -82,7 +86,10 @@ async def send(request: HttpRequest) -> HttpResponse:
     A caller that goes away ends the run. Raises `CallError` 429 where a limit of the agent is reached.
     """
     principal = principal_of(request)
-    hold = reservation_of(principal.holders)
+    holders = principal.holders
+    if principal.labels is not NO_LABELS:
+        holders = (*holders, *await sync_to_async(list_own_label_holders)(principal))
+    hold = reservation_of(holders)
     if hold is None:
         return await _send(request, None)
     try:
@@ -98,6 +105,11 @@ async def send(request: HttpRequest) -> HttpResponse:
         raise call_error_of(error) from None
     finally:
         hold.close()
+
+
+def list_own_label_holders(principal: Principal) -> Sequence[LimitHolder]:
+    """Whose budgets hold for calls by the labels of the key."""
+    return list_label_holders(snapshot.current().configuration, principal.key_owner, principal.labels)
 
 
 async def _send(request: HttpRequest, hold: Reservation | None) -> HttpResponse:

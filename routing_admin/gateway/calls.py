@@ -9,7 +9,7 @@ next candidate.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,6 +19,7 @@ from capabilities.acts import Actor
 from capabilities.core.permissions import methods_of_call
 from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.services.labels import NO_LABELS, Labels
+from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.wire import Answer
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import RunResult
@@ -47,7 +48,8 @@ from routing_admin.gateway.labels import labels_of_call
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.streaming import AnswerStream, later_error
 from routing_admin.gateway.threads import run_in_thread
-from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
+from routing_admin.limits.gate import LimitReachedError, Reservation, keeper, reservation_of
+from routing_admin.limits.labels import list_label_holders
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
 from routing_admin.server.draining import DrainingError
@@ -157,6 +159,9 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
         decide = partial(_decide, door, call, principal, state, body, recorder)
         in_thread = packed or door.needs_thread(body, size)  # what was packed may be of any size
         admitted = await run_in_thread(call, decide) if in_thread else decide()
+        further = list_label_holders(state.configuration, principal.key_owner, admitted.labels)
+        if further:
+            hold = await _join(hold, call, further)
         return admitted if hold is None else await _reserve_tokens(hold, admitted)
     except BaseException as error:
         if hold is not None:
@@ -174,6 +179,19 @@ async def _enter(hold: Reservation, call: HttpCall, size: int) -> None:
         await hold.enter(size)
     except LimitReachedError as error:
         raise gateway_error_of_limit(error) from None
+
+
+async def _join(hold: Reservation | None, call: HttpCall, holders: Sequence[LimitHolder]) -> Reservation:
+    """What the call holds of limits, those of its labels, too. Raises `GatewayError`."""
+    if hold is None:
+        hold = Reservation(holders, keeper)
+        await _enter(hold, call, 0)
+        return hold
+    try:
+        await hold.join(holders)
+    except LimitReachedError as error:
+        raise gateway_error_of_limit(error) from None
+    return hold
 
 
 async def _reserve_tokens(hold: Reservation, admitted: AdmittedCall) -> AdmittedCall:

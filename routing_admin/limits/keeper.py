@@ -27,6 +27,8 @@ AGAIN_SECONDS = 0.02
 """The same while calls wait."""
 MOST_ORDERS = 200
 """So many are carried out in one transaction."""
+MANY_CELLS = 1000
+"""Where there are more, those that are over are looked for."""
 END_SECONDS = 10
 
 
@@ -58,6 +60,7 @@ class ShareKeeper:
             self.process = secrets.token_hex(16)
             self._cells: dict[tuple[str, Meter], Cell] = {}
             self._active: dict[Cell, None] = {}
+            self._most_cells = MANY_CELLS
 
     def reserve(self, holder: str, meter: Meter, limit: int, amount: int) -> Window | Waiter:
         """The window in which so much is reserved, at once where the share has it; nothing can always be had.
@@ -140,10 +143,21 @@ class ShareKeeper:
         """The cell of a holder's limit, in the window of now."""
         cell, now = self._cells.get((holder, meter)), self._now()
         if cell is None:
+            if len(self._cells) >= self._most_cells:
+                self._drop_cells(now)
             window = window_at(PERIODS[meter], now, self._zone())
             cell = self._cells[holder, meter] = Cell(holder, meter, Share(limit, window))
         cell.turn(limit, now, self._zone())
         return cell
+
+    def _drop_cells(self, now: datetime) -> None:
+        """Lets go of what is told and whose time is over: of end users there are new ones every day."""
+        self._cells = {
+            place: cell
+            for place, cell in self._cells.items()
+            if cell in self._active or not (cell.is_of_moment or cell.share.window.is_over(now))
+        }
+        self._most_cells = max(MANY_CELLS, 2 * len(self._cells))
 
     def _start(self) -> None:
         if self._thread is None:

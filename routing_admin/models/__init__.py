@@ -1,7 +1,7 @@
 """Which rows does this package keep? Routes, history, request log, installation."""
 
 from routing_admin.models.history import AuditEvent, Revision
-from routing_admin.models.installation import Installation, Language
+from routing_admin.models.installation import Installation, LabelBudget, Language
 from routing_admin.models.limits import LimitShare, LimitWindow
 from routing_admin.models.outcomes import IdempotencyRecord
 from routing_admin.models.people import LinkedIdentity, Person, SessionSighting, SignInAttempt
@@ -16,6 +16,7 @@ __all__ = [
     "Candidate",
     "IdempotencyRecord",
     "Installation",
+    "LabelBudget",
     "Language",
     "LimitShare",
     "LimitWindow",

@@ -1,4 +1,4 @@
-"""What belongs to the installation as a whole: its default language, retention, languages and directives."""
+"""What belongs to the installation as a whole: its default language, retention, languages, budgets of labels."""
 
 from __future__ import annotations
 
@@ -33,6 +33,20 @@ class Installation(models.Model):
     def current(cls) -> Installation:
         """The row, unsaved with its defaults when there is none yet."""
         return cls.objects.filter(id=1).first() or cls(id=1)
+
+
+class LabelBudget(models.Model):
+    """What calls with one label may use; `label` as `LabelBudgetSpec` has it, `limits` as an agent's."""
+
+    label = models.CharField(max_length=130, unique=True)
+    limits = models.JSONField(default=dict, blank=True)
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        ordering = ["label"]
+
+    def __str__(self) -> str:
+        return self.label
 
 
 class Language(models.Model):

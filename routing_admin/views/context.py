@@ -42,7 +42,7 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
         (
             NavigationEntry("dashboard", gettext_lazy("Dashboard"), "home", "d", quick=True),
             NavigationEntry("requests", gettext_lazy("Requests"), "list", "l", quick=True, within=("request",)),
-            NavigationEntry("usage", gettext_lazy("Usage"), "chart", "b"),
+            NavigationEntry("usage", gettext_lazy("Usage"), "chart", "b", within=("budgets",)),
         ),
     ),
     (

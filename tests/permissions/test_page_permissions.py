@@ -40,7 +40,7 @@ VIEWERS = {
         *("agent", "agents", "artifact", "artifacts", "audit", "compare", "config", "dashboard", "history", "matrix"),
         *("password_change", "provider", "providers", "request", "requests", "revision", "route", "routes"),
         *("service", "services", "settings", "simulate", "user", "users"),
-        *("usage", "usage_csv", "requests_newer", "requests_words", "artifact_compare", "catalogue"),
+        *("usage", "usage_csv", "budgets", "requests_newer", "requests_words", "artifact_compare", "catalogue"),
     },
     "POST": {"logout", "session_end", "identity_unlink", "password_change", "route", "simulate"},
 }
@@ -63,7 +63,7 @@ EDITORS = {
 ADMINISTRATORS = {
     "GET": {"config_import", "provider_new", "provider_models", "catalogue_edition"},
     "POST": {
-        *("key_issue", "key_change", "key_roll", "key_revoke"),
+        *("key_issue", "key_change", "key_roll", "key_revoke", "budget_save", "budget_delete"),
         *("user_invite", "user_role", "user_active", "user_link", "user_withdraw", "user_session_end"),
         *("settings_bodies", "settings_default_language", "settings_language_remove", "settings_language_save"),
         *("settings_content_policy", "settings_rate_set", "settings_rate_remove"),

@@ -77,6 +77,7 @@ PAGES: dict[str, str] = {
     "settings": "",
     "simulate": "/simulate/?task=design",
     "usage": "",
+    "budgets": "",
     "user": "/users/ → /users/",
     "users": "",
 }

@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from capabilities.core.services.agent_limits import AgentLimits
+from capabilities.core.services.labels import LabelKind
 from capabilities.core.worded import worded
 
 THIS_AGENT = worded("This agent")
+TITLES = {
+    LabelKind.TEAM: worded("The team %(name)s"),
+    LabelKind.PROJECT: worded("The project %(name)s"),
+    LabelKind.USER: worded("The end user %(name)s"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,16 @@ def id_of_key(public_id: str) -> str:
     return f"key:{public_id}"
 
 
+def id_of_label(kind: LabelKind, name: str) -> str:
+    """What the counts of a team or a project are kept under."""
+    return f"label:{kind}={name}"
+
+
+def id_of_user(agent: str, name: str) -> str:
+    """What the counts of one end user of an agent are kept under."""
+    return f"user:{agent}={name}"
+
+
 def agent_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
     """An agent as a holder; None where nothing of it is counted."""
     if limits is None or not limits.most:
@@ -46,3 +62,18 @@ def key_holder(public_id: str, limits: AgentLimits | None) -> LimitHolder | None
     if limits is None or not limits.most:
         return None
     return LimitHolder(id_of_key(public_id), worded("The key ra_%(key)s…", key=public_id), limits, "key")
+
+
+def label_holder(kind: LabelKind, name: str, limits: AgentLimits | None) -> LimitHolder | None:
+    """A team or a project as a holder; None where nothing of it is counted."""
+    if limits is None or not limits.most:
+        return None
+    return LimitHolder(id_of_label(kind, name), worded(TITLES[kind], name=name), limits, f"{kind}={name}")
+
+
+def user_holder(agent: str, name: str, limits: AgentLimits | None) -> LimitHolder | None:
+    """One end user of an agent as a holder; None where nothing is counted of them."""
+    if limits is None or not limits.most:
+        return None
+    title = worded(TITLES[LabelKind.USER], name=name)
+    return LimitHolder(id_of_user(agent, name), title, limits, f"{LabelKind.USER}={name}")

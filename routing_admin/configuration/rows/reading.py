@@ -18,18 +18,19 @@ from routing_admin.core.configuration.specs import (
     Configuration,
     KeyKind,
     KeySpec,
+    LabelBudgetSpec,
     LanguageSpec,
     ProviderSpec,
     RouteSpec,
     ServiceSpec,
 )
-from routing_admin.models import Alias, Candidate, Installation, Language, TaskRoute
+from routing_admin.models import Alias, Candidate, Installation, LabelBudget, Language, TaskRoute
 
 M = TypeVar("M", bound=models.Model)
 
 
 def read() -> Configuration:
-    """The configuration as the rows say it now, in ten queries whatever its size."""
+    """The configuration as the rows say it now, in eleven queries whatever its size."""
     installation = Installation.current()
     # joined: Django asks for related rows one by one in a single condition, of which SQLite takes a thousand
     candidates = models.Prefetch("candidates", Candidate.objects.select_related("provider"))
@@ -46,6 +47,7 @@ def read() -> Configuration:
         aliases=tuple(AliasSpec(row.name, row.target) for row in Alias.objects.all()),
         agents=tuple(agent_spec(row) for row in agents),
         languages=tuple(LanguageSpec(row.code, row.directive) for row in Language.objects.all()),
+        label_budgets=tuple(LabelBudgetSpec(row.label, row.limits) for row in LabelBudget.objects.all()),
         default_language=installation.default_language or None,
         content_policy=installation.content_policy or None,
         catalogue=installation.catalogue or None,

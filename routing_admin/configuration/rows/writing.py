@@ -22,7 +22,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
-from routing_admin.models import Alias, Candidate, Installation, Language, TaskRoute
+from routing_admin.models import Alias, Candidate, Installation, LabelBudget, Language, TaskRoute
 
 M = TypeVar("M", bound=models.Model)
 
@@ -53,6 +53,7 @@ def write(new: Configuration) -> None:
     write_key_terms(new)
     sync(Alias, "name", {spec.name: {"target": spec.target} for spec in new.aliases})
     sync(Language, "code", {spec.code: {"directive": spec.directive} for spec in new.languages})
+    sync(LabelBudget, "label", {spec.id: {"limits": dict(spec.limits)} for spec in new.label_budgets})
     Provider.objects.exclude(name__in=providers).delete()
     installation = Installation.current()
     installation.default_language = new.default_language or ""

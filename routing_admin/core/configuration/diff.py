@@ -47,6 +47,7 @@ LISTS = (
     ("agent", "agents", "id"),
     ("language", "languages", "code"),
     ("exchange_rate", "exchange_rates", "currency"),
+    ("budget", "label_budgets", "id"),
 )
 ROOT_FIELDS = ("default_language", "content_policy", "catalogue", "extra_routing", "extra_services")
 KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route", "exchange_rate": "exchange rate"}

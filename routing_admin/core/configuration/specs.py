@@ -15,6 +15,7 @@ from typing import Any
 
 from capabilities.core.exchange import ExchangeRate
 from capabilities.core.providers.environment import FIRST_KEY
+from capabilities.core.services.agent_limits import AgentLimits, limits_of
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Source
 
 JsonObject = Mapping[str, Any]
@@ -196,6 +197,17 @@ class AgentSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelBudgetSpec:
+    """What calls with one label may use together; `limits` as the row keeps them.
+
+    `id` is `team:<team>`, `project:<project>`, or `user:<agent>` for each end user of an agent.
+    """
+
+    id: str
+    limits: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class LanguageSpec:
     """A language beside the built-in ones, or another directive for one of them."""
 
@@ -219,6 +231,7 @@ class Configuration:
     aliases: tuple[AliasSpec, ...] = ()
     agents: tuple[AgentSpec, ...] = ()
     languages: tuple[LanguageSpec, ...] = ()
+    label_budgets: tuple[LabelBudgetSpec, ...] = ()
     default_language: str | None = None
     content_policy: str | None = None
     catalogue: str | None = None
@@ -246,6 +259,11 @@ class Configuration:
         """The service that speaks for (provider, model): the one marked as routed, else the first (decision 9)."""
         found = self.services_at(provider, model)
         return next((service for service in found if service.routed), found[0] if found else None)
+
+    @cached_property
+    def limits_by_label(self) -> Mapping[str, AgentLimits | None]:
+        """The limits of labels, by the ids of their budgets."""
+        return {each.id: limits_of(each.limits) for each in self.label_budgets}
 
     @cached_property
     def _providers_by_name(self) -> Mapping[str, ProviderSpec]:

@@ -116,7 +116,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     standings = standings_of(state)
     tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
     drifts = render_drifts(list_drifts())
-    low = list_low_budgets(state.configuration.agents)
+    low = list_low_budgets(state.configuration)
     context = {
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),

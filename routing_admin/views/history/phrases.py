@@ -39,6 +39,7 @@ KINDS: Mapping[str, Text] = {
     "agent": gettext_lazy("agent"),
     "language": gettext_lazy("language"),
     "exchange_rate": gettext_lazy("exchange rate"),
+    "budget": gettext_lazy("budget"),
     "configuration": gettext_lazy("configuration"),
 }
 ORDERS: Mapping[str, Text] = {
@@ -49,6 +50,7 @@ ORDERS: Mapping[str, Text] = {
     "agent": gettext_lazy("order of the agents"),
     "language": gettext_lazy("order of the languages"),
     "exchange_rate": gettext_lazy("order of the exchange rates"),
+    "budget": gettext_lazy("order of the budgets"),
 }
 ACTS: Mapping[str, Text] = {
     "agent.add": gettext_lazy("Agent added"),
@@ -63,6 +65,8 @@ ACTS: Mapping[str, Text] = {
     "artifact.restore": gettext_lazy("Artifact brought back"),
     "artifact.store": gettext_lazy("Artifact stored"),
     "audit.export": gettext_lazy("Audit log exported"),
+    "budget.delete": gettext_lazy("Budget removed"),
+    "budget.save": gettext_lazy("Budget set"),
     "catalogue.drop": gettext_lazy("Shipped catalogue taken back"),
     "catalogue.take": gettext_lazy("Catalogue refreshed"),
     "configuration.import": gettext_lazy("Configuration imported"),

@@ -1,0 +1,180 @@
+"""What a team, a project and each end user may use together, whatever the agent and the key: set, told, undone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from capabilities import actions as capability_actions
+from capabilities.acts import SYSTEM
+from capabilities.core.services.agent_limits import Meter
+from capabilities.core.services.labels import LabelKind
+from capabilities.errors import InvalidError
+from capabilities.models import Agent, Provider, Service
+from routing_admin import actions
+from routing_admin.configuration import integrity
+from routing_admin.limits.gate import keeper
+from routing_admin.limits.labels import MOST_USERS, OTHERS, CountedUsers
+from routing_admin.limits.uses import find_uses
+from routing_admin.models import AuditEvent, LabelBudget
+from tests.cast import key_of
+from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.gateway.plane import post, said
+from tests.views.visits import text_of
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+TOKENS, COST = 18, 11 * 10_000 + 7 * 100_000
+"""What the provider counts for each call, and what that costs in nanos: 11 tokens at 10 a million, 7 at 100."""
+
+
+@pytest.fixture
+def loopback(demo: None) -> Iterator[Loopback]:
+    """Providers of this machine."""
+    with loopback_providers() as providers:
+        yield providers
+    keeper.stop()
+
+
+def budget(kind: LabelKind, name: str, **limits: Any) -> int | None:
+    return actions.save_budget(SYSTEM, kind, name, limits).revision
+
+
+def limit(agent: str, **most: Any) -> None:
+    row = Agent.objects.get(agent_id=agent)
+    row.limits = dict(most)
+    capability_actions.save_agent(SYSTEM, row)
+
+
+def price_the_provider() -> None:
+    provider = Provider.objects.get(name="plain")
+    service = Service(service_id="priced", name="Priced", provider=provider, model=provider.default_model)
+    service.price = {"currency": "USD", "input": 10, "output": 100}
+    capability_actions.save_service(SYSTEM, service)
+
+
+def code_of(call: Call) -> str:
+    return str(json.loads(call.answer)["error"]["code"]) if call.status != 200 else ""
+
+
+async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopback):
+    """A team's money, an agent's tokens and a key's rate hold together; what was not used is free again in all."""
+    await asyncio.to_thread(price_the_provider)
+    await asyncio.to_thread(budget, LabelKind.TEAM, "search", moneyPerDay="1.00", currency="USD")
+    await asyncio.to_thread(limit, "text-agent", tokensPerDay=10**6, inFlight=150)
+    terms = {"team": "search", "limits": {"requestsPerMinute": 10**6}}
+    keys = [await asyncio.to_thread(key_of, agent, terms=terms) for agent in ("text-agent", "vision-agent")]
+    async with loopback.serve():
+        calls = await asyncio.gather(*(chat_call(keys[at % 2], "plain", max_tokens=900).run() for at in range(200)))
+        done = sum(call.status == 200 for call in calls)
+        used = await asyncio.to_thread(find_uses, ["label:team=search", "agent:text-agent"])
+    assert 11 <= done < 200
+    assert used["label:team=search", Meter.MONEY_PER_DAY] == done * COST
+    assert used["agent:text-agent", Meter.TOKENS_PER_DAY] % TOKENS == 0
+    assert used["agent:text-agent", Meter.IN_FLIGHT] == 0
+    refused = next(call for call in calls if code_of(call) == "budget_exceeded")
+    assert json.loads(refused.answer)["error"]["message"].startswith("The team search may spend 1.00 USD a day")
+    assert int(refused.answer_headers["retry-after"]) > 0
+    assert refused.answer_headers["x-routing-budget-limit"] == "1.00"
+
+
+@pytest.mark.parametrize("word", ["silent", "stall"])
+async def test_a_call_that_is_cut_gives_all_of_it_back(key, loopback, word):
+    """To its agent, its team and its end user alike; of a stream that is cut what came stays used, in all the same."""
+    await asyncio.to_thread(limit, "text-agent", tokensPerDay=5000)
+    await asyncio.to_thread(budget, LabelKind.TEAM, "search", tokensPerDay=5000)
+    await asyncio.to_thread(budget, LabelKind.USER, "text-agent", tokensPerDay=5000)
+    async with loopback.serve():
+        call = chat_call(key, word, stream=True, user="eve", metadata={"team": "search"})
+        running = asyncio.create_task(call.run())
+        await (loopback.asked if word == "silent" else call.begun).wait()
+        call.left.set()
+        await running
+        names = ["agent:text-agent", "label:team=search", "user:text-agent=eve"]
+        used = await asyncio.to_thread(find_uses, names)
+    amounts = [used[name, Meter.TOKENS_PER_DAY] for name in names]
+    assert len(set(amounts)) == 1
+    assert amounts[0] < 100
+    assert (amounts[0] > 0) == (word == "stall")
+
+
+async def test_each_end_user_has_the_same_for_themselves(key, loopback):
+    """One number for everybody; who has used it up is warned first and then refused by name, others go on."""
+    await asyncio.to_thread(budget, LabelKind.USER, "text-agent", tokensPerDay=20)
+    async with loopback.serve():
+        first = await chat_call(key, "plain", max_tokens=1, user="eve").run()
+        second = await chat_call(key, "plain", max_tokens=1, user="eve").run()
+        other = await chat_call(key, "plain", max_tokens=1, user="艾达").run()
+        nobody = await chat_call(key, "plain", max_tokens=1).run()
+    assert first.answer_headers["x-routing-budget-warning"] == "user=eve tokensPerDay=90%"
+    assert other.answer_headers["x-routing-budget-warning"].startswith("user=%E8%89%BE%E8%BE%BE tokensPerDay=")
+    assert [each.status for each in (first, second, other, nobody)] == [200, 429, 200, 200]
+    assert json.loads(second.answer)["error"]["message"].startswith("The end user eve may use 20 tokens a day")
+    assert not any("budget" in name for name in nobody.answer_headers)
+
+
+def test_more_end_users_than_can_be_counted_share_one_budget() -> None:
+    """Callers make up names; those that came first stay counted by name."""
+    users = CountedUsers()
+    names = [users.name_of("a", f"u{number}") for number in range(MOST_USERS + 2)]
+    assert names[-2:] == [OTHERS, OTHERS]
+    assert (users.name_of("a", "u0"), users.name_of("b", "new")) == ("u0", "new")
+
+
+def test_a_budget_is_a_change_like_any_other(demo: None) -> None:
+    """It holds at once, is in History and the audit log, and can be undone."""
+    key = key_of("text-agent", terms={"project": "atlas"})
+    made = budget(LabelKind.PROJECT, "atlas", tokensPerDay=1)
+    assert made is not None
+    refused = post(key, said("hi", model="task:planning"))
+    assert (refused.status_code, "The project atlas may use 1 tokens" in refused.content.decode()) == (429, True)
+    sent = Client().post(
+        "/api/v1/llm/send", {"prompt": "hi"}, "application/json", headers={"authorization": f"Bearer {key}"}
+    )
+    assert (sent.status_code, sent.json()["error"]) == (429, "budget_exceeded")
+    assert AuditEvent.objects.filter(action="budget.save", object_name="project:atlas").count() == 1
+    assert integrity.configuration() == []
+    actions.undo(SYSTEM, made)
+    assert post(key, said("hi", model="task:planning")).status_code == 200
+    assert not LabelBudget.objects.exists()
+    keeper.stop()
+
+
+def test_a_budget_names_a_limit_and_an_agent_that_is_there(demo: None) -> None:
+    """Anything else is refused."""
+    with pytest.raises(InvalidError):
+        budget(LabelKind.TEAM, "search")
+    with pytest.raises(InvalidError):
+        budget(LabelKind.USER, "nobody", tokensPerDay=1)
+
+
+def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) -> None:
+    """It teaches where there is none, and shows what is used where there is one."""
+    assert "No budget yet" in text_of(admin.get("/usage/budgets/"))
+    form = {"kind": "team", "name": "search", "tokensPerMonth": "100", "moneyPerDay": "2.5", "currency": "CNY"}
+    assert admin.post("/usage/budgets/save/", form).status_code == 302
+    assert LabelBudget.objects.get().limits == {"tokensPerMonth": 100, "moneyPerDay": "2.5", "currency": "CNY"}
+    page = text_of(admin.get("/usage/budgets/"))
+    assert "0 / 100" in page
+    assert "2.50 CNY" in page
+    for wrong in ({"tokensPerMonth": "-1"}, {"name": "a\nb" * 50}, {"kind": "all"}, {"kind": "user"}):
+        assert admin.post("/usage/budgets/save/", {**form, **wrong}).status_code == 422
+    assert admin.post("/usage/budgets/delete/", {"label": "team:search"}).status_code == 302
+    assert not LabelBudget.objects.exists()
+
+
+def test_the_dashboard_names_labels_whose_budgets_run_out(admin: Client, demo: None) -> None:
+    """From 80 % on, with the way to the budgets."""
+    budget(LabelKind.TEAM, "search", tokensPerDay=10_000)
+    key = key_of("text-agent", terms={"team": "search"})
+    assert "search</a>" not in admin.get("/").content.decode()
+    budget(LabelKind.TEAM, "search", tokensPerDay=20)
+    while post(key, said("hi", model="task:planning", max_tokens=1)).status_code == 200:
+        pass
+    page = admin.get("/").content.decode()
+    assert '<a href="/usage/budgets/">search</a>' in page
+    keeper.stop()
