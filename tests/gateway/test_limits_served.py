@@ -29,10 +29,20 @@ SET = (
 )
 
 
+BUDGET = (
+    "from capabilities import actions; from capabilities.acts import SYSTEM; from capabilities.models import *; "
+    "from capabilities.core.services.labels import LabelKind; from routing_admin.actions import save_budget; "
+    "row = Service(service_id='priced', name='p', provider=Provider.objects.get(name='one'), model='lab'); "
+    "row.price = {'currency': 'USD', 'input': 10, 'output': 100}; actions.save_service(SYSTEM, row); "
+    "save_budget(SYSTEM, LabelKind.TEAM, 'search', {'moneyPerDay': '0.30', 'currency': 'USD'})"
+)
+"""A price of the lab's model, and what a team may spend of it."""
+
+
 def limit(server: Server, **most: Any) -> None:
     """Sets the limits of the text agent, as another process does, and waits until both processes know them."""
     manage(environment_of(server.directory, server.lab), "shell", "-c", SET % json.dumps(most))
-    wanted = {meter: most for meter, most in most.items() if meter != "models"}
+    wanted = {meter: float(most) for meter, most in most.items() if meter not in ("models", "currency")}
     in_a_row, until = 0, time.monotonic() + 30
     while in_a_row < IN_A_ROW and time.monotonic() < until:
         told = server.get("/api/v1/agents/me")["limits"]["amounts"]
@@ -64,6 +74,12 @@ async def ask_until(server: Server, status: int, **body: Any) -> httpx.Response:
 def amounts(server: Server) -> dict[str, int]:
     """What the agent itself is told that it used."""
     return {each["meter"]: each["used"] for each in server.get("/api/v1/agents/me")["limits"]["amounts"]}
+
+
+def bill_of(server: Server, team: str) -> float:
+    """What the log says that the agent's calls for a team cost."""
+    groups = server.get(f"/api/v1/usage?groupBy=team&team={team}")["groups"]
+    return sum(float(cost["amount"]) for each in groups for cost in each["costs"])
 
 
 @pytest.fixture(scope="module", params=["rows", "redis"])
@@ -104,6 +120,24 @@ async def test_200_parallel_calls_never_pass_a_rate_in_two_processes(server: Ser
     assert all(count <= 50 for count in minutes.values()) or len(minutes) > 1
     assert sum(minutes.values()) <= 50 * len(minutes)
     assert sum(minutes.values()) >= 40
+
+
+async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_processes(server: Server) -> None:
+    """Reserved of both or of none, settled in both: what was spent is the same by either, and by the log."""
+    manage(environment_of(server.directory, server.lab), "shell", "-c", BUDGET)
+    limit(server, moneyPerDay="0.50", currency="USD")
+    answers = await ask_together(server, 200, max_tokens=900, metadata={"team": "search"})
+    done = [each.json()["usage"] for each in answers if each.status_code == 200]
+    assert set(Counter(each.status_code for each in answers)) == {200, 429}
+    spent = sum(each["prompt_tokens"] * 10 + each["completion_tokens"] * 100 for each in done) / 10**6
+    assert 0 < spent <= 0.3
+    refused = [each.json()["error"]["message"] for each in answers if each.status_code == 429]
+    assert any(message.startswith("The team search may spend 0.30 USD a day") for message in refused)
+    assert round(amounts(server)["moneyPerDay"], 6) == round(spent, 6)
+    async with asyncio.timeout(60):  # the other process writes its part of the log when it comes to it
+        while bill_of(server, "search") != round(spent, 6):
+            await asyncio.sleep(0)
+    await ask_until(server, 200, max_tokens=900, metadata={"team": "search"})
 
 
 async def test_calls_beside_chat_count_as_well(server: Server) -> None:

@@ -42,7 +42,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/matrix/catalogue/": (3, 0),
     "/matrix/catalogue/{edition}/": (5, 0),
     "/usage/": (2, 1),
-    "/usage/budgets/": (3, 1),
+    "/usage/budgets/": (3, 0),
     "/settings/": (4, 0),
     "/users/": (3, 0),
     "/users/{user}/": (6, 0),
