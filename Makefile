@@ -24,11 +24,13 @@ test: $(VENV)/dev ## run every test this machine can run
 test-clients: $(VENV)/dev $(CLIENTS)/installed ## run other people's clients against a served /v1, and print what differs
 	$(BIN)/python -m tests.clients.run $(ARGS)
 
-lint: $(VENV)/dev ## format, style, types, import contracts, templates, migrations, translations
+lint: $(VENV)/dev ## format, style, types, import contracts, deployment, templates, migrations, translations
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@folder=$$(mktemp -d) && ROUTING_ADMIN_DATA_DIR=$$folder ROUTING_ADMIN_PUBLIC_URL=https://routing.example.com \
+		$(BIN)/python manage.py check --deploy --fail-level WARNING; status=$$?; rm -rf $$folder; exit $$status
 	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
 	$(BIN)/pytest -q -p no:cacheprovider tests/ui/test_frame_rules.py tests/house/test_templates.py
 

@@ -25,7 +25,7 @@ class RedactFilter(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Each line an object: `time` in UTC, `level`, `logger`, `message`; `request_id` and `error` where there are any."""
+    """Each line an object: `time` in UTC, `level`, `logger`, `message`; `request_id` and `error` where known."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The object, without a line break in it."""

@@ -1,0 +1,220 @@
+"""The files of deploy/: what compose.yaml would start in containers is started here as processes, and serves.
+
+No image is fetched: PostgreSQL, Redis and nginx are this machine's, the S3 store is the tests' own.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.engines.cluster import running_cluster
+from tests.engines.redis import redis_running
+from tests.engines.s3 import CREDENTIALS, s3_server
+from tests.gateway.serving import ROOT, free_port
+
+DEPLOY = ROOT / "deploy"
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+FOREIGN = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL", "TESTS_")
+"""Variables of this machine that no container has."""
+OURS = ("setup", "one", "two")
+VARIABLE = re.compile(r"\$\{(\w+)\}")
+SECRETS = {
+    "PUBLIC_URL": "http://localhost",
+    "SECRET_KEY": "x" * 50,
+    "ENCRYPTION_KEYS": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
+    "ADMIN_PASSWORD": "an administrator's own",
+    "DATABASE_PASSWORD": "secret",
+    "FILES_KEY": CREDENTIALS["AWS_ACCESS_KEY_ID"],
+    "FILES_SECRET": CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+}
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What listens where, and the environment of our services with the other services' addresses in it."""
+
+    environment: Mapping[str, str]
+    url: str
+    servers: Mapping[str, subprocess.Popen[bytes]]
+
+
+def variables(value: Any) -> set[str]:
+    return set(VARIABLE.findall(json.dumps(value)))
+
+
+def fill(text: str, places: Mapping[str, str]) -> str:
+    """A value of the file as it is once the variables are set and the services have addresses."""
+    for name, value in places.items():
+        text = text.replace(name, value)
+    return VARIABLE.sub(lambda found: SECRETS[found[1]], text)
+
+
+def words_of(service: str) -> list[str]:
+    """The command of one of our services, by this machine's Python."""
+    command = list(SERVICES[service]["command"])
+    assert command[0] == "python"
+    return [sys.executable, *command[1:]]
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """Everything that compose.yaml names, running."""
+    nginx = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if nginx is None:
+        missing = "nginx is missing: apt-get install nginx-light"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    folder = tmp_path_factory.mktemp("compose")
+    with ExitStack() as stack:
+        cluster = stack.enter_context(running_cluster())
+        shared = stack.enter_context(redis_running(folder))
+        files, database = s3_server(), cluster.make_database("routing")
+        files.make_bucket("routing-admin")
+        places = {
+            "postgres://routing:${DATABASE_PASSWORD}@database:5432/routing": database,
+            "redis://shared:6379": shared.url,
+            "http://files:8333": files.url,
+        }
+        given = {name: fill(value, places) for name, value in SERVICES["one"]["environment"].items()}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        environment = {**inherited, **given, "ROUTING_ADMIN_ALLOWED_HOSTS": "127.0.0.1"}
+        subprocess.run(words_of("setup"), cwd=ROOT, env=environment_for("setup", environment, folder), check=True)
+        ports = {name: free_port() for name in ("one", "two")}
+        servers = {
+            name: stack.enter_context(running(name, environment_for(name, environment, folder, port)))
+            for name, port in ports.items()
+        }
+        for port in ports.values():
+            wait_for(f"http://127.0.0.1:{port}/readyz")
+        url = stack.enter_context(proxy(nginx, folder, ports))
+        yield Installation(environment_for("one", environment, folder, ports["one"]), url, servers)
+
+
+def environment_for(name: str, environment: Mapping[str, str], folder: Path, port: int = 0) -> dict[str, str]:
+    """A container of one's own: a data directory that nobody shares, and an address."""
+    data = folder / name
+    data.mkdir(exist_ok=True)
+    return {**environment, "ROUTING_ADMIN_DATA_DIR": str(data), "ROUTING_ADMIN_PORT": str(port or 8000)}
+
+
+@contextmanager
+def running(service: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(words_of(service), cwd=ROOT, env=environment) as process:
+        yield process
+        process.terminate()
+
+
+@contextmanager
+def proxy(nginx: str, folder: Path, ports: Mapping[str, int]) -> Iterator[str]:
+    """nginx with the file of deploy/, its servers and its own port replaced."""
+    port, text = free_port(), (DEPLOY / "nginx.conf").read_text()
+    for name, of in ports.items():
+        text = text.replace(f"server {name}:8000", f"server 127.0.0.1:{of}")
+    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};")
+    paths = "".join(
+        f"{name}_temp_path {folder}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    whole = f"daemon off; pid {folder}/nginx.pid; events {{}}\nhttp {{ access_log off;\n{paths}{text}}}\n"
+    file = folder / "nginx.conf"
+    file.write_text(whole)
+    with subprocess.Popen([nginx, "-e", f"{folder}/nginx.log", "-c", str(file)]) as process:
+        wait_for(f"http://127.0.0.1:{port}/healthz")
+        yield f"http://127.0.0.1:{port}"
+        process.terminate()
+
+
+def wait_for(url: str) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            urllib.request.urlopen(url, timeout=2).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError(f"{url} does not answer")
+
+
+def caller(installation: Installation) -> httpx.Client:
+    """An agent with a key that a command made."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", "issue_agent_key", "text-agent"],
+        cwd=ROOT, env=dict(installation.environment), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    headers = {"authorization": f"Bearer {done.stdout.strip()}"}
+    return httpx.Client(base_url=installation.url, headers=headers, timeout=30)
+
+
+CHAT = {"model": "task:planning", "messages": [{"role": "user", "content": "Plan my day"}]}
+
+
+def test_every_variable_of_the_file_is_explained():
+    """Whoever copies example.env has all that compose.yaml asks for, and nothing more."""
+    lines = (DEPLOY / "example.env").read_text().splitlines()
+    assert {line.partition("=")[0] for line in lines if line and not line.startswith("#")} == variables(COMPOSE)
+
+
+def test_images_are_pinned_and_our_two_servers_are_alike():
+    """No `latest`; the second server differs in nothing from the first."""
+    images = [service["image"] for name, service in SERVICES.items() if name not in OURS]
+    assert all(re.search(r":[\d.]+(-\w+)?$", image) for image in images)
+    assert SERVICES["one"] == SERVICES["two"]
+
+
+def test_what_the_image_copies_and_runs_is_there():
+    """Each file and folder of the Containerfile; its command is the README's."""
+    text = (DEPLOY / "Containerfile").read_text()
+    copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY")]
+    assert all((ROOT / name).exists() for names in copied for name in names)
+    assert "manage.py bootstrap && exec python manage.py serve" in text
+
+
+def test_the_unit_of_systemd_runs_commands_that_are_there():
+    """One process that ends by SIGTERM, with time to drain."""
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(DEPLOY / "routing-admin.service")
+    words = shlex.split(unit["Service"]["ExecStart"])
+    assert words[1:] == ["manage.py", "serve"]
+    assert int(unit["Service"]["TimeoutStopSec"]) > 30
+
+
+def test_two_servers_behind_the_proxy_are_one_installation(installation):
+    """A key made by a command is known to both; a file stored by one is read by the other; both answer calls."""
+    with caller(installation) as agent:
+        stored = [
+            agent.post("/api/v1/artifacts", files={"file": (f"note-{number}.txt", b"hello")}) for number in range(6)
+        ]
+        read = [agent.get(f"/api/v1/artifacts/{answer.json()['ref']}") for answer in stored]
+        answers = [agent.post("/v1/chat/completions", json=CHAT) for _ in range(6)]
+    assert {answer.status_code for answer in stored} == {201}
+    assert {answer.status_code for answer in read} == {200}
+    assert all(answer.json()["choices"][0]["message"]["content"] for answer in answers)
+
+
+def test_one_server_less_is_not_noticed_by_callers(installation):
+    """Told to end while calls come in, it finishes what it has; the proxy passes it by."""
+    with caller(installation) as agent:
+        installation.servers["two"].terminate()
+        answers = [agent.post("/v1/chat/completions", json=CHAT) for _ in range(40)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert installation.servers["two"].wait(timeout=40) in (0, -signal.SIGTERM)
