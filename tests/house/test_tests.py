@@ -29,6 +29,7 @@ WITHOUT_A_ROOM: Mapping[str, str] = {
     "chaos": "what a served installation must not lose",
     "clients": "what other people's clients ask of /v1",
     "engines": "the databases and stores that tests start",
+    "deploy": "the files for a server, and what they start",
     "house": "the rules that the source is held to",
     "lab": "the providers that fail on demand",
     "ui": "every page in a real browser",
