@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from routing_admin.gateway import key_cache
 from routing_admin.gateway.admission import open_endpoint
 from routing_admin.server.upkeep import Upkeep
 from tests.cast import browser_of
-from tests.databases.locks import locked
+from tests.engines.others import LOG, MAIN, locked, other_connection
 from tests.gateway.plane import PNG_URL, image, post, said, without
 from tests.gateway.serving import Server, environment_of, listening, served
 
@@ -50,16 +49,15 @@ def call(server: Server, body: object, path: str = "/v1/chat/completions") -> tu
 
 def forget_uses(file: Path) -> None:
     """No key has been used yet, and the server has to look it up again."""
-    with sqlite3.connect(file) as other:
+    with other_connection(file) as other:
         other.execute("UPDATE capabilities_agentkey SET last_used_at = NULL")
         other.execute("UPDATE routing_admin_installation SET version = version + 1")
-    other.close()
 
 
 @pytest.mark.parametrize("how", LOCKS)
 def test_a_locked_database_stops_no_call_that_stores_nothing(tmp_path: Path, how: str) -> None:
     """A key that is known calls on, though its last use is due to be written and nobody can write it."""
-    file = tmp_path / "routing_admin.sqlite3"
+    file = tmp_path / MAIN
     with served(tmp_path) as server:
         forget_uses(file)
         with locked(file, how):
@@ -70,7 +68,7 @@ def test_a_locked_database_stops_no_call_that_stores_nothing(tmp_path: Path, how
 
 def test_a_use_that_nobody_could_write_is_in_the_database_after_the_servers_end(tmp_path: Path) -> None:
     """Noted while somebody else writes, it is written once that is over, at the latest when the server ends."""
-    file = tmp_path / "routing_admin.sqlite3"
+    file = tmp_path / MAIN
     with served(tmp_path) as server:
         forget_uses(file)
         looked_again = time.monotonic() + FRESH_SECONDS  # whoever calls later has looked at the row without a use
@@ -79,10 +77,12 @@ def test_a_use_that_nobody_could_write_is_in_the_database_after_the_servers_end(
             while began <= looked_again:
                 began = time.monotonic()
                 assert call(server, said("hello", model="one/lab"))[0] == 200
-    with sqlite3.connect(file) as other:
         key = server.key.split("_")[1]
-        used = other.execute("SELECT last_used_at FROM capabilities_agentkey WHERE public_id = ?", (key,)).fetchone()
-    other.close()
+        with other_connection(file) as other:
+            asked = f"SELECT last_used_at FROM capabilities_agentkey WHERE public_id = '{key}'"
+            server.process.terminate()
+            server.process.wait(timeout=40)
+            used = other.execute(asked).fetchone()
     assert used != (None,)
 
 
@@ -90,7 +90,7 @@ def test_a_call_that_must_store_a_file_is_told_to_come_again(tmp_path: Path) -> 
     """503 in OpenAI's shape with Retry-After, and the log says the same; with the lock gone the same call is served."""
     body = said(image(PNG_URL), model="one/lab")
     with served(tmp_path) as server:
-        with locked(tmp_path / "routing_admin.sqlite3"):
+        with locked(tmp_path / MAIN):
             status, headers, told = call(server, body)
         assert (status, told["error"]["code"], headers["x-should-retry"]) == (503, "unavailable", "true")
         assert int(headers["Retry-After"]) > 0
@@ -104,7 +104,7 @@ def test_the_agents_api_says_the_same_in_its_own_shape(tmp_path: Path) -> None:
     """503 with Retry-After instead of a fault of ours; with the lock gone the same call is served."""
     words = {"text": "a few words", "filename": "notes.txt"}
     with served(tmp_path) as server:
-        with locked(tmp_path / "routing_admin.sqlite3"):
+        with locked(tmp_path / MAIN):
             status, headers, told = call(server, words, "/api/v1/artifacts")
         assert (status, told["error"]) == (503, "unavailable")
         assert "again in a few seconds" in told["message"]
@@ -129,10 +129,14 @@ def test_a_fault_of_ours_is_no_database_that_is_away(error: Exception, away: boo
     assert is_away(error) is away
 
 
+ASKED = "SELECT setting FROM pg_settings WHERE name = 'lock_timeout'"
+
+
 def waiting() -> float:
     """How long a statement waits now, in seconds, as the database has it."""
+    asked = "PRAGMA busy_timeout" if connection.vendor == "sqlite" else ASKED
     with connection.cursor() as cursor:
-        cursor.execute("PRAGMA busy_timeout")
+        cursor.execute(asked)
         return float(cursor.fetchone()[0]) / 1000
 
 
@@ -167,9 +171,10 @@ def test_who_stood_in_line_behind_a_vain_wait_waits_the_less() -> None:
 
 
 @rows
+@pytest.mark.sqlite
 def test_a_statement_that_fails_is_let_go_at_once() -> None:
     """Else it would be collected as garbage by some other thread, which would then wait for the lock in its turn."""
-    with waiting_at_most(0), locked(connection.settings_dict["NAME"]), connection.cursor() as cursor:
+    with waiting_at_most(0), locked(), connection.cursor() as cursor:
         with pytest.raises(OperationalError):
             cursor.execute("BEGIN IMMEDIATE")
         with pytest.raises(ProgrammingError, match="closed cursor"):
@@ -185,7 +190,7 @@ def browser_in(language: str, account: Any) -> Client:
 def test_a_page_that_must_write_to_a_locked_database_says_so(key: str, admin_account: Any) -> None:
     """503 with Retry-After instead of a crash, and nothing is changed."""
     client, before = browser_in("en", admin_account), snapshot.build().configuration
-    with waiting_at_most(0), locked(connection.settings_dict["NAME"]):
+    with waiting_at_most(0), locked():
         told = client.post(reverse("demo_remove"))
     assert (told.status_code, told.headers["Retry-After"]) == (503, "2")
     assert "The database does not answer" in told.content.decode()
@@ -236,7 +241,7 @@ def test_a_use_that_cannot_be_written_stays_noted(key: str) -> None:
     """Until the lock is gone; the pages know it meanwhile."""
     row, uses = AgentKey.objects.get(public_id=key.split("_")[1]), LastUses()
     uses.note(row, now := timezone.now())
-    with waiting_at_most(0), locked(connection.settings_dict["NAME"]):
+    with waiting_at_most(0), locked():
         assert not uses.write()
     assert uses.latest(row) == now
     assert uses.write()
@@ -258,7 +263,7 @@ def ask(server: Server, path: str) -> tuple[int, Any, Any]:
 def test_while_the_log_is_locked_calls_go_on_and_their_entries_wait_on_disk(tmp_path: Path) -> None:
     """Who asks for one of them is told to ask again; when the lock is gone, and after a restart, all are there."""
     with served(tmp_path) as server:
-        with locked(tmp_path / "logs.sqlite3", "IMMEDIATE"):
+        with locked(tmp_path / LOG, "IMMEDIATE"):
             ids = []
             for _ in range(5):
                 status, headers, _body = call(server, said("hello"))
@@ -288,7 +293,7 @@ def test_a_refused_file_is_written_by_the_upkeep_once_the_database_takes_it(key:
     refused = RefusedFile("echo", "echo-vision", frozenset({"vision", "audio"}), "r1", 400, timezone.now())
     refusals = NotedRefusals()
     refusals.note(refused)
-    with waiting_at_most(0), locked(connection.settings_dict["NAME"]):
+    with waiting_at_most(0), locked():
         assert not refusals.write()
     Upkeep(refusals=refusals).round()
     found = Drift.objects.get()

@@ -6,9 +6,12 @@ import os
 import stat
 from pathlib import Path
 
+import pytest
 from django.db import connections
 
 from routing_admin.databases.sqlite.base import DatabaseWrapper, make_private
+
+pytestmark = pytest.mark.sqlite
 
 
 def test_a_new_database_and_its_log_are_their_owners_alone(tmp_path: Path) -> None:

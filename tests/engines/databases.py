@@ -33,3 +33,8 @@ def drop_database(directory: Path) -> None:
 
 def _name_of(directory: Path) -> str:
     return f"served_{hashlib.sha256(str(directory).encode()).hexdigest()[:16]}"
+
+
+def is_postgresql() -> bool:
+    """Whether the tests run on PostgreSQL."""
+    return URL in os.environ

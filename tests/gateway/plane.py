@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import connection
 from django.test import Client
 
 from routing_admin.models import RequestLog
 from routing_admin.request_log.journal import journal
+from tests.engines.others import other_connection
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -47,11 +46,11 @@ def logged(request_id: str) -> RequestLog:
 
 def elsewhere(*statements: str) -> None:
     """What another process commits to the main database."""
-    other = sqlite3.connect(connection.settings_dict["NAME"], timeout=0)
-    with other:
+    with other_connection() as other:
+        other.execute("BEGIN")
         for each in statements:
             other.execute(each)
-    other.close()
+        other.execute("COMMIT")
 
 
 @contextmanager

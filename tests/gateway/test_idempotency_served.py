@@ -10,7 +10,7 @@ import anthropic
 import openai
 import pytest
 
-from tests.databases.locks import locked
+from tests.engines.others import LOG, locked
 from tests.gateway.serving import Server, environment_of, listening, served
 
 HELLO: Any = [{"role": "user", "content": "hello"}]
@@ -84,7 +84,7 @@ def test_a_stream_that_broke_off_is_not_stored(client: openai.OpenAI, server: Se
 def test_while_the_log_is_locked_only_calls_with_a_key_are_503(client: openai.OpenAI, server: Server) -> None:
     """Nobody can say whether such a call was answered before; the same one is answered when somebody can."""
     asked: Any = {"model": "one/lab", "messages": HELLO}
-    with locked(server.directory / "logs.sqlite3"):
+    with locked(server.directory / LOG):
         with pytest.raises(openai.InternalServerError) as refused:
             client.chat.completions.create(**asked, **once("locked"))
         assert client.chat.completions.create(**asked).choices

@@ -1,0 +1,61 @@
+"""Somebody else's connection to a database of the tests, on either engine."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.db import connections
+
+from routing_admin.databases.router import LOG_MODELS
+from tests.engines.databases import database_of, is_postgresql
+
+MAIN, LOG = "routing_admin.sqlite3", "logs.sqlite3"
+"""What SQLite's files of an installation are called; on PostgreSQL they stand for the tables in them."""
+TABLES = (
+    "SELECT relname FROM pg_class JOIN pg_namespace space ON space.oid = relnamespace"
+    " WHERE nspname = 'public' AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname"
+)
+
+
+@contextmanager
+def other_connection(place: Path | str = "default") -> Iterator[Any]:
+    """A connection that commits each statement, to a served installation's database or to this process's alias."""
+    if not is_postgresql():
+        file = place if isinstance(place, Path) else connections[place].settings_dict["NAME"]
+        connection: Any = sqlite3.connect(str(file), isolation_level=None, timeout=0)
+    elif isinstance(place, Path):
+        connection = psycopg.connect(database_of(place.parent)["DATABASE_URL"], autocommit=True)
+    else:
+        known = connections[place].get_connection_params()
+        plain = {name: value for name, value in known.items() if name not in ("context", "cursor_factory")}
+        connection = psycopg.connect(**plain, autocommit=True)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def locked(place: Path | str = "default", how: str = "EXCLUSIVE") -> Iterator[None]:
+    """The database while another process is in the middle of a write: `how` is SQLite's; whoever reads may go on."""
+    with other_connection(place) as other:
+        if is_postgresql():
+            other.execute(f"BEGIN; LOCK TABLE {', '.join(_tables(other, place))} IN EXCLUSIVE MODE")
+        else:
+            other.execute(f"BEGIN {how}")
+        try:
+            yield
+        finally:
+            other.execute("ROLLBACK")
+
+
+def _tables(other: Any, place: Path | str) -> list[str]:
+    """The tables that SQLite would have in that file."""
+    logged = place == "logs" or (isinstance(place, Path) and place.name == LOG)
+    names = [name for (name,) in other.execute(TABLES).fetchall()]
+    return [name for name in names if (name.removeprefix("routing_admin_") in LOG_MODELS) == logged]
