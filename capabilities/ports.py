@@ -146,10 +146,14 @@ class RouteDirectory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much the installation keeps: bytes of artifacts, and days after which one expires; None without end."""
+    """How much the installation keeps: bytes of artifacts, and days after which one expires; None without end.
+
+    `agent_quota_bytes` is how much of it one agent may store.
+    """
 
     quota_bytes: int | None = None
     days: int | None = None
+    agent_quota_bytes: int | None = None
 
 
 class InstalledServices(Protocol):

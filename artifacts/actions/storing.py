@@ -74,7 +74,7 @@ def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[LabelFie
     """Keeps a file that came in with a request; the name and type it came with stand where nothing else is said."""
     label = Label(**fields)
     check_label(label)
-    check_room(uploaded.size or 0, uploaded.upload.sha256)
+    check_room(uploaded.size or 0, uploaded.upload.sha256, label.owner)
     named = replace(
         label,
         filename=label.filename or uploaded.name or "",
@@ -101,7 +101,7 @@ def store_blocks(
         known = Artifact.objects.owned_by(label.owner).filter(sha256=kept.sha256).first()
         if known is not None:
             return known
-    check_room(kept.size, kept.sha256)
+    check_room(kept.size, kept.sha256, label.owner)
     return _write(actor, kept, label)
 
 
@@ -122,7 +122,7 @@ def store_text(actor: Actor, text: str, **fields: Unpack[LabelFields]) -> Artifa
         raise InvalidError([Problem("text", message, "type")]) from None
     label = Label(**fields)
     check_label(label)
-    check_room(len(data), hashlib.sha256(data).hexdigest())
+    check_room(len(data), hashlib.sha256(data).hexdigest(), label.owner)
     kept = byte_store().put((data,))
     return _write(actor, kept, label, words=True)
 
@@ -162,18 +162,34 @@ def _fits(metadata: Mapping[str, Any]) -> bool:
     return len(text) <= MAX_METADATA and "\\u0000" not in text
 
 
-def check_room(size: int, sha256: str) -> None:
-    """Raises `StorageFullError` when these bytes would exceed the installation's quota; kept ones need no more room."""
-    quota = ports.installed.retention().quota_bytes
+def check_room(size: int, sha256: str, owner: str) -> None:
+    """Raises `StorageFullError` when these bytes would exceed the quota of that agent, or of the installation.
+
+    Bytes that are kept already need no more room.
+    """
+    retention = ports.installed.retention()
+    _check_own_room(size, sha256, owner, retention.agent_quota_bytes)
+    quota = retention.quota_bytes
     if quota is not None and Artifact.objects.filter(sha256=sha256).exists():
         return
     if quota is not None and (used := count_used_bytes()) + size > quota:
         raise StorageFullError(quota, used)
 
 
-def count_used_bytes() -> int:
-    """Bytes kept for artifacts, equal ones counted once; deleted ones count until they are pruned."""
-    distinct = Artifact.objects.order_by().values("sha256", "size").distinct()
+def _check_own_room(size: int, sha256: str, owner: str, quota: int | None) -> None:
+    if quota is None or not owner or Artifact.objects.filter(owner=owner, sha256=sha256).exists():
+        return
+    if (used := count_used_bytes(owner)) + size > quota:
+        raise StorageFullError(quota, used, owner)
+
+
+def count_used_bytes(owner: str = "") -> int:
+    """Bytes kept for artifacts, or for those of one agent, equal ones counted once.
+
+    Deleted ones count until they are pruned.
+    """
+    rows = Artifact.objects.filter(owner=owner) if owner else Artifact.objects.all()
+    distinct = rows.order_by().values("sha256", "size").distinct()
     return int(distinct.aggregate(total=Sum("size"))["total"] or 0)
 
 

@@ -56,7 +56,7 @@ def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size:
     limit, now = upload_limit(), timezone.now()
     if size is not None and size > limit:
         raise TooLargeError(limit)
-    check_room(size or 0, "")
+    check_room(size or 0, "", agent)
     UploadLink.objects.filter(expires_at__lte=now).delete()
     expires_at = now.replace(microsecond=0) + LIFETIME
     token, artifact = make_token(expires_at), new_artifact_id()

@@ -23,19 +23,27 @@ class TooLargeError(ArtifactError):
 
 
 class StorageFullError(ArtifactError):
-    """The disk or the quota is full; nothing was kept. `quota` and `used` in bytes, where it was the quota."""
+    """The disk or the quota is full; nothing was kept. `quota` and `used` in bytes, where it was the quota.
+
+    `agent` is whose own quota it was, empty for the installation's.
+    """
 
     code = "storage_full"
 
-    def __init__(self, quota: int | None = None, used: int = 0) -> None:
+    def __init__(self, quota: int | None = None, used: int = 0, agent: str = "") -> None:
         full = "The artifact store is full. Delete artifacts or give it more space, then send the file again."
         by_quota = (
             f"The artifact store is full: {used} bytes of the quota of {quota} are used, and the file does not fit. "
             "Raise the quota on the settings page, or delete artifacts (their room is free once prune has run); "
             "then send the file again."
         )
-        super().__init__(full if quota is None else by_quota)
-        self.quota, self.used = quota, used
+        by_own_quota = (
+            f"The agent {agent} has stored {used} of the {quota} bytes that each agent may store, and the file does "
+            "not fit. Delete some of its artifacts (their room is free once prune has run), or have an administrator "
+            "raise the quota of agents on the settings page; then send the file again."
+        )
+        super().__init__(full if quota is None else by_own_quota if agent else by_quota)
+        self.quota, self.used, self.agent = quota, used, agent
 
 
 class MissingError(ArtifactError, UnreadableError):

@@ -6,6 +6,7 @@ What was stored within the last hour may still be waiting for its row and stays.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -36,8 +37,13 @@ def sweep_bytes(now: float) -> tuple[int, int]:
 
 
 def sweep_thumbnails() -> int:
-    """Removes thumbnails of bytes that are gone; how many."""
+    """Removes thumbnails of bytes that are gone, and those that were never finished; how many."""
     store, swept = byte_store(), 0
+    for path in (Path(settings.DATA_DIR) / "thumbnails").glob("??/*.part"):
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < time.time() - GRACE_SECONDS:
+                path.unlink()
+                swept += 1
     for path in _thumbnails():
         if not store.exists(path.stem):
             path.unlink(missing_ok=True)

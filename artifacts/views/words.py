@@ -100,6 +100,9 @@ def refusal_sentence(error: ArtifactError) -> str:
     if isinstance(error, TooLargeError):
         limit = {"limit": filesizeformat(error.limit)}
         return _("The file is larger than the limit of %(limit)s. Send a smaller one or raise the limit.") % limit
+    if isinstance(error, StorageFullError) and error.agent:
+        sizes = {"agent": error.agent, "used": filesizeformat(error.used), "quota": filesizeformat(error.quota or 0)}
+        return _("%(agent)s has stored %(used)s of the %(quota)s that each agent may store.") % sizes
     if isinstance(error, StorageFullError):
         return _("The artifact store is full. Delete artifacts or give it more space, then send the file again.")
     if isinstance(error, StoreAwayError):

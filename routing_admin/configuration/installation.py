@@ -10,16 +10,20 @@ from routing_admin.models import Installation, Language
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How long requests and artifacts are kept, in days, and how many bytes of artifacts; None is without end."""
+    """How long requests and artifacts are kept, in days, and how many bytes of artifacts, of all and of each agent.
+
+    None is without end.
+    """
 
     request_days: int
     artifact_days: int | None = None
     quota_bytes: int | None = None
+    agent_quota_bytes: int | None = None
 
 
 def keeping_of(row: Installation) -> Keeping:
     """What that row says is kept."""
-    return Keeping(row.request_days, row.artifact_days, row.quota_bytes)
+    return Keeping(row.request_days, row.artifact_days, row.quota_bytes, row.agent_quota_bytes)
 
 
 def read_keeping() -> Keeping:

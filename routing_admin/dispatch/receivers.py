@@ -159,7 +159,7 @@ class SnapshotServices:
     def retention(self) -> Retention:
         """How many bytes of artifacts are kept, and for how long; read from its row each time."""
         kept = read_keeping()
-        return Retention(kept.quota_bytes, kept.artifact_days)
+        return Retention(kept.quota_bytes, kept.artifact_days, kept.agent_quota_bytes)
 
 
 def readers_of(state: Snapshot, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:

@@ -98,31 +98,40 @@ class KeepingForm(forms.Form):
         max_value=1024 * MEBIBYTE,
         widget=forms.TextInput(attrs=PLAIN),
     )
+    agent_quota = forms.IntegerField(
+        label=_("Space for each agent's artifacts, MiB"),
+        help_text=_("Empty: as much as there is. An agent that has used it up is refused with this reason."),
+        required=False,
+        min_value=1,
+        max_value=1024 * MEBIBYTE,
+        widget=forms.TextInput(attrs=PLAIN),
+    )
     expected = forms.CharField(widget=forms.HiddenInput, required=False)
 
     @classmethod
     def from_keeping(cls, keeping: Keeping) -> KeepingForm:
         """The form with what is kept now."""
-        quota = keeping.quota_bytes // MEBIBYTE if keeping.quota_bytes else None
         return cls(
             initial={
                 "request_days": keeping.request_days,
                 "artifact_days": keeping.artifact_days,
-                "quota": quota,
+                "quota": keeping.quota_bytes // MEBIBYTE if keeping.quota_bytes else None,
+                "agent_quota": keeping.agent_quota_bytes // MEBIBYTE if keeping.agent_quota_bytes else None,
                 "expected": write_keeping(keeping),
             }
         )
 
     def to_keeping(self) -> Keeping:
         """What was asked for, once the form is valid."""
-        quota = self.cleaned_data["quota"]
+        quota, own = self.cleaned_data["quota"], self.cleaned_data["agent_quota"]
         return Keeping(
             self.cleaned_data["request_days"],
             self.cleaned_data["artifact_days"],
             quota * MEBIBYTE if quota else None,
+            own * MEBIBYTE if own else None,
         )
 
 
 def write_keeping(keeping: Keeping) -> str:
     """Retention as the hidden field carries it, to be compared when it comes back."""
-    return f"{keeping.request_days} {keeping.artifact_days} {keeping.quota_bytes}"
+    return f"{keeping.request_days} {keeping.artifact_days} {keeping.quota_bytes} {keeping.agent_quota_bytes}"

@@ -19,6 +19,7 @@ class Installation(models.Model):
     request_days = models.PositiveIntegerField(_("days requests are kept"), default=30)
     artifact_days = models.PositiveIntegerField(_("days artifacts are kept"), null=True, blank=True)
     quota_bytes = models.PositiveBigIntegerField(_("space for artifacts"), null=True, blank=True)
+    agent_quota_bytes = models.PositiveBigIntegerField(_("space for one agent's artifacts"), null=True, blank=True)
     record_bodies = models.BooleanField(_("record request bodies"), default=False)
     has_demo = models.BooleanField(default=False)
     version = models.PositiveIntegerField(default=1)

@@ -203,7 +203,7 @@ def test_a_built_in_language_gets_its_own_directive_back(admin: Client) -> None:
 
 def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> None:
     """It is no configuration: the audit log says what it was and what it is."""
-    sent = {"request_days": "7", "artifact_days": "", "quota": "512", "expected": "30 None None"}
+    sent = {"request_days": "7", "artifact_days": "", "quota": "512", "expected": "30 None None None"}
     assert admin.post(reverse("settings_retention"), sent).status_code == 302
     assert read_keeping() == Keeping(7, None, 512 * 1024 * 1024)
     event = AuditEvent.objects.get(action="installation.retention")
@@ -227,7 +227,7 @@ def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
 def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admin: Client) -> None:
     """409: theirs in words, mine in the fields; saving again writes mine."""
     actions.keep(Actor("person", "olga"), Keeping(90))
-    sent = {"request_days": "7", "expected": "30 None None"}
+    sent = {"request_days": "7", "expected": "30 None None None"}
     page = admin.post(reverse("settings_retention"), sent, headers=HTMX)
     text = page.content.decode()
     assert page.status_code == 409
@@ -236,8 +236,8 @@ def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admi
     assert mine
     assert mine.value == "7"
     assert read_keeping() == Keeping(90)
-    assert Page(page).hidden("expected") == "90 None None"
-    assert admin.post(reverse("settings_retention"), {**sent, "expected": "90 None None"}).status_code == 302
+    assert Page(page).hidden("expected") == "90 None None None"
+    assert admin.post(reverse("settings_retention"), {**sent, "expected": "90 None None None"}).status_code == 302
     assert read_keeping() == Keeping(7)
 
 

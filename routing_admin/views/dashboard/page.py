@@ -29,6 +29,7 @@ from routing_admin.queries.dashboard import find_beginnings, find_newest_revisio
 from routing_admin.queries.endings import list_endings
 from routing_admin.queries.limits import list_low_budgets
 from routing_admin.queries.provider_keys import list_key_refusals
+from routing_admin.queries.quotas import list_low_quotas
 from routing_admin.redis_link.link import link
 from routing_admin.request_log import health
 from routing_admin.request_log.journal import journal
@@ -126,6 +127,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "unlogged_in_memory": len(journal.waiting) if journal.disk_is_full else 0,
         "log_dropped": journal.dropped,
         "disk_space": low_disk_space(),
+        "low_quotas": list_low_quotas(),
         "state": state,
         "endings": list_endings(),
         "key_refusals": list_key_refusals(state),

@@ -18,6 +18,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from artifacts import sniffer
+from artifacts.actions import count_used_bytes
 from capabilities.access import actor_of
 from capabilities.actions.guards import find_refusal
 from capabilities.core.delivery.reader import DEFAULT_POLICY
@@ -167,6 +168,7 @@ def context() -> dict[str, Any]:
         "rate_form": ExchangeRateForm(initial={"into": table.into, "day": timezone.localdate().isoformat()}),
         "keeping_form": KeepingForm.from_keeping(keeping),
         "expected": write_keeping(keeping),
+        "used_bytes": count_used_bytes() if keeping.quota_bytes else 0,
         "values": environment.values_in_force(),
         "removal": describe_removal() if row.has_demo else None,
         **describe_runtime(),

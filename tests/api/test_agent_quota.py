@@ -1,0 +1,63 @@
+"""How much one agent may store: told in a sentence, counted once for equal bytes, shown before it is used up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from artifacts.actions import store_bytes
+from artifacts.models import Artifact
+from capabilities.acts import SYSTEM
+from routing_admin.models import Installation
+from tests.views.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture(autouse=True)
+def _quota(demo: None) -> None:
+    """A hundred bytes for each agent."""
+    Installation.objects.update_or_create(id=1, defaults={"agent_quota_bytes": 100})
+
+
+def test_an_agent_over_its_quota_is_refused_with_what_to_do(text_agent: Any, vision_agent: Any) -> None:
+    """Law: 507 with how much is used and what helps; another agent, and a person, store on."""
+    text_agent.stored("first.txt", b"x" * 80, "text/plain")
+    answer = text_agent.upload("second.txt", b"y" * 30, "text/plain")
+    assert (answer.status_code, answer.json()["error"]) == (507, "storage_full")
+    for word in ("text-agent has stored 80 of the 100 bytes", "Delete some of its artifacts", "settings page"):
+        assert word in answer.json()["message"]
+    assert text_agent.upload("second.txt", b"y" * 20, "text/plain").status_code == 201
+    assert vision_agent.upload("second.txt", b"y" * 30, "text/plain").status_code == 201
+    store_bytes(SYSTEM, b"z" * 500, uploaded_by="ada")
+    assert Artifact.objects.filter(owner="text-agent").count() == 2
+
+
+def test_equal_bytes_count_once_for_an_agent(text_agent: Any) -> None:
+    """Law: one more name for what it has needs no room."""
+    text_agent.stored("first.txt", b"x" * 100, "text/plain")
+    assert text_agent.upload("again.txt", b"x" * 100, "text/plain").status_code == 201
+
+
+def test_quotas_that_run_out_are_told_on_the_dashboard(admin: Client, text_agent: Any) -> None:
+    """Law: from nine tenths on, the installation's and each agent's; below that nothing is said."""
+    text_agent.stored("first.txt", b"x" * 80, "text/plain")
+    assert "each agent may store" not in text_of(admin.get(reverse("dashboard")))
+    text_agent.stored("second.txt", b"y" * 15, "text/plain")
+    Installation.objects.update(quota_bytes=1000)
+    store_bytes(SYSTEM, b"z" * 900, uploaded_by="ada")
+    page = text_of(admin.get(reverse("dashboard")))
+    assert "text-agent has stored 95 B of the 100 B that each agent may store" in page
+    assert "for artifacts are used. Once they are used up files are refused." in page
+
+
+def test_the_settings_page_takes_and_shows_both_quotas(admin: Client) -> None:
+    """Law: in MiB, empty for none; how much of the whole is used stands beside it."""
+    sent = {"request_days": "30", "quota": "512", "agent_quota": "64", "expected": "30 None None 100"}
+    assert admin.post(reverse("settings_retention"), sent).status_code == 302
+    row = Installation.objects.get()
+    assert (row.quota_bytes, row.agent_quota_bytes) == (512 << 20, 64 << 20)
+    assert "of 512.0 MB are used" in text_of(admin.get(reverse("settings")))
