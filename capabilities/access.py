@@ -82,11 +82,11 @@ NO_ROW = Refusal(403, "forbidden", "Nobody may make this call: the table of perm
 NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id names no agent that this key may act for.")
 
 
-def make_key() -> tuple[str, str, str]:
-    """A new key: (the whole key, its public id, the digest to store)."""
+def make_key(kind: str = "ra") -> tuple[str, str, str]:
+    """A new key that begins with its kind: (the whole key, its public id, the digest to store)."""
     public, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     check = f"{binascii.crc32(f'{public}_{secret}'.encode()):08x}"
-    return f"ra_{public}_{secret}_{check}", public, digest_of(secret)
+    return f"{kind}_{public}_{secret}_{check}", public, digest_of(secret)
 
 
 def digest_of(secret: str) -> str:

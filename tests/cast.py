@@ -15,8 +15,10 @@ from django.http import HttpResponse
 from django.test import Client
 
 from capabilities import actions as capability_actions
-from capabilities.acts import SYSTEM
+from capabilities.acts import SYSTEM, Actor
+from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.models import Agent
+from routing_admin.actions.admin_tokens import issue_token
 from routing_admin.configuration import snapshot
 from routing_admin.demo import load
 from routing_admin.dispatch import send
@@ -63,6 +65,12 @@ def key_of(agent: str, **more: Any) -> str:
     """A new key of an agent."""
     key, _ = capability_actions.issue_key(SYSTEM, Agent.objects.get(agent_id=agent), label="test", **more)
     return str(key)
+
+
+def token_of(owner: Any, *scopes: str, name: str = "deploy") -> str:
+    """A new token of an administrator's, by default with every scope."""
+    token, _ = issue_token(Actor("person", owner.get_username()), owner, name, scopes or ADMIN_SCOPES)
+    return str(token)
 
 
 def join_pieces(answer: Any) -> Any:

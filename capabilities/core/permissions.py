@@ -88,6 +88,9 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "user_active": (NOTHING, NOTHING, NOTHING, CHANGE),
         "user_link": (NOTHING, NOTHING, NOTHING, CHANGE),
         "user_session_end": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "tokens": (NOTHING, NOTHING, NOTHING, SEE),
+        "token_new": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "token_revoke": (NOTHING, NOTHING, NOTHING, CHANGE),
         "user_withdraw": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
     "routes": {
@@ -259,6 +262,46 @@ CALLS: Mapping[str, str] = {
 }
 """Every call of a machine and the scope its key has to have; HEAD is as GET."""
 
+ADMIN_SCOPES = (
+    *("providers:read", "providers:write", "services:read", "services:write", "routes:read", "routes:write"),
+    *("agents:read", "agents:write", "keys:read", "keys:write", "people:read", "people:write"),
+    *("history:read", "history:write", "config:read", "config:write"),
+)
+"""What an administrator's token for scripts may have; no agent's key has any of it, nor a token one of an agent's."""
+
+ADMIN_CALLS: Mapping[str, str] = {
+    "GET /api/v1/admin/providers": "providers:read",
+    "GET /api/v1/admin/providers/{provider}": "providers:read",
+    "PUT /api/v1/admin/providers/{provider}": "providers:write",
+    "DELETE /api/v1/admin/providers/{provider}": "providers:write",
+    "PUT /api/v1/admin/providers/{provider}/key": "providers:write",
+    "GET /api/v1/admin/services": "services:read",
+    "GET /api/v1/admin/services/{service_id}": "services:read",
+    "PUT /api/v1/admin/services/{service_id}": "services:write",
+    "DELETE /api/v1/admin/services/{service_id}": "services:write",
+    "GET /api/v1/admin/routes": "routes:read",
+    "GET /api/v1/admin/routes/{task_type}": "routes:read",
+    "PUT /api/v1/admin/routes/{task_type}": "routes:write",
+    "DELETE /api/v1/admin/routes/{task_type}": "routes:write",
+    "GET /api/v1/admin/agents": "agents:read",
+    "GET /api/v1/admin/agents/{agent_id}": "agents:read",
+    "PUT /api/v1/admin/agents/{agent_id}": "agents:write",
+    "DELETE /api/v1/admin/agents/{agent_id}": "agents:write",
+    "GET /api/v1/admin/agents/{agent_id}/keys": "keys:read",
+    "POST /api/v1/admin/agents/{agent_id}/keys": "keys:write",
+    "DELETE /api/v1/admin/agents/{agent_id}/keys/{key_id}": "keys:write",
+    "POST /api/v1/admin/agents/{agent_id}/keys/{key_id}/rotate": "keys:write",
+    "GET /api/v1/admin/people": "people:read",
+    "GET /api/v1/admin/people/{username}": "people:read",
+    "PUT /api/v1/admin/people/{username}": "people:write",
+    "GET /api/v1/admin/history": "history:read",
+    "POST /api/v1/admin/history/{number}/undo": "history:write",
+    "POST /api/v1/admin/history/{number}/restore": "history:write",
+    "GET /api/v1/admin/config/{name}": "config:read",
+    "POST /api/v1/admin/config/import": "config:write",
+}
+"""Every call of a script and the scope its token has to have beside its owner's role, the administrator's."""
+
 TOOL_SCOPES: Mapping[str, str] = {
     "get_artifact": "artifacts:read",
     "find_capable_agents": "registry:read",
@@ -337,10 +380,15 @@ def scope_of_call(method: str, path: str) -> str | None:
     return CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
 
 
+def scope_of_admin_call(method: str, path: str) -> str | None:
+    """The same of a call that takes an administrator's token."""
+    return ADMIN_CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
+
+
 @cache
 def methods_of_call(path: str) -> tuple[str, ...]:
     """The methods that a path takes, HEAD beside GET; none for a path that has no row."""
-    rows = [method for method, _, of in (call.partition(" ") for call in CALLS) if of == path]
+    rows = [method for method, _, of in (call.partition(" ") for call in (*CALLS, *ADMIN_CALLS)) if of == path]
     return tuple(each for method in rows for each in ((method, "HEAD") if method == "GET" else (method,)))
 
 

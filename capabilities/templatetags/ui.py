@@ -119,7 +119,10 @@ def size(count: int | None) -> str:
 
 @register.filter
 def actor_label(name: str) -> str:
-    """Who acted: a name as it is, and the nightly probe in the reader's language."""
+    """Who acted: a name as it is; the nightly probe and whose token it was in the reader's language."""
+    owner, is_token, token = name.partition("'s token ")
+    if is_token:
+        return _("%(owner)s's token %(name)s") % {"owner": owner, "name": token}
     return str(words.ACTORS.get(name, name))
 
 

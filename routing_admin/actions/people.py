@@ -20,6 +20,7 @@ from capabilities.acts import Act, Actor
 from capabilities.core.permissions import UserRole
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError
+from routing_admin.actions.admin_tokens import end_tokens
 from routing_admin.actions.sessions import delete_sessions
 from routing_admin.configuration import revisions
 from routing_admin.configuration.revisions import ledger
@@ -107,7 +108,7 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
                 check_can_step_down(user)
             write_role(user, role)
             if RANKS.index(role) < RANKS.index(expected):
-                act.details["sessions"] = delete_sessions(user)
+                act.details |= {"sessions": delete_sessions(user), "tokens": end_tokens(user)}
     return user
 
 
@@ -130,7 +131,7 @@ def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
         with ledger.audit(actor, act):
             if not active:
                 check_can_step_down(user)
-                act.details["sessions"] = delete_sessions(user)
+                act.details |= {"sessions": delete_sessions(user), "tokens": end_tokens(user)}
             user.is_active = active
             user.save(update_fields=["is_active"])
     return user

@@ -12,6 +12,12 @@ from artifacts.api.uploads import router as uploads_router
 from capabilities.api.calls import json_of
 from capabilities.api.endpoints import router as capabilities_router
 from capabilities.api.schemas import ErrorOut
+from routing_admin.agents_api.administration.agents import router as admin_agents_router
+from routing_admin.agents_api.administration.calls import AdminTokenAuth
+from routing_admin.agents_api.administration.configuration import router as admin_configuration_router
+from routing_admin.agents_api.administration.entries import router as entries_router
+from routing_admin.agents_api.administration.history import router as history_router
+from routing_admin.agents_api.administration.people import router as people_router
 from routing_admin.agents_api.configuration import router as configuration_router
 from routing_admin.agents_api.errors import with_our_errors
 from routing_admin.agents_api.limits import LimitedKeyAuth
@@ -37,12 +43,15 @@ def agents_api() -> NinjaAPI:
     api = AgentsApi(
         title="Agents' API",
         version="1",
-        description="What agents ask: services, agents, artifacts, messages, routes. Errors all have one shape.",
+        description="What agents ask with their keys: services, agents, artifacts, messages, routes; and under "
+        "`/admin` what administrators' scripts do with their tokens. Errors all have one shape.",
         urls_namespace="agents-api",
         auth=LimitedKeyAuth(),
     )
     for each in (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router, usage_router):
         api.add_router("", each)
+    for each in (entries_router, admin_agents_router, people_router, history_router, admin_configuration_router):
+        api.add_router("/admin", each, auth=AdminTokenAuth())
     return api
 
 

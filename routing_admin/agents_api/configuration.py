@@ -12,6 +12,7 @@ from django.utils.cache import patch_vary_headers
 from ninja import Query, Router
 
 from artifacts.storage.uploads import IN_MEMORY, received_files
+from capabilities.acts import Actor
 from capabilities.api.calls import CallError, agent_actor, answer, gives, read_body
 from capabilities.body_limits import MIB
 from capabilities.core.consequence import Consequence
@@ -34,6 +35,15 @@ MAX_WAIT = 60.0
 LOOK_EVERY = 0.25
 
 router = Router()
+FILE_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "llm-routing.json or llmservices.json, or both as multipart parts named file.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    }
+}
+FILE_OUT: dict[str, Any] = {"responses": {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}}
+"""The OpenAPI words for a file of the configuration, in and out."""
 
 
 @router.get("/routes", tags=["configuration"], openapi_extra=gives(RoutesOut))
@@ -76,22 +86,26 @@ def providers_json(state: Snapshot) -> list[dict[str, Any]]:
 @router.post(
     "/config/import",
     tags=["configuration"],
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "description": "llm-routing.json or llmservices.json, or both as multipart parts named file.",
-            "content": {"application/json": {"schema": {"type": "object"}}},
-        },
-        **gives(ImportOut),
-    },
+    openapi_extra={**FILE_BODY, **gives(ImportOut)},
 )
 def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = False) -> HttpResponse:  # noqa: N803
     """Imports a file as one revision, or with `dryRun` says what that would change, for routes and agents, too.
     `If-Match` names the revision
     the caller has seen, 409 when there is a newer one. A file with an error changes nothing: 422 with every problem."""
-    files, expected = files_of(request), revision_in(request.headers.get("if-match", ""))
-    if not dryRun:
-        applied = import_configuration(agent_actor(request), files, prune=prune, expected=expected)
+    expected = revision_in(request.headers.get("if-match", ""))
+    return answer_import(request, agent_actor(request), expected, dry_run=dryRun, prune=prune)
+
+
+def answer_import(
+    request: HttpRequest, actor: Actor, expected: int | None, *, dry_run: bool, prune: bool
+) -> HttpResponse:
+    """What an import of the files in the body did, or in a dry run would do.
+
+    Raises `InvalidError` with every problem, `ConflictError` where `expected` is not the newest revision.
+    """
+    files = files_of(request)
+    if not dry_run:
+        applied = import_configuration(actor, files, prune=prune, expected=expected)
         return answer(import_json(applied.preview, applied.revision or applied.preview.revision))
     preview = preview_import(files, prune=prune)
     if expected is not None and expected != (preview.revision or 0):
@@ -105,7 +119,7 @@ def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = Fals
 @router.get(
     "/config/{name}",
     tags=["configuration"],
-    openapi_extra={"responses": {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}},
+    openapi_extra=FILE_OUT,
 )
 async def export_config(
     request: HttpRequest,
@@ -120,7 +134,11 @@ async def export_config(
     next one. `If-None-Match` with the current ETag gives 304.
     """
     file = named_file(name)
-    state = await newer_than(since, min(wait, MAX_WAIT))
+    return answer_file(request, file, mode, await newer_than(since, min(wait, MAX_WAIT)))
+
+
+def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snapshot) -> HttpResponse:
+    """A file as it is in that snapshot; 304 for whoever has it."""
     tag = f'"{state.revision or 0}"'
     if request.headers.get("if-none-match") == tag:
         response = HttpResponse(status=304)

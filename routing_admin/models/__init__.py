@@ -4,12 +4,13 @@ from routing_admin.models.history import AuditEvent, Revision
 from routing_admin.models.installation import Installation, LabelBudget, Language
 from routing_admin.models.limits import LimitShare, LimitWindow
 from routing_admin.models.outcomes import IdempotencyRecord
-from routing_admin.models.people import LinkedIdentity, Person, SessionSighting, SignInAttempt
+from routing_admin.models.people import AdminToken, LinkedIdentity, Person, SessionSighting, SignInAttempt
 from routing_admin.models.requests import AttemptLog, RequestLog
 from routing_admin.models.routes import Alias, Candidate, TaskRoute
 from routing_admin.models.usage import UsageSum
 
 __all__ = [
+    "AdminToken",
     "Alias",
     "AttemptLog",
     "AuditEvent",

@@ -33,6 +33,30 @@ class SessionSighting(models.Model):
         return f"{self.digest[:8]}… {self.address}"
 
 
+class AdminToken(models.Model):
+    """A token by which an administrator's scripts come in: kept as an agent's key is, and always with an end.
+
+    It is worth what its owner's role is worth: it ends with it. `signed_with` names the secret of its HMAC.
+    """
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=60)
+    public_id = models.CharField(max_length=16, unique=True)
+    digest = models.CharField(max_length=64)
+    signed_with = models.CharField(max_length=16)
+    scopes = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"rat_{self.public_id}…"
+
+
 class SignInAttempt(models.Model):
     """One try to sign in that did not succeed, or has not yet.
 

@@ -23,6 +23,11 @@ def find_user(pk: int | None) -> User | None:
     return None if pk is None else User.objects.select_related("person").filter(pk=pk).first()
 
 
+def find_user_named(username: str) -> User | None:
+    """The user of that name; None when there is none."""
+    return User.objects.select_related("person").filter(username=username).first()
+
+
 def find_user_of_link(uid: str, token: str) -> User | None:
     """The user whose link this is; None when it is wrong, used, expired or taken back."""
     try:

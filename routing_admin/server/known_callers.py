@@ -1,4 +1,4 @@
-"""Who has shown who he is before his body is read: a good agent key, or the session of somebody who is signed in."""
+"""Who has shown who he is before his body is read: a good key or token, or the session of somebody signed in."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from capabilities.access import Principal, authenticate, key_in
 from routing_admin.databases.away import WAIT_SECONDS, is_away
 from routing_admin.databases.router import borrowed_connections
 from routing_admin.databases.waiting import waiting_at_most
+from routing_admin.server.admin_tokens import AdminCaller, authenticate_token
 
 UNKNOWN_BYTES = 64 * 1024
 """The most that anybody else may send: enough for every form that he may fill in, and every call that is refused."""
@@ -32,11 +33,15 @@ async def is_known_caller(headers: Mapping[str, str]) -> bool:
 def _look(headers: Mapping[str, str]) -> bool:
     with borrowed_connections():
         try:
-            return isinstance(authenticate(headers), Principal) if key_in(headers) else _is_signed_in(headers)
+            return _has_good_key(headers) if key_in(headers) else _is_signed_in(headers)
         except Exception as error:
             if is_away(error):
                 return True
             raise
+
+
+def _has_good_key(headers: Mapping[str, str]) -> bool:
+    return isinstance(authenticate(headers), Principal) or isinstance(authenticate_token(headers), AdminCaller)
 
 
 def _is_signed_in(headers: Mapping[str, str]) -> bool:

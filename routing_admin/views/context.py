@@ -16,7 +16,7 @@ from routing_admin.configuration import snapshot
 
 THEME_COOKIE = "theme"
 THEMES = ("auto", "light", "dark")
-USERS_PAGES = ("user", "user_invite", "user_role", "user_active", "user_link")
+USERS_PAGES = ("user", "user_invite", "user_role", "user_active", "user_link", "tokens", "token_new")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 
 from capabilities.core.permissions import SCOPES
 from routing_admin.agents_api.assembly import agents_api
-from tests.cast import AgentProgram, key_of
+from tests.cast import AgentProgram, key_of, token_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -75,14 +75,16 @@ QUIET = settings(
 
 
 @pytest.fixture
-def known(demo: None) -> dict[str, str]:
+def known(demo: None, admin_account: Any) -> dict[str, str]:
     """What is there to be named in a path."""
     program = AgentProgram("text-agent", key_of("text-agent", scopes=SCOPES))
     ref = program.stored("note.txt", b"Gr\xc3\xbcezi.", "text/plain")["ref"]
     request = program.post("/llm/send", {"prompt": "hello"})
     token = program.post("/uploads", {"filename": "a.bin"}).json()["uploadUrl"].rsplit("/", 1)[-1]
     names = {"service_id": "text-model", "agent_id": "text-agent", "name": "llm-routing", "ref": ref, "token": token}
-    return {**names, "request_id": request["x-request-id"], "key": program.key}
+    script = {"provider": "echo", "task_type": "planning", "username": "admin", "number": "1", "key_id": "none"}
+    own = {"key": program.key, "admin_token": token_of(admin_account)}
+    return {**names, **script, **own, "request_id": request["x-request-id"]}
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +114,8 @@ def test_a_call_answers_as_described(known: dict[str, str], path: str, method: s
     def call(case: schemathesis.Case) -> None:
         if mode is GenerationMode.POSITIVE:
             case.query.pop("wait", None)  # nobody waits for a revision here
-        headers = {"authorization": f"Bearer {known['key']}", "host": "127.0.0.1"}
+        secret = known["admin_token" if "/admin/" in path else "key"]
+        headers = {"authorization": f"Bearer {secret}", "host": "127.0.0.1"}
         case.call_and_validate(headers=headers, checks=CHECKS)
 
     call()

@@ -11,6 +11,7 @@ import pytest
 from capabilities.api.calls import inline_references
 from capabilities.core.permissions import SCOPES
 from routing_admin.agents_api.assembly import agents_api
+from tests.cast import AgentProgram, token_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -32,6 +33,11 @@ IN_PATHS = {
     "name": "llm-routing",
     "request_id": "x",
     "token": "x",
+    "provider": "echo",
+    "task_type": "planning",
+    "username": "vera",
+    "number": "1",
+    "key_id": "x",
 }
 FILES = "/config/import"
 """Takes a file that has its own checks."""
@@ -97,10 +103,23 @@ def wrong(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from ((at, [value]) for at, value in wrong(taken["array"]["items"], f"{path}[0]"))
 
 
+class EitherProgram:
+    """An agent that may do everything, and an administrator's script for the calls that take its token."""
+
+    def __init__(self, agent: Any, token: str) -> None:
+        self.agent, self.script = agent, AgentProgram("", token)
+
+    def call(self, method: str, path: str, *rest: Any, **more: Any) -> Any:
+        return (self.script if path.startswith("/admin/") else self.agent).call(method, path, *rest, **more)
+
+    def post(self, path: str, body: Any) -> Any:
+        return self.call("POST", path, body)
+
+
 @pytest.fixture
-def agent(caller: Any) -> Any:
-    """An agent that may do everything."""
-    return caller("text-agent", *SCOPES)
+def agent(caller: Any, admin_account: Any, viewer_account: Any) -> Any:
+    """A program that may do everything."""
+    return EitherProgram(caller("text-agent", *SCOPES), token_of(admin_account))
 
 
 def refusal(response: Any) -> tuple[int, list[str]]:

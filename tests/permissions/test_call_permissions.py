@@ -9,8 +9,16 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from capabilities.core.permissions import CALLS, MACHINES, SCOPES, WITHOUT_A_KEY, path_of_route
-from tests.cast import key_of
+from capabilities.core.permissions import (
+    ADMIN_CALLS,
+    ADMIN_SCOPES,
+    CALLS,
+    MACHINES,
+    SCOPES,
+    WITHOUT_A_KEY,
+    path_of_route,
+)
+from tests.cast import key_of, token_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -72,7 +80,17 @@ SCOPE_OF = {
 
 BY_ITS_ADDRESS = {"PUT /api/v1/uploads/{token}"}
 """What takes no key, for a secret stands in its address."""
-ARGUMENTS = {"service_id": "text-model", "agent_id": "nobody", "ref": "artifact:none", "request_id": "req_1"}
+ARGUMENTS = {
+    "service_id": "text-model",
+    "agent_id": "nobody",
+    "ref": "artifact:none",
+    "request_id": "req_1",
+    "provider": "nobody",
+    "task_type": "nothing",
+    "key_id": "none",
+    "username": "nobody",
+    "number": "987",
+}
 
 
 @pytest.fixture
@@ -134,10 +152,68 @@ def test_the_description_lists_exactly_these_calls(client: Client) -> None:
     """The OpenAPI document has every call of the agents' API, each with its refusal; it can be read by anybody."""
     document = client.get("/api/v1/openapi.json").json()
     listed = {f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item}
-    assert listed == {name for name in SCOPE_OF if "/api/v1/" in name} | BY_ITS_ADDRESS
+    assert listed == {name for name in SCOPE_OF if "/api/v1/" in name} | {*ADMIN_SCOPE_OF} | BY_ITS_ADDRESS
     assert all("default" in each["responses"] for item in document["paths"].values() for each in item.values())
-    assert list(document["components"]["securitySchemes"]) == ["LimitedKeyAuth"]
+    assert list(document["components"]["securitySchemes"]) == ["LimitedKeyAuth", "AdminTokenAuth"]
     assert client.get("/api/v1/docs").status_code == 200
+
+
+ADMIN_SCOPE_OF = {
+    "GET /api/v1/admin/providers": "providers:read",
+    "GET /api/v1/admin/providers/{provider}": "providers:read",
+    "PUT /api/v1/admin/providers/{provider}": "providers:write",
+    "DELETE /api/v1/admin/providers/{provider}": "providers:write",
+    "PUT /api/v1/admin/providers/{provider}/key": "providers:write",
+    "GET /api/v1/admin/services": "services:read",
+    "GET /api/v1/admin/services/{service_id}": "services:read",
+    "PUT /api/v1/admin/services/{service_id}": "services:write",
+    "DELETE /api/v1/admin/services/{service_id}": "services:write",
+    "GET /api/v1/admin/routes": "routes:read",
+    "GET /api/v1/admin/routes/{task_type}": "routes:read",
+    "PUT /api/v1/admin/routes/{task_type}": "routes:write",
+    "DELETE /api/v1/admin/routes/{task_type}": "routes:write",
+    "GET /api/v1/admin/agents": "agents:read",
+    "GET /api/v1/admin/agents/{agent_id}": "agents:read",
+    "PUT /api/v1/admin/agents/{agent_id}": "agents:write",
+    "DELETE /api/v1/admin/agents/{agent_id}": "agents:write",
+    "GET /api/v1/admin/agents/{agent_id}/keys": "keys:read",
+    "POST /api/v1/admin/agents/{agent_id}/keys": "keys:write",
+    "DELETE /api/v1/admin/agents/{agent_id}/keys/{key_id}": "keys:write",
+    "POST /api/v1/admin/agents/{agent_id}/keys/{key_id}/rotate": "keys:write",
+    "GET /api/v1/admin/people": "people:read",
+    "GET /api/v1/admin/people/{username}": "people:read",
+    "PUT /api/v1/admin/people/{username}": "people:write",
+    "GET /api/v1/admin/history": "history:read",
+    "POST /api/v1/admin/history/{number}/undo": "history:write",
+    "POST /api/v1/admin/history/{number}/restore": "history:write",
+    "GET /api/v1/admin/config/{name}": "config:read",
+    "POST /api/v1/admin/config/import": "config:write",
+}
+"""Every call of an administrator's script and the scope that its token has to have."""
+
+
+def token_with(account: Any, *scopes: str) -> dict[str, str]:
+    """The headers of a script of the administrator's with a token of those scopes."""
+    return {"authorization": f"Bearer {token_of(account, *scopes)}"}
+
+
+@pytest.mark.parametrize("name", ADMIN_SCOPE_OF)
+def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client: Client, admin_account: Any) -> None:
+    """No token, an agent's key and a wrong token are 401, a token with every other scope 403 naming the one it lacks;
+    with that scope alone it is let in."""
+    needed = ADMIN_SCOPE_OF[name]
+    others = token_with(admin_account, *(scope for scope in ADMIN_SCOPES if scope != needed))
+    for headers, status, code in (
+        ({}, 401, "token_missing"),
+        (key_with(*SCOPES), 401, "token_missing"),
+        ({"authorization": "Bearer rat_nonsense"}, 401, "token_invalid"),
+        (others, 403, "scope_missing"),
+    ):
+        answer = call(client, name, headers)
+        assert (answer.status_code, code_of(answer)) == (status, code)
+        assert status == 401 or answer.json()["scope"] == needed
+    answer = call(client, name, {"authorization": f"Bearer {token_of(admin_account, needed, name='fitting')}"})
+    assert answer.status_code not in (401, 403)
 
 
 def machine_urls(
@@ -156,8 +232,8 @@ def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
     """The URLconf and the table name the same calls: paths, and of each path the methods."""
     found = list(machine_urls(get_resolver().url_patterns))
     with_key = {path for view, path in found if view not in WITHOUT_A_KEY}
-    methods = {(name.split(" ")[1], name.split(" ")[0]) for name in SCOPE_OF}
-    assert with_key == {path for path, _ in methods} == {name.split(" ")[1] for name in CALLS}
+    methods = {(name.split(" ")[1], name.split(" ")[0]) for name in (*SCOPE_OF, *ADMIN_SCOPE_OF)}
+    assert with_key == {path for path, _ in methods} == {name.split(" ")[1] for name in (*CALLS, *ADMIN_CALLS)}
     assert {view for view, _ in found} >= WITHOUT_A_KEY
     for path in with_key:
         answer = client.generic("SHOUT", path.format(**ARGUMENTS, name="text-model"))

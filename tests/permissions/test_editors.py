@@ -88,4 +88,4 @@ def test_a_role_is_given_at_the_invitation_and_changed_on_the_persons_page(admin
     admin.post(reverse("user_role", args=[ines.pk]), {"role": "viewer", "was": "editor"})
     assert not Person.objects.get(user=ines).is_editor
     said = AuditEvent.objects.filter(action="user.role").values_list("details", flat=True)
-    assert list(said) == [{"from": "editor", "to": "viewer", "sessions": 0}]
+    assert list(said) == [{"from": "editor", "to": "viewer", "sessions": 0, "tokens": 0}]

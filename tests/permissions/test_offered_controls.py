@@ -55,13 +55,14 @@ class Offers(HTMLParser):
             self.open_form = ""
 
 
-def addresses() -> list[str]:
+def addresses(role: str) -> list[str]:
     """Every page of the demo that somebody can look at."""
     names = "dashboard routes simulate matrix catalogue providers services agents artifacts requests usage config"
     names += " history audit compare users settings password_change"
     return [
         *(reverse(name) for name in names.split()),
         *("/routes/planning/", "/routes/design/", "/providers/echo/", "/services/text-model/", "/agents/text-agent/"),
+        *([reverse("tokens")] if role == "administrator" else ()),
         *(reverse("artifact", args=[each.pk]) for each in Artifact.objects.all()),
         *(reverse("request", args=[each.pk]) for each in RequestLog.objects.all()[:2]),
         *(reverse("revision", args=[each.pk]) for each in Revision.objects.all()),
@@ -87,7 +88,7 @@ def test_no_page_offers_what_its_reader_may_not_do(
     """Each link leads where the role may look, each form and button sends what the role may send."""
     browser = {"viewer": viewer, "editor": editor, "administrator": admin}[role]
     refused = []
-    for here in addresses():
+    for here in addresses(role):
         answer = browser.get(here)
         assert answer.status_code == 200, here
         offers = Offers(answer.content.decode())

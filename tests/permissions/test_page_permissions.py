@@ -61,10 +61,11 @@ EDITORS = {
 """What an editor may do besides: routes, services and agents; files' bytes, exports and requests that are sent."""
 
 ADMINISTRATORS = {
-    "GET": {"config_import", "provider_new", "provider_models", "catalogue_edition"},
+    "GET": {"tokens", "config_import", "provider_new", "provider_models", "catalogue_edition"},
     "POST": {
         *("key_issue", "key_change", "key_roll", "key_revoke", "budget_save", "budget_delete"),
         *("user_invite", "user_role", "user_active", "user_link", "user_withdraw", "user_session_end"),
+        *("token_new", "token_revoke"),
         *("settings_bodies", "settings_default_language", "settings_language_remove", "settings_language_save"),
         *("settings_content_policy", "settings_rate_set", "settings_rate_remove"),
         *("settings_retention", "demo_remove", "config_import"),

@@ -78,6 +78,7 @@ PAGES: dict[str, str] = {
     "simulate": "/simulate/?task=design",
     "usage": "",
     "budgets": "",
+    "tokens": "",
     "user": "/users/ → /users/",
     "users": "",
 }

@@ -14,6 +14,7 @@ from django.utils import timezone
 from capabilities.acts import Act, Actor
 from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.models import CatalogueEdition, Provider
+from routing_admin.actions.admin_tokens import issue_token
 from routing_admin.configuration import exports
 from routing_admin.configuration.audit import write_event
 from routing_admin.configuration.editions import keep_edition
@@ -44,9 +45,10 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/usage/": (2, 1),
     "/usage/budgets/": (3, 0),
     "/settings/": (4, 0),
-    "/users/": (3, 0),
-    "/users/{user}/": (6, 0),
-    "/password/": (3, 0),
+    "/users/": (4, 0),
+    "/users/{user}/": (7, 0),
+    "/password/": (4, 0),
+    "/tokens/": (3, 0),
 }
 """The page, what it asks the main database, and what it asks the log."""
 
@@ -85,6 +87,7 @@ def add_everything() -> None:
         Alias.objects.create(name=f"alias{number}", target="task:design")
         Language.objects.create(code=f"x-{number}", directive="x")
         User.objects.create(username=f"user{number}", password="!", is_staff=bool(number % 2))
+        issue_token(Actor("person", "ada"), User.objects.get(username="admin"), f"token{number}", ["routes:read"])
         values = {"actor_kind": "person", "actor": "ada", "changes": first.changes, "snapshot": first.snapshot}
         Revision.objects.create(message=f"change {number}", sha256="x", **values)
         write_event(Actor("person", "ada"), Act("user.invite", "user", f"user{number}"))

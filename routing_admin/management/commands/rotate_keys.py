@@ -15,6 +15,7 @@ from capabilities.actions.stored_keys import (
     drop_secrets,
 )
 from capabilities.secrets import KeyUnreadableError
+from routing_admin.actions.admin_tokens import tokens_behind
 from routing_admin.management import command
 
 
@@ -33,7 +34,7 @@ class Command(command.Command):
         parser.add_argument(
             "--force",
             action="store_true",
-            help="drop old ones though keys of agents end with them: these need new keys",
+            help="drop old ones though keys of agents, or tokens, end with them: these need new ones",
         )
 
     def run(self, **options: Any) -> None:
@@ -55,12 +56,12 @@ class Command(command.Command):
         self.stdout.write(
             f"Stored provider keys encrypted anew: {count}. Only the first of ROUTING_ADMIN_KEYS is needed."
         )
-        behind = agents_behind()
+        behind = [*agents_behind(), *tokens_behind()]
         if options["drop_old"]:
             if behind and not options["force"]:
                 raise CommandError(
-                    f"Keys of these agents did not come in since the secret was changed: {', '.join(behind)}. Wait "
-                    "until they were used, issue new ones, or end them with --force."
+                    f"Keys of these agents, or tokens, did not come in since the secret was changed: "
+                    f"{', '.join(behind)}. Wait until they were used, issue new ones, or end them with --force."
                 )
             drop_secrets(actor)
             self.stdout.write("Older secrets are gone; sessions that they signed end with the next start.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth import views as auth
 from django.urls import URLPattern, path
 
-from routing_admin.views.people import identities, language, link, password, sessions, signin, users
+from routing_admin.views.people import identities, language, link, password, sessions, signin, tokens, users
 
 urlpatterns: list[URLPattern] = [
     path("login/", signin.SignIn.as_view(), name="login"),
@@ -16,6 +16,9 @@ urlpatterns: list[URLPattern] = [
     path("join/<str:uid>/<str:token>/", link.join, name="join"),
     path("password/", password.password_change, name="password_change"),
     path("sessions/end/", sessions.session_end, name="session_end"),
+    path("tokens/", tokens.tokens, name="tokens"),
+    path("tokens/new/", tokens.token_new, name="token_new"),
+    path("tokens/<str:public_id>/revoke/", tokens.token_revoke, name="token_revoke"),
     path("language/", language.set_language, name="set_language"),
     path("users/", users.users, name="users"),
     path("users/invite/", users.user_invite, name="user_invite"),

@@ -1,0 +1,60 @@
+"""The history of the configuration: read, one change taken back, one revision restored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router
+
+from capabilities.api.calls import answer, gives
+from capabilities.core.providers.redaction import redact
+from routing_admin import actions
+from routing_admin.agents_api.administration.calls import TAG, answer_at_revision, iso, script_actor
+from routing_admin.agents_api.administration.schemas import EntriesOut, RevisionsOut
+from routing_admin.core.configuration.diff import Change, ChangeKind, sentence
+from routing_admin.queries.history import list_revisions
+from routing_admin.queries.keyset import Place
+
+router = Router(tags=[TAG])
+LARGEST = 2**62
+
+
+def change_of(value: Mapping[str, Any]) -> Change:
+    """A change as a revision keeps it."""
+    return Change(**{**value, "action": ChangeKind(value["action"])})
+
+
+@router.get("/history", openapi_extra=gives(RevisionsOut))
+def admin_list_history(
+    request: HttpRequest, before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None
+) -> HttpResponse:
+    """A page of revisions, newest first; `before` is the number that the page before ended with."""
+    page = list_revisions(Place(before, None))
+    revisions = [
+        {
+            "number": row.number,
+            "createdAt": iso(row.created_at),
+            "actorKind": row.actor_kind,
+            "actor": row.actor,
+            "act": row.message,
+            "changes": [redact(sentence(change_of(change))) for change in row.changes],
+        }
+        for row in page.rows
+    ]
+    return answer({"revisions": revisions, "next": page.rows[-1].number if page.has_older else None})
+
+
+@router.post("/history/{int:number}/undo", openapi_extra=gives(EntriesOut))
+def admin_undo(request: HttpRequest, number: int) -> HttpResponse:
+    """Takes the newest revision back; 409 when it is not the newest any more."""
+    actions.undo(script_actor(request), number)
+    return answer_at_revision({})
+
+
+@router.post("/history/{int:number}/restore", openapi_extra=gives(EntriesOut))
+def admin_restore(request: HttpRequest, number: int) -> HttpResponse:
+    """Makes the configuration what it was in that revision, as a new one; 404 for a number that none has."""
+    actions.restore(script_actor(request), number)
+    return answer_at_revision({})

@@ -1,0 +1,214 @@
+# ruff: noqa: N815 - JSON keys are camelCase
+"""The JSON that administrators' scripts send and get."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from ninja import Schema
+from pydantic import Field
+
+from capabilities.api.bodies import Body
+
+Thing = dict[str, object]
+MOST_SECONDS = 31 * 86_400
+
+
+class EntriesOut(Schema):
+    """Entries in their order, and the revision that they are of."""
+
+    revision: int
+
+
+class AdminProvidersOut(EntriesOut):
+    """Providers, keys only as `${…}`."""
+
+    providers: list[Thing]
+
+
+class AdminProviderOut(EntriesOut):
+    """A provider; `usable` is false, and `reason` says why, where it cannot be called now."""
+
+    provider: Thing
+    usable: bool
+    reason: str = ""
+
+
+class AdminServicesOut(EntriesOut):
+    """Model services."""
+
+    services: list[Thing]
+
+
+class AdminServiceOut(EntriesOut):
+    """A model service."""
+
+    service: Thing
+
+
+class AdminRoutesOut(EntriesOut):
+    """Task routes."""
+
+    routes: list[Thing]
+
+
+class AdminRouteOut(EntriesOut):
+    """A task route with its whole chain."""
+
+    route: Thing
+
+
+class ProviderIn(Body):
+    """A provider as in llm-routing.json; more fields in docs/configuration.md. Without `apiKey` the key stays."""
+
+    endpoint: str
+    defaultModel: str
+    apiKey: str | None = None
+
+
+class ServiceIn(Body):
+    """A model service as in llmservices.json, at the provider it names; more fields in docs/configuration.md."""
+
+    provider: str
+    model: str
+
+
+class RouteIn(Body):
+    """A task route as in llm-routing.json: its chain is `provider`, `model` and the list `fallback`, whole. More fields
+    in docs/configuration.md."""
+
+    provider: str
+
+
+class KeyTextIn(Body):
+    """A provider's key: the key itself, `${LLM_PROVIDER_…_API_KEY}`, or `NOT_NEEDED`. It is never read back."""
+
+    apiKey: Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+class ChangedOut(EntriesOut):
+    """What a write did: `changes` is empty where all was so already."""
+
+    created: bool = False
+    changes: list[str] = []
+    warnings: list[Thing] = []
+
+
+class AdminAgentIn(Body):
+    """An agent: its model service or its task route, and its limits as docs/automation.md lists them."""
+
+    name: Annotated[str | None, Field(max_length=200)] = None
+    description: str | None = None
+    serviceId: str | None = None
+    taskType: str | None = None
+    limits: Thing | None = None
+
+
+class AgentThing(Schema):
+    """An agent as it is kept; `origin` is administrator or runtime."""
+
+    id: str
+    name: str
+    description: str
+    serviceId: str | None
+    taskType: str | None
+    limits: Thing
+    origin: str
+    keys: int
+
+
+class AdminAgentsOut(EntriesOut):
+    """All agents by id."""
+
+    agents: list[AgentThing]
+
+
+class AdminAgentOut(EntriesOut):
+    """One agent."""
+
+    agent: AgentThing
+
+
+class KeyThing(Schema):
+    """An agent's key without its secret: `id` is its public part; `state` is active, expired or revoked."""
+
+    id: str
+    label: str
+    scopes: list[str]
+    state: str
+    createdAt: str
+    expiresAt: str | None
+    lastUsedAt: str | None
+
+
+class KeysOut(Schema):
+    """The keys of an agent, the newest first, the revoked ones last."""
+
+    keys: list[KeyThing]
+
+
+class KeyIn(Body):
+    """A new key; without `scopes` the usual ones, without `days` it does not expire."""
+
+    label: Annotated[str | None, Field(max_length=100)] = None
+    scopes: Annotated[list[str] | None, Field(min_length=1, max_length=20)] = None
+    days: Annotated[int | None, Field(ge=1, le=3650)] = None
+
+
+class RotateIn(Body):
+    """For how many seconds the old key goes on."""
+
+    overlapSeconds: Annotated[int | None, Field(ge=0, le=MOST_SECONDS)] = None
+
+
+class IssuedOut(Schema):
+    """A key that was just made: `key` is the whole of it, told this once."""
+
+    key: str
+    issued: KeyThing
+
+
+class PersonThing(Schema):
+    """A person; `state` is active, invited or deactivated."""
+
+    username: str
+    role: str
+    state: str
+    lastSignIn: str | None
+
+
+class PeopleOut(Schema):
+    """Everybody."""
+
+    people: list[PersonThing]
+
+
+class PersonOut(Schema):
+    """One person."""
+
+    person: PersonThing
+
+
+class PersonIn(Body):
+    """What is to be so; a field left out stays."""
+
+    role: Literal["viewer", "editor", "administrator"] | None = None
+    active: bool | None = None
+
+
+class RevisionThing(Schema):
+    """A revision: who made it, and what changed, in sentences."""
+
+    number: int
+    createdAt: str
+    actorKind: str
+    actor: str
+    act: str
+    changes: list[str]
+
+
+class RevisionsOut(Schema):
+    """Revisions, newest first; `next` is the `before` of the next page, null at the end."""
+
+    revisions: list[RevisionThing]
+    next: int | None

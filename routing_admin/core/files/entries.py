@@ -1,0 +1,154 @@
+"""One provider, service or route by itself, as a script writes it: the files' entries, checked by the files' rules.
+
+A name stands in the address. A provider's key may be left out, then what it has stays; a service names its provider
+and has neither key nor, where that will do, a base URL of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any
+
+from capabilities.core.problems import Problem
+from capabilities.core.providers.environment import key_variable, reference
+from capabilities.core.vocabulary import Capabilities, Source
+from capabilities.core.worded import worded
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, ServiceSpec
+from routing_admin.core.documents.json_path import child
+from routing_admin.core.documents.kept_fields import merge_items
+from routing_admin.core.documents.problem_sentences import errors, missing_field, unknown_provider, wrong_type
+from routing_admin.core.files.importing import Imported, import_values, merge_routing, with_stored_keys
+from routing_admin.core.files.key_checks import KeyContext
+from routing_admin.core.files.keys import Fingerprint
+from routing_admin.core.files.llm_routing import key_text, write_provider, write_route
+from routing_admin.core.files.llm_routing_checks import Beside, validate
+from routing_admin.core.files.llmservices import read_service, validate_services, write_service
+
+
+class EntryKind(StrEnum):
+    """What an entry is of, as changes name it."""
+
+    PROVIDER = "provider"
+    SERVICE = "service"
+    ROUTE = "route"
+
+
+NAME_FIELDS: Mapping[EntryKind, str] = {
+    EntryKind.PROVIDER: "providerName",
+    EntryKind.SERVICE: "id",
+    EntryKind.ROUTE: "taskType",
+}
+"""The field that says again what the address says."""
+
+
+def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dict[str, Any] | None:
+    """The entry of that name, keys as `${…}`; None where there is none."""
+    if kind is EntryKind.PROVIDER:
+        provider = configuration.provider(name)
+        return write_provider(provider) if provider else None
+    if kind is EntryKind.ROUTE:
+        route = configuration.route(name)
+        names = {each.name for each in configuration.providers}
+        return {"taskType": name, "fallback": [], **write_route(route, names)} if route else None
+    service = configuration.service(name)
+    if service is None:
+        return None
+    entry = write_service(service, "NOT_NEEDED")
+    return {"id": entry.pop("id"), "provider": service.provider, **{k: v for k, v in entry.items() if k != "apiKey"}}
+
+
+def merge_entry(
+    current: Configuration, kind: EntryKind, name: str, value: object, around: KeyContext, mark: Fingerprint
+) -> Imported:
+    """What the configuration would be with this entry in place of the one of that name, or as a new one.
+
+    Paths of problems begin in the entry.
+    """
+    if not isinstance(value, Mapping):
+        return Imported(current, {}, (wrong_type("body", worded("an object")),))
+    field = NAME_FIELDS[kind]
+    if value.get(field, name) != name:
+        words = worded("%(field)s differs from the name in the address, which counts. Leave it out.", field=field)
+        return Imported(current, {}, (Problem(field, words, "range"),))
+    if kind is EntryKind.SERVICE:
+        return _merge_service(current, name, value, around)
+    if kind is EntryKind.PROVIDER:
+        return _merge_provider(current, name, value, around, mark)
+    file = {"routing": {name: {key: item for key, item in value.items() if key != field}}}
+    found = import_values(current, [file], around=around, fingerprint_at=mark)
+    return replace(found, problems=tuple(_within(each, child("routing", name)) for each in found.problems))
+
+
+def _merge_provider(
+    current: Configuration, name: str, value: Mapping[str, Any], around: KeyContext, mark: Fingerprint
+) -> Imported:
+    entry = {**value, "providerName": name}
+    if value.get("apiKey") is None:
+        entry["apiKey"] = _own_key(current, name, value)
+    file = {"providers": [entry]}
+    beside = Beside({each.name: each.env_name or None for each in current.providers}, frozenset({DEFAULT_ROUTE}))
+    found = validate(file, around=with_stored_keys(current, around), beside=beside)
+    problems = tuple(_within(each, "providers[0]") for each in found)
+    if errors(problems):
+        return Imported(current, {}, problems)
+    merged, keys, further = merge_routing(current, file, False, mark)
+    return Imported(merged, keys, problems, (), further)
+
+
+def _own_key(current: Configuration, name: str, value: Mapping[str, Any]) -> str:
+    """The key field of an entry without one: what the provider has, else the variable that is its own."""
+    old = current.provider(name)
+    env_name = value.get("envName")
+    return key_text(old) if old else reference(key_variable(name, env_name if isinstance(env_name, str) else None))
+
+
+def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], around: KeyContext) -> Imported:
+    old = current.service(name)
+    at = value.get("provider", old.provider if old else None)
+    problem = None
+    if not isinstance(at, str) or not at:
+        problem = missing_field("provider") if at in (None, "") else wrong_type("provider", worded("a string"))
+    elif "apiKey" in value:
+        problem = Problem("apiKey", worded("A service has no key of its own: set its provider's."), "range")
+    provider = current.provider(at) if isinstance(at, str) else None
+    if provider is None or problem:
+        return Imported(current, {}, (problem or unknown_provider("provider", str(at)),))
+    base = old.base_url if old and old.provider == provider.name else provider.endpoint
+    usual = {"name": name, "baseURL": base, "capabilityTags": [], "description": ""}
+    entry = {**usual, **{key: item for key, item in value.items() if key != "provider"}, "id": name}
+    entry["apiKey"] = key_text(provider)
+    problems = tuple(_within(each, "services[0]") for each in validate_services({"services": [entry]}, around=around))
+    if errors(problems):
+        return Imported(current, {}, problems)
+    service = _keep_findings(read_service(entry, provider.name, key_text(provider)), old)
+    services = merge_items(current.services, {name: service}, lambda each: each.id)
+    return Imported(replace(current, services=services), {}, problems)
+
+
+def _keep_findings(new: ServiceSpec, old: ServiceSpec | None) -> ServiceSpec:
+    """The service with what was probed or looked up of the same model, wherever nothing else is declared now."""
+    if old is None or (old.provider, old.model) != (new.provider, new.model):
+        return new
+    declared = new.capabilities
+    found = {
+        cell: source
+        for cell, source in old.sources.items()
+        if source is not Source.DECLARED
+        and not (declared and cell.partition(":")[2] in getattr(declared, cell.partition(":")[0]))
+    }
+    sides = []
+    for side in ("input", "output"):
+        words = tuple(getattr(declared, side)) if declared else ()
+        known = getattr(old.capabilities, side) if old.capabilities else ()
+        sides.append((*words, *(word for word in known if word not in words and f"{side}:{word}" in found)))
+    able = Capabilities(*sides) if declared or any(sides) else None
+    return replace(new, capabilities=able, sources=found)
+
+
+def _within(problem: Problem, place: str) -> Problem:
+    """The problem as one of the entry alone: its path begins there, and its sentence repeats no path."""
+    field = problem.field.removeprefix(place).lstrip(".")
+    message = str(problem.message).replace(problem.field, field or "the entry")
+    return replace(problem, field=field or "body", message=message.replace(f"{place}.", ""))

@@ -1,0 +1,80 @@
+"""Which administrator's script calls? Its token is looked up by its public part, as an agent's key is (decision 4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from django.utils import timezone
+
+from capabilities.access import Refusal, key_in
+from capabilities.core.permissions import scope_of_admin_call
+from capabilities.signing import is_signed
+from routing_admin.models import AdminToken
+
+KIND = "rat"
+"""How a token begins."""
+TOKEN = re.compile(r"rat_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
+LONGEST_OWNER = 75
+"""So many characters of a user name stand in an actor's."""
+
+NO_TOKEN = Refusal(
+    401,
+    "token_missing",
+    "Send an administrator's token as 'Authorization: Bearer rat_…'. Agents' keys do not open this.",
+)
+BAD_TOKEN = Refusal(
+    401, "token_invalid", "This token is unknown, revoked or expired, or its owner is no administrator any more."
+)
+TOKEN_IN_ADDRESS = Refusal(
+    400,
+    "token_in_url",
+    "A token stands in the URL, which servers on the way write down. Send it as 'Authorization: Bearer rat_…', and "
+    "revoke this one: it counts as known to others.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AdminCaller:
+    """A script that came in with a good token; `name` is what the audit calls it."""
+
+    row: AdminToken
+    secret: str = field(repr=False)
+    name: str
+    scopes: frozenset[str]
+
+
+def name_of(owner: str, token: str) -> str:
+    """What the audit calls a token."""
+    return f"{owner[:LONGEST_OWNER]}'s token {token}"
+
+
+def authenticate_token(headers: Mapping[str, str]) -> AdminCaller | Refusal:
+    """The script behind a call's headers, or why there is none; the same answer for every kind of bad token."""
+    given = key_in(headers)
+    if not given.startswith(f"{KIND}_"):
+        return NO_TOKEN
+    match = TOKEN.fullmatch(given)
+    row = AdminToken.objects.select_related("owner").filter(public_id=match[1]).first() if match else None
+    if not match or not is_signed(match[2].encode(), row.digest if row else "") or row is None:
+        return BAD_TOKEN
+    living = row.revoked_at is None and row.expires_at > timezone.now()
+    if not (living and row.owner.is_active and row.owner.is_staff):
+        return BAD_TOKEN
+    return AdminCaller(row, match[2], name_of(row.owner.get_username(), row.name), frozenset(row.scopes))
+
+
+def refuse_token_in(query: str) -> Refusal | None:
+    """Why a call with that query string is not looked at: there is a token in it."""
+    return TOKEN_IN_ADDRESS if TOKEN.search(unquote(query)) else None
+
+
+def refuse_admin_call(caller: AdminCaller, method: str, path: str) -> Refusal | None:
+    """Why this script may not make the call, its path as the table writes it; None when it may."""
+    scope = scope_of_admin_call(method, path)
+    if scope is None:
+        return Refusal(403, "forbidden", "Nobody may make this call: the table of permissions does not have it.")
+    message = f"This token does not have the scope {scope}. Its owner can make one that has it."
+    return None if scope in caller.scopes else Refusal(403, "scope_missing", message, scope)

@@ -1,0 +1,336 @@
+"""What an administrator's script does with its token: the same as the pages, by the same rules, in the same history."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.access import authenticate
+from capabilities.acts import SYSTEM, Actor
+from capabilities.core.permissions import ADMIN_CALLS, ADMIN_SCOPES, SCOPES
+from capabilities.models import Agent, AgentKey, Provider, Service
+from routing_admin import actions
+from routing_admin.actions import people
+from routing_admin.actions.admin_tokens import issue_token, revoke_token, tokens_behind
+from routing_admin.models import AdminToken, AuditEvent, Revision, TaskRoute
+from tests.cast import browser_of, key_of, person, token_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+SECRET = "sk-canary-51bf3c0a9d7e"
+
+
+class Script:
+    """A program with a token."""
+
+    def __init__(self, token: str) -> None:
+        self.client = Client(raise_request_exception=False)
+        self.headers = {"authorization": f"Bearer {token}"}
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        data = b"" if body is None else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.generic(
+            method, f"/api/v1/admin{path}", data, "application/json", headers={**self.headers, **named}
+        )
+
+    def get(self, path: str) -> Any:
+        answer = self.call("GET", path)
+        assert answer.status_code == 200, answer.content
+        return answer.json()
+
+
+@pytest.fixture
+def script(demo: None, admin_account: User) -> Script:
+    return Script(token_of(admin_account))
+
+
+def newest() -> int:
+    return Revision.objects.values_list("number", flat=True).first() or 0
+
+
+PROVIDER = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-chat"}
+
+
+# Tokens: who comes in.
+
+
+def test_a_token_is_shown_once_and_kept_as_a_digest(script: Script, admin_account: User) -> None:
+    """Its row holds an HMAC and the public part; the audit names it and its scopes."""
+    token, row = issue_token(Actor("person", "admin"), admin_account, "backup", ["config:read"])
+    assert token.startswith(f"rat_{row.public_id}_")
+    secret = token.split("_", 2)[2][:43]
+    for kept in (AdminToken.objects.values(), AuditEvent.objects.values()):
+        assert secret not in str(list(kept))
+    event = AuditEvent.objects.filter(action="token.issue", object_name="backup").get()
+    assert event.details["scopes"] == ["config:read"]
+
+
+def test_an_act_is_in_the_audit_and_the_history_as_whose_token_it_was(script: Script) -> None:
+    """`admin's token deploy`, of the kind token; the token's first use of the day is there, too."""
+    script.call("PUT", "/providers/deepseek", PROVIDER)
+    event = AuditEvent.objects.get(action="provider.add")
+    assert (event.actor_kind, event.actor) == ("token", "admin's token deploy")
+    assert Revision.objects.get(number=event.revision).actor == "admin's token deploy"
+    assert AuditEvent.objects.filter(action="token.use").count() == 1
+
+
+def test_the_last_use_is_noted_at_most_once_a_minute(script: Script) -> None:
+    """A second call within the minute writes nothing."""
+    script.get("/providers")
+    first = AdminToken.objects.get().last_used_at
+    script.get("/providers")
+    assert AdminToken.objects.get().last_used_at == first
+    AdminToken.objects.update(last_used_at=timezone.now() - timedelta(minutes=2))
+    script.get("/providers")
+    assert AdminToken.objects.get().last_used_at > first
+
+
+def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Script, settings: Any) -> None:
+    """After a rotation it still needs the older secret; when it came in, it does not."""
+    settings.SIGNING_SECRETS = ["a new secret of this installation", *settings.SIGNING_SECRETS]
+    assert tokens_behind() == ["admin's token deploy"]
+    script.get("/providers")
+    assert tokens_behind() == []
+    settings.SIGNING_SECRETS = settings.SIGNING_SECRETS[:1]
+    script.get("/providers")
+
+
+@pytest.mark.parametrize("end", ["revoked", "expired", "role", "deactivated"])
+def test_a_token_ends_with_its_time_its_revocation_and_its_owners_role(end: str, script: Script) -> None:
+    """401 from the next call on, in the same words for every kind; a role that comes back brings no token back."""
+    script.get("/providers")
+    owner, boss = User.objects.get(username="admin"), person("boss", is_staff=True)
+    actor = Actor("person", "boss")
+    if end == "revoked":
+        revoke_token(actor, AdminToken.objects.get())
+    elif end == "expired":
+        AdminToken.objects.update(expires_at=timezone.now())
+    elif end == "role":
+        people.set_role(actor, owner.pk, "editor", expected="administrator")
+        people.set_role(actor, owner.pk, "administrator", expected="editor")
+    else:
+        people.set_active(actor, owner.pk, active=False)
+        people.set_active(actor, owner.pk, active=True)
+    answer = script.call("GET", "/providers")
+    assert (answer.status_code, answer.json()["error"]) == (401, "token_invalid")
+    assert boss.is_staff
+
+
+def test_keys_and_tokens_open_nothing_of_each_other(script: Script, admin: Client) -> None:
+    """An agent's key with every scope and a session open no call of a script's, a token none of an agent's."""
+    key = {"authorization": f"Bearer {key_of('text-agent', scopes=SCOPES)}"}
+    for call in ADMIN_CALLS:
+        method, path = call.replace("{number}", "1").split(" ")
+        assert Client().generic(method, path, headers=key).json()["error"] == "token_missing"
+        assert admin.generic(method, path).json()["error"] == "token_missing"
+    for path in ("/api/v1/services", "/v1/models", "/v1/files"):
+        assert Client().get(path, headers=script.headers).status_code == 401
+    chat = {"model": "auto", "messages": [{"role": "user", "content": "hi"}]}
+    answer = Client().post("/v1/chat/completions", chat, "application/json", headers=script.headers)
+    assert answer.status_code == 401
+    assert not hasattr(authenticate(script.headers), "agent")
+
+
+def test_a_token_in_an_address_is_refused(script: Script) -> None:
+    """400 before it is looked at, as an agent's key is."""
+    token = script.headers["authorization"].split()[1]
+    assert script.call("GET", f"/providers?token={token}").json()["error"] == "token_in_url"
+
+
+def test_a_large_body_of_a_good_token_is_read(script: Script) -> None:
+    """A script is a known caller: more than strangers may send is looked at, and refused for what it is."""
+    answer = script.call("POST", "/config/import", {"providers": [], "routing": {}, "note": "x" * 300_000})
+    assert answer.status_code in (200, 422)
+
+
+# Providers, services, routes.
+
+
+def test_a_provider_is_written_by_name_and_the_same_again_changes_nothing(script: Script) -> None:
+    """201, then 200 without a change, a revision or an act."""
+    made = script.call("PUT", "/providers/deepseek", PROVIDER)
+    assert (made.status_code, made.json()["created"]) == (201, True)
+    before = newest(), AuditEvent.objects.count()
+    again = script.call("PUT", "/providers/deepseek", PROVIDER)
+    assert (again.status_code, again.json()["changes"]) == (200, [])
+    assert (newest(), AuditEvent.objects.count()) == before
+    entry = script.get("/providers/deepseek")
+    assert entry["provider"]["apiKey"] == "${LLM_PROVIDER_DEEPSEEK_API_KEY}"
+    assert (entry["usable"], bool(entry["reason"])) == (False, True)
+    assert "deepseek" in [each["providerName"] for each in script.get("/providers")["providers"]]
+
+
+def test_a_providers_key_is_set_and_never_read_back(script: Script) -> None:
+    """Stored encrypted; what is read, sent back as it was read, keeps it."""
+    script.call("PUT", "/providers/deepseek", PROVIDER)
+    answer = script.call("PUT", "/providers/deepseek/key", {"apiKey": SECRET})
+    assert answer.status_code == 200
+    assert SECRET not in answer.content.decode()
+    read = script.get("/providers/deepseek")
+    assert read["usable"]
+    script.call("PUT", "/providers/deepseek", read["provider"])
+    script.call("PUT", "/providers/deepseek", {**PROVIDER, "displayName": "DeepSeek"})
+    row = Provider.objects.get(name="deepseek")
+    assert (row.key_source, row.display_name) == ("stored", "DeepSeek")
+    for path in ("/providers", "/providers/deepseek", "/config/llm-routing", "/history"):
+        assert SECRET not in json.dumps(script.get(path))
+
+
+def test_a_wrong_field_is_named_with_its_sentence_and_nothing_is_written(script: Script) -> None:
+    """422, paths beginning in the entry, as everywhere in the API."""
+    before = newest()
+    answer = script.call("PUT", "/providers/deepseek", {**PROVIDER, "endpoint": "deepseek", "timeouts": {"total": -1}})
+    problem = answer.json()
+    assert (answer.status_code, problem["error"]) == (422, "invalid")
+    assert {each["path"].split(".")[0] for each in problem["details"]} == {"endpoint", "timeouts"}
+    assert "providers[0]" not in problem["message"]
+    answer = script.call("PUT", "/routes/planning", {"provider": "echo", "fallback": ["nobody/model"]})
+    assert [each["path"] for each in answer.json()["details"]] == ["fallback[0]"]
+    answer = script.call("PUT", "/services/x", {"provider": "nobody", "model": "m"})
+    assert [each["path"] for each in answer.json()["details"]] == ["provider"]
+    answer = script.call("PUT", "/providers/deepseek", {**PROVIDER, "providerName": "other"})
+    assert [each["path"] for each in answer.json()["details"]] == ["providerName"]
+    assert newest() == before
+
+
+def test_a_route_is_written_with_its_whole_chain(script: Script) -> None:
+    """Read, changed, sent back: the chain is what was sent, in that order."""
+    read = script.call("GET", "/routes/planning")
+    route = {**read.json()["route"], "temperature": 0.3, "fallback": ["echo/echo-503", "echo/echo-vision"]}
+    answer = script.call("PUT", "/routes/planning", route, if_match=read["etag"])
+    assert answer.status_code == 200
+    chain = TaskRoute.objects.get(task_type="planning").candidates.order_by("position")
+    assert [each.model for each in chain][1:] == ["echo-503", "echo-vision"]
+    assert script.get("/routes/planning")["route"]["temperature"] == 0.3
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+@pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
+def test_a_write_on_a_stale_revision_is_refused(method: str, path: str, script: Script) -> None:
+    """409, whoever changed what meanwhile, and nothing is written."""
+    seen = script.call("GET", path)["etag"]
+    actions.save_alias(SYSTEM, "gpt-4o", "task:default")
+    before = newest()
+    body = {"provider": "echo", "model": "m", "endpoint": "https://x.example", "defaultModel": "m"}
+    answer = script.call(method, path, {**body} if method == "PUT" else None, if_match=seen)
+    assert (answer.status_code, answer.json()["error"]) == (409, "changed_meanwhile")
+    assert newest() == before
+
+
+def test_a_service_is_written_at_its_provider_and_keeps_what_was_probed(script: Script) -> None:
+    """What is declared is replaced, what was found out about the same model stays."""
+    body = {"provider": "echo", "model": "echo-vision", "capabilities": {"input": ["text"], "output": ["text"]}}
+    assert script.call("PUT", "/services/eyes", body).status_code == 201
+    row = Service.objects.get(service_id="eyes")
+    row.capabilities.create(side="input", name="vision", supported=True, source="probed", position=9)
+    script.call("PUT", "/services/eyes", {**body, "description": "Looks."})
+    row.refresh_from_db()
+    assert row.description == "Looks."
+    assert {(each.name, each.source) for each in row.capabilities.filter(side="input")} == {
+        ("text", "declared"),
+        ("vision", "probed"),
+    }
+    assert script.get("/services/eyes")["service"]["provider"] == "echo"
+    assert script.call("PUT", "/services/eyes", {**body, "apiKey": SECRET}).status_code == 422
+
+
+def test_what_is_used_is_not_deleted_and_what_is_not_there_is_no_error(script: Script) -> None:
+    """409 with who uses it; 204 for the second deletion as for the first."""
+    used = script.call("DELETE", "/providers/echo")
+    assert (used.status_code, used.json()["error"]) == (409, "in_use")
+    script.call("PUT", "/services/eyes", {"provider": "echo", "model": "echo-vision"})
+    assert [script.call("DELETE", "/services/eyes").status_code for _ in range(2)] == [204, 204]
+    assert not Service.objects.filter(service_id="eyes").exists()
+
+
+# Agents and keys.
+
+
+def test_an_agent_is_written_and_refused_by_the_pages_rules(script: Script) -> None:
+    """Limits as the page takes them, a service or a route, never both; deleting ends its keys."""
+    body = {"name": "Scout", "taskType": "planning", "limits": {"requestsPerMinute": 30, "models": ["task:planning"]}}
+    assert script.call("PUT", "/agents/scout", body).status_code == 201
+    again = script.call("PUT", "/agents/scout", body)
+    assert (again.status_code, again.json()["changes"]) == (200, [])
+    agent = script.get("/agents/scout")["agent"]
+    assert (agent["taskType"], agent["limits"]["requestsPerMinute"]) == ("planning", 30)
+    both = script.call("PUT", "/agents/scout", {"taskType": "planning", "serviceId": "text-model"})
+    assert [each["path"] for each in both.json()["details"]] == ["taskType"]
+    low = script.call("PUT", "/agents/scout", {"limits": {"requestsPerMinute": 0}})
+    assert [each["path"] for each in low.json()["details"]] == ["limits.requestsPerMinute"]
+    assert (
+        script.call("PUT", "/agents/scout", {"limits": {"wishes": 3}}).json()["details"][0]["path"] == "limits.wishes"
+    )
+    assert script.call("DELETE", "/agents/scout").status_code == 204
+    assert not Agent.objects.filter(agent_id="scout").exists()
+
+
+def test_keys_are_issued_rotated_and_revoked(script: Script) -> None:
+    """Each whole key stands in one answer alone; a revoked one does not come in."""
+    made = script.call("POST", "/agents/text-agent/keys", {"label": "ci", "scopes": ["route"], "days": 7})
+    key = made.json()["key"]
+    assert (made.status_code, key.startswith("ra_")) == (201, True)
+    identity = made.json()["issued"]["id"]
+    assert getattr(authenticate({"authorization": f"Bearer {key}"}), "scopes", None) == {"route"}
+    rotated = script.call("POST", f"/agents/text-agent/keys/{identity}/rotate", {"overlapSeconds": 0})
+    assert rotated.json()["issued"]["scopes"] == ["route"]
+    listed = script.get("/agents/text-agent/keys")
+    assert key not in json.dumps(listed)
+    after = rotated.json()["issued"]["id"]
+    assert script.call("DELETE", f"/agents/text-agent/keys/{after}").status_code == 204
+    states = {each["id"]: each["state"] for each in script.get("/agents/text-agent/keys")["keys"]}
+    assert (states[identity], states[after]) == ("expired", "revoked")
+    assert AgentKey.objects.get(public_id=after).revoked_at is not None
+
+
+# People, history, files.
+
+
+def test_people_get_roles_and_leave(script: Script, viewer_account: User) -> None:
+    """Roles and deactivating, with what follows from them; the last administrator stays."""
+    browser = browser_of(viewer_account)
+    answer = script.call("PUT", "/people/vera", {"role": "editor"})
+    assert answer.json()["person"]["role"] == "editor"
+    assert script.call("PUT", "/people/vera", {"active": False}).json()["person"]["state"] == "deactivated"
+    assert browser.get("/").status_code == 302
+    last = script.call("PUT", "/people/admin", {"role": "viewer"})
+    assert (last.status_code, last.json()["error"]) == (409, "in_use")
+    names = [each["username"] for each in script.get("/people")["people"]]
+    assert names == ["admin", "vera"]
+    assert script.call("GET", "/people/nobody").status_code == 404
+
+
+def test_a_change_is_undone_and_a_revision_restored(script: Script) -> None:
+    """As the pages' Undo: the newest one, 409 for another."""
+    script.call("PUT", "/providers/deepseek", PROVIDER)
+    made = newest()
+    assert script.call("POST", f"/history/{made - 1}/undo").status_code == 409
+    assert script.call("POST", f"/history/{made}/undo").status_code == 200
+    assert not Provider.objects.filter(name="deepseek").exists()
+    assert script.call("POST", f"/history/{made}/restore").status_code == 200
+    assert Provider.objects.filter(name="deepseek").exists()
+    newest_line = script.get("/history")["revisions"][0]
+    assert (newest_line["actor"], newest_line["actorKind"]) == ("admin's token deploy", "token")
+    assert any("deepseek" in change for change in newest_line["changes"])
+
+
+def test_files_go_out_and_come_in_after_a_look(script: Script) -> None:
+    """A dry run tells the difference and writes nothing; then it is applied at the revision that was seen."""
+    read = script.call("GET", "/config/llm-routing")
+    file = {**read.json(), "defaultLanguage": "en"}
+    looked = script.call("POST", "/config/import?dryRun=true", file)
+    assert [change["field"] for change in looked.json()["changes"]] == ["default_language"]
+    assert newest() == int(read["x-revision"])
+    assert script.call("POST", "/config/import", file, if_match=read["etag"]).status_code == 200
+    assert script.call("POST", "/config/import", file, if_match=read["etag"]).status_code == 409
+
+
+def test_every_scope_of_a_token_is_asked_for_by_some_call() -> None:
+    """None stands in the list that opens nothing."""
+    assert set(ADMIN_CALLS.values()) == set(ADMIN_SCOPES)
