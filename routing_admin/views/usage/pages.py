@@ -161,17 +161,18 @@ def _sums(period: str, group: str, exchange: ExchangeTable, only: Mapping[str, s
 def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], exchange: ExchangeTable) -> list[UsageRow]:
     """The groups as the table writes them, the dearest first, days the newest first."""
     _currency, weigh = weight_in(report.total, exchange)
-    top = max((weigh(counts) for _, counts in report.groups), default=0)
+    weights = [weigh(counts) for _, counts in report.groups]
+    top = max(weights, default=0)
     return [
         UsageRow(
             _name(name, group),
             counts,
             money_texts(counts.costs),
             total_text(counts.costs, exchange),
-            f"{100 * weigh(counts) / top if top else 0:.2f}%",
+            f"{100 * weight / top if top else 0:.2f}%",
             _address(str(name), group, choices),
         )
-        for name, counts in report.groups
+        for (name, counts), weight in zip(report.groups, weights, strict=True)
     ]
 
 
