@@ -273,7 +273,8 @@ import routing_admin.asgi
 from routing_admin.request_log.tracing import tracing
 tracing.start()
 assert tracing.writer is None
-assert not [name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))]
+assert not [name for name in sys.modules if name.startswith(("opentelemetry.sdk.trace", "opentelemetry.exporter"))]
+assert "routing_admin.request_log.spans" not in sys.modules
 """
 
 
