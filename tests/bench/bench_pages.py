@@ -1,8 +1,8 @@
 """`python -m tests.bench.bench_pages [--rows N]`: the processor's time per page of a large installation.
 
 200 model services of 20 providers, 100 task routes, 10,000 artifacts and a million logged requests in a temporary data
-directory; every page of the side navigation and a few behind them, called through the whole stack of middleware.
-Threads count, too: what a page does elsewhere is not free.
+directory, or in the empty PostgreSQL that DATABASE_URL names; every page of the side navigation and a few behind them,
+called through the whole stack of middleware. Threads count, too: what a page does elsewhere is not free.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def main(rows: int = ROWS) -> None:
         print(f"{rows:,} requests, {ARTIFACTS:,} artifacts: filled in {time.perf_counter() - began:.0f} s")
         client = administrator()
         table = [line for name, url in pages() if (line := timed(client, name, url))]
-        heads = ["page", "cpu ms, median", "cpu ms, p95", "wanted ≤", "", "queries", "kB"]
+        heads = ["page", "cpu ms, median", "cpu ms, p95", "wanted ≤", "", "ms, median", "queries", "kB"]
         show("The processor's time per page", heads, table)
 
 
@@ -68,11 +69,15 @@ def begin(folder: Path) -> None:
 def fill(rows: int) -> None:
     """Everything there is much of."""
     from django.db import connections
+    from django.utils import timezone
 
     from routing_admin.databases import router
+    from routing_admin.databases.postgresql.partitions import make_days
 
     configuration()
     artifacts()
+    for days in range(32):
+        make_days(timezone.now() - timedelta(days=days))
     with connections[router.LOGS].cursor() as cursor:
         for table in (requests, attempts):
             table(cursor, rows)
@@ -121,8 +126,6 @@ def configuration() -> None:
 
 def artifacts() -> None:
     """Rows of artifacts that share one file's bytes."""
-    from datetime import timedelta
-
     from django.utils import timezone
 
     from artifacts.models import Artifact
@@ -149,8 +152,20 @@ def large_text() -> str:
     return str(store_bytes(SYSTEM, line * (8_000_000 // len(line)), filename="large.csv", declared="text/csv").pk)
 
 
+def on_postgresql() -> bool:
+    """Whether DATABASE_URL names a PostgreSQL."""
+    return os.environ.get("DATABASE_URL", "").startswith("postgres")
+
+
+def request_id() -> str:
+    """The id of row i."""
+    return "'req_' || lpad(to_hex(i), 24, '0')" if on_postgresql() else "printf('req_%024x', i)"
+
+
 def moment(rows: int) -> str:
-    """The time of row i, spread over the last thirty days, as Django writes it into SQLite."""
+    """The time of row i, spread over the last thirty days, as Django writes it."""
+    if on_postgresql():
+        return f"now() - (({rows} - i) * {MONTH}.0 / {rows}) * interval '1 second'"
     return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', '-' || (({rows} - i) * {MONTH}.0 / {rows}) || ' seconds')"
 
 
@@ -158,7 +173,7 @@ def chain(*codes: str) -> str:
     """The chips of a list's line, as a SQL literal."""
     tones = {"200": "ok", "429": "warn", "503": "bad"}
     chips = [{"name": f"provider{at}/model{at}", "code": code, "tone": tones[code]} for at, code in enumerate(codes)]
-    return f"'{json.dumps(chips)}'"
+    return f"'{json.dumps(chips)}'" + ("::jsonb" if on_postgresql() else "")
 
 
 def requests(cursor: Any, rows: int) -> None:
@@ -166,7 +181,7 @@ def requests(cursor: Any, rows: int) -> None:
     from routing_admin.models import RequestLog
 
     said = {
-        "id": "printf('req_%024x', i)",
+        "id": request_id(),
         "started_at": moment(rows),
         "agent": "'agent' || (i % 7)",
         "key": "'abcdef01'",
@@ -194,7 +209,7 @@ def attempts(cursor: Any, rows: int) -> None:
     from routing_admin.models import AttemptLog
 
     said = {
-        "request": "printf('req_%024x', i)",
+        "request": request_id(),
         "position": "0",
         "provider": f"'provider' || (i % {PROVIDERS})",
         "model": f"'model' || (i % {MODELS})",
@@ -209,24 +224,39 @@ def attempts(cursor: Any, rows: int) -> None:
     insert(cursor, AttemptLog, again, rows, where=f"({FAILED}) OR ({SECOND})")
 
 
+SPANS = (
+    ("d", "strftime('%Y-%m-%d 00:00:00', started_at)", "datetime('now', '-40 days')"),
+    ("h", "strftime('%Y-%m-%d %H:00:00', started_at)", "datetime('now', '-7 days')"),
+)
+SPANS_ON_POSTGRESQL = (
+    ("d", "date_trunc('day', started_at)", "now() - interval '40 days'"),
+    ("h", "date_trunc('hour', started_at)", "now() - interval '7 days'"),
+)
+"""What is summed up: its sign, when it began, and since when."""
+
+
 def sums(cursor: Any) -> None:
     """The days of a month and the hours of a week, as the journal adds them up; half of the requests have a price."""
     names = "agent, task_type, provider, model"
-    counted = "COUNT(*), SUM(outcome != 'ok'), SUM(fell_back), 0, SUM(prompt_tokens), SUM(completion_tokens), 0, 0"
-    for span, start, days in (("d", "%Y-%m-%d 00:00:00", 40), ("h", "%Y-%m-%d %H:00:00", 7)):
+    counted = (
+        "COUNT(*), COUNT(*) FILTER (WHERE outcome != 'ok'), COUNT(*) FILTER (WHERE fell_back), 0, "
+        "SUM(prompt_tokens), SUM(completion_tokens), 0, 0"
+    )
+    spans = SPANS_ON_POSTGRESQL if on_postgresql() else SPANS
+    for span, start, since in spans:
         cursor.execute(
-            "INSERT INTO routing_admin_usagesum (span, start, agent, task_type, provider, model, currency, requests, "
+            "INSERT INTO routing_admin_usagesum (span, start, agent, task_type, provider, model, team, project, "
+            "end_user, currency, requests, "
             "failures, fallbacks, unpriced, prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens, "
             "cost_nanos, saved_nanos, fallback_nanos) "
-            f"SELECT '{span}', strftime('{start}', started_at) AS start, {names}, "
+            f"SELECT '{span}', {start} AS start, {names}, '', '', '', "
             "CASE WHEN provider < 'provider2' THEN 'USD' ELSE 'CNY' END AS currency, "
             f"{counted}, SUM(prompt_tokens) * 2500, 0, 0 FROM routing_admin_requestlog "
-            f"WHERE started_at > datetime('now', '-{days} days') AND provider != '' "
-            f"GROUP BY strftime('{start}', started_at), {names}"
+            f"WHERE started_at > {since} AND provider != '' GROUP BY {start}, {names}"
         )
 
 
-def insert(cursor: Any, model: Any, said: Mapping[str, str], rows: int, where: str = "1") -> None:
+def insert(cursor: Any, model: Any, said: Mapping[str, str], rows: int, where: str = "TRUE") -> None:
     """As many rows in one statement: columns as said, others their default."""
     columns: dict[str, str] = {}
     for field in model._meta.concrete_fields:
@@ -247,7 +277,7 @@ def literal(field: Any) -> str:
     if value is None:
         return "NULL" if field.null else "''"
     if isinstance(value, bool | int | float):
-        return str(int(value) if isinstance(value, bool) else value)
+        return str(value).upper()
     return "'[]'" if isinstance(value, list) else "'{}'" if isinstance(value, dict) else f"'{value}'"
 
 
@@ -309,7 +339,8 @@ def timed(client: Any, name: str, url: str) -> list[object] | None:
     taken = milliseconds(lambda: client.get(url), ROUNDS, clock=time.process_time)
     wanted = WANTED_OF_A_FILTER if "," in name else WANTED
     over = "over" if median(taken) > wanted else ""
-    return [name, median(taken), p95(taken), wanted, over, queries, len(answer.content) / 1000]
+    waited = milliseconds(lambda: client.get(url), ROUNDS)
+    return [name, median(taken), p95(taken), wanted, over, median(waited), queries, len(answer.content) / 1000]
 
 
 if __name__ == "__main__":
