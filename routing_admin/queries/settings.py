@@ -19,6 +19,15 @@ def sum_artifact_sizes() -> int:
     return Artifact.objects.aggregate(total=Sum("size"))["total"] or 0
 
 
+def measure_database() -> int | None:
+    """The bytes of a database that a server keeps; None where its files lie in the data directory."""
+    if connection.vendor != "postgresql":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database())")
+        return int(cursor.fetchone()[0])
+
+
 def find_database_name() -> str:
     """The database engine with its version: `SQLite 3.45.1`."""
     return f"{connection.display_name} {'.'.join(map(str, connection.get_database_version()))}"

@@ -40,7 +40,7 @@ from routing_admin.forms.settings import (
     write_keeping,
 )
 from routing_admin.queries.consequences import foresee_deletion
-from routing_admin.queries.settings import find_database_name, find_installation, sum_artifact_sizes
+from routing_admin.queries.settings import find_database_name, find_installation, measure_database, sum_artifact_sizes
 from routing_admin.views.session import find_return_url
 from routing_admin.views.settings import environment
 from routing_admin.views.settings.removal import describe_removal
@@ -203,6 +203,7 @@ def language_lines(default: str) -> list[dict[str, Any]]:
 
 def describe_runtime() -> dict[str, Any]:
     """What runs here: versions, who detects file types, and how much space is used; no file's content is read."""
+    files = settings.DATA_DIR.glob("*.sqlite3*")
     return {
         "version": version(),
         "python": platform.python_version(),
@@ -211,7 +212,7 @@ def describe_runtime() -> dict[str, Any]:
         "detector": sniffer.describe_sniffer(),
         "revision": snapshot.current().revision,
         "data_dir": settings.DATA_DIR,
-        "database_bytes": environment.sizes(settings.DATA_DIR.glob("*.sqlite3*")),
+        "database_bytes": measured if (measured := measure_database()) is not None else environment.sizes(files),
         "artifact_bytes": sum_artifact_sizes(),
         "free_bytes": shutil.disk_usage(settings.DATA_DIR).free,
     }

@@ -1,0 +1,41 @@
+"""There is always an administrator who can sign in, also when two step down in the same moment."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connections
+
+from capabilities.acts import SYSTEM
+from capabilities.errors import InUseError
+from routing_admin.actions import people
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+
+def test_of_administrators_who_step_down_at_once_one_stays(demo: None) -> None:
+    """Each in a process's thread of its own, by role or by being deactivated: the last one is refused."""
+    rows = [User.objects.create_superuser(name, password="long enough 1") for name in ("ada", "bob", "cyd", "dan")]
+    User.objects.exclude(pk__in=[row.pk for row in rows]).update(is_staff=False)
+    begin = Barrier(len(rows))
+
+    def step_down(row: User) -> bool:
+        begin.wait()
+        try:
+            if row.pk % 2:
+                people.set_role(SYSTEM, row.pk, "viewer", expected="administrator")
+            else:
+                people.set_active(SYSTEM, row.pk, active=False)
+        except InUseError:
+            return False
+        finally:
+            connections.close_all()
+        return True
+
+    with ThreadPoolExecutor(len(rows)) as threads:
+        outcomes = list(threads.map(step_down, rows))
+    assert sorted(outcomes) == [False, True, True, True]
+    assert User.objects.filter(is_staff=True, is_active=True).count() == 1
