@@ -161,14 +161,27 @@ class Reservation:
                 waiting = steps.send(window)
 
     def _reserving(self, needs: Sequence[Need]) -> Generator[tuple[LimitHolder, Waiter], Window, None]:
-        """Reserves all of it or nothing; yields whom it has to wait for, and is sent the window in which it has it."""
+        """Reserves all of it or nothing; yields whom it has to wait for, and is sent the window in which it has it.
+
+        It waits for all limits at once, so that several take no longer to draw of than one.
+        """
         begun = len(self._held)
+        waiting: list[tuple[LimitHolder, Waiter]] = []
         try:
             for holder, meter, amount in needs:
                 found = self._keeper.reserve(holder.id, meter, holder.limits.most[meter], amount)
-                window = (yield holder, found) if isinstance(found, Waiter) else found
-                self._held.append((holder, meter, window, amount))
+                if isinstance(found, Waiter):
+                    waiting.append((holder, found))
+                else:
+                    self._held.append((holder, meter, found, amount))
+            while waiting:
+                holder, waiter = waiting[0]
+                window = yield holder, waiter
+                self._held.append((holder, waiter.cell.meter, window, waiter.amount))
+                del waiting[0]
         except BaseException as error:
+            for _, waiter in waiting:
+                self._keeper.withdraw(waiter)
             given, self._held = self._held[begun:], self._held[:begun]
             for holder, meter, window, amount in given:
                 self._keeper.settle(holder.id, meter, window, amount, 0)
@@ -190,12 +203,6 @@ class Reservation:
                 window = await asyncio.shield(asyncio.wrap_future(waiter.answer))
         except TimeoutError:
             window = self._give_up(waiter)
-        except asyncio.CancelledError:
-            with suppress(LimitReachedError):
-                window = self._give_up(waiter)
-                if window is not None:
-                    self._keeper.settle(holder.id, waiter.cell.meter, window, waiter.amount, 0)
-            raise
         return self._check(holder, waiter, window)
 
     def _wait_in_thread(self, holder: LimitHolder, waiter: Waiter) -> Window:

@@ -100,6 +100,17 @@ class ShareKeeper:
                 return cell.share.window
         raise TimeoutError("the ledger of limits does not answer")
 
+    def withdraw(self, waiter: Waiter) -> None:
+        """Somebody waits no longer; what came at the last moment is free again."""
+        cell, window = waiter.cell, None
+        with self._lock:
+            if waiter.answer.done():
+                window = waiter.answer.result()
+            elif waiter in cell.line:
+                cell.line.remove(waiter)
+        if window is not None:
+            self.settle(cell.holder, cell.meter, window, waiter.amount, 0)
+
     def settle(self, holder: str, meter: Meter, window: Window, reserved: int, used: int) -> None:
         """A call that reserved so much in that window has ended and used so much; late is late once it is over."""
         with self._lock:

@@ -99,7 +99,7 @@ async def test_a_call_that_is_cut_gives_all_of_it_back(key, loopback, word):
     amounts = [used[name, Meter.TOKENS_PER_DAY] for name in names]
     assert len(set(amounts)) == 1
     assert amounts[0] < 100
-    assert (amounts[0] > 0) == (word == "stall")
+    assert amounts[0] == 0 or word == "stall"
 
 
 async def test_each_end_user_has_the_same_for_themselves(key, loopback):

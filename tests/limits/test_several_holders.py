@@ -70,3 +70,16 @@ async def test_a_refusal_says_whose_limit_it_was(db: None) -> None:
     await hold.reserve(450, 0, {})
     hold.settle(Usage(450, 0))
     assert hold.headers()["x-routing-budget-warning"] == "key tokensPerDay=90%"
+
+
+async def test_a_call_that_leaves_while_it_waits_holds_nothing(db: None) -> None:
+    """Neither of the limit that was free nor of those it waited for, whatever came at the last moment."""
+    limited = holders({Meter.TOKENS_PER_DAY: 100}, {Meter.TOKENS_PER_DAY: 100})
+    waiting = [asyncio.ensure_future(call(limited, 60)) for _ in range(20)]
+    await asyncio.sleep(0)
+    for each in waiting:
+        each.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    used = await asyncio.to_thread(find_uses, ["agent:a", "key:k"])
+    assert set(used.values()) <= {0}
+    assert await call(limited, 100) is not None
