@@ -26,15 +26,12 @@ SPARE_BYTES = 1024 * 1024
 def back_up_before_migrating() -> Path | None:
     """Copies the databases where migrations are pending, and says where to; None where nothing is to be saved.
 
-    Raises `BackupError` when the disk has no room for the copy and for what the migrations write.
+    Raises `BackupError` when the disk has no room for the copy and for what the migrations write, `OtherEngineError`.
     """
     pending = list_pending()
-    try:
-        databases.check_engine()
-    except databases.OtherEngineError:
-        return None
     if not pending:
         return None
+    databases.check_engine()
     root = Path(settings.DATA_DIR) / FOLDER
     root.mkdir(mode=0o700, exist_ok=True)
     for path in root.glob(f"*{PART}"):  # of a start that was broken off
