@@ -19,6 +19,7 @@ run: $(VENV)/run ## set up what is missing and serve at http://127.0.0.1:8000
 test: $(VENV)/dev ## run every test this machine can run
 	$(BIN)/pytest -q -n 2 --dist loadfile --ignore tests/ui $(ARGS)
 	$(BIN)/python -m tests.engines -q -n 2 --dist loadfile $(ARGS)  # what touches rows, on PostgreSQL
+	$(BIN)/pytest -q -n 2 --dist loadfile --store s3 $$(grep -rl both_stores --include="test_*.py" tests) $(ARGS)  # the same files, in a bucket
 	$(BIN)/pytest -q -n 2 --dist loadfile tests/ui $(ARGS)  # apart: the browser's driver keeps an event loop of its own
 
 test-clients: $(VENV)/dev $(CLIENTS)/installed ## run other people's clients against a served /v1, and print what differs

@@ -31,6 +31,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run tests marked slow, too, and every law on 2,000 examples")
+    parser.addoption("--store", choices=["files", "s3"], default="files", help="s3: tests of stored bytes, in a bucket")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,6 +53,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if "sqlite" in item.keywords:
                 item.add_marker(pytest.mark.skip(reason="about SQLite's own files"))
+    if config.getoption("--store") == "s3":
+        chosen = [item for item in items if "both_stores" in item.keywords and "files_only" not in item.keywords]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
     if config.getoption("--slow"):
         return
     for item in items:
@@ -84,6 +89,15 @@ def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
     """A Redis that the test may stop and start."""
     with redis_running(tmp_path) as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def _store(request: pytest.FixtureRequest) -> None:
+    """With `--store s3` each test has a place of its own in the bucket."""
+    if request.config.getoption("--store") == "s3":
+        from tests.engines.s3 import s3_server
+
+        request.getfixturevalue("settings").ARTIFACTS_BUCKET = s3_server().place()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import obstore
@@ -33,3 +34,17 @@ def list_places(store: ByteStore) -> list[str]:
     assert isinstance(store, FileStore)
     found = [Path(folder, name) for folder, _, names in os.walk(store.root) for name in names]
     return sorted(path.relative_to(store.root).as_posix() for path in found)
+
+
+def list_unfinished(store: ByteStore) -> list[str]:
+    """What uploads that are not finished, or were given up, have left in the store."""
+    return [place for place in list_places(store) if place.startswith("tmp/")]
+
+
+def age(store: ByteStore, sha256: str, seconds: float) -> None:
+    """Makes stored bytes so old."""
+    moment = time.time() - seconds
+    if isinstance(store, BucketStore):
+        s3_server().date(store.bucket, f"obj/{sha256}", moment)
+    elif isinstance(store, FileStore):
+        os.utime(path_in(store, sha256), (moment, moment))

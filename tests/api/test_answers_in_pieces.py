@@ -19,7 +19,7 @@ from capabilities.core.message import Blob, blob_of
 from capabilities.core.wire import open_media, split_payload
 from capabilities.ports import ports
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 LARGE = png()[:33] + bytes(n * 7 % 251 for n in range(1000)) * 10_000
 SIZES = [len(png()), len(png()) + 1, len(png()) + 2, 256 * 1024 - 1, 256 * 1024, 3 * 256 * 1024 + 1]
@@ -60,6 +60,7 @@ async def test_the_same_comes_over_asgi(text_agent: Any) -> None:
     assert max(map(len, pieces)) < 512 * 1024
 
 
+@pytest.mark.files_only
 def test_ten_megabytes_are_never_whole_in_memory(text_agent: Any) -> None:
     """While the answer is made and taken piece by piece, Python's peak stays far below the file's size."""
     ref = text_agent.stored("large.png", LARGE, "image/png")["ref"]
@@ -90,8 +91,7 @@ def test_a_routed_message_with_files_comes_in_pieces(text_agent: Any) -> None:
 def test_bytes_that_are_gone_are_told_before_the_first_piece(text_agent: Any) -> None:
     """The answer is whole, with the failed text and its warning, as for any artifact that cannot be read."""
     made = text_agent.stored("a.png", png(), "image/png")
-    with byte_store().local_file(made["sha256"]) as path:
-        path.unlink()
+    byte_store().delete(made["sha256"])
     answer = raw(text_agent, made["ref"], "vision-model")
     assert (answer.streaming, answer.json()["warnings"]) == (False, ["artifact_missing"])
 

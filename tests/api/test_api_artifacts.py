@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from api_samples import BINARY, CHINESE, GB18030, mp3, pdf, png
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.test import AsyncClient, override_settings
 from django.utils import timezone
 
@@ -21,8 +18,9 @@ from artifacts.storage.content import byte_store
 from capabilities.core.texts.description import parse
 from routing_admin.models import AuditEvent, Installation, Revision
 from tests.artifacts.faults import no_fault_of_our_own
+from tests.stored_bytes import list_unfinished, overwrite
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 FILES = {
     "png": ("photo.png", png(), "image/png"),
@@ -53,14 +51,6 @@ WALK = [
 """What get_artifact decides for each file and service (REQUIREMENTS, decision 1)."""
 
 
-def temporary_files() -> list[str]:
-    return os.listdir(Path(settings.DATA_DIR) / "artifacts" / "tmp")
-
-
-def on_disk(sha256: str) -> Path:
-    return Path(settings.DATA_DIR) / "artifacts" / "obj" / sha256[:2] / sha256[2:4] / sha256
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_stored_and_known_for_what_it_is(name: str, text_agent: Any) -> None:
     """POST /artifacts answers 201 with reference, kind, type, size and hash; encoding for text only."""
@@ -72,7 +62,7 @@ def test_a_file_is_stored_and_known_for_what_it_is(name: str, text_agent: Any) -
     assert made.get("encoding") == ("gb18030" if name == "gb18030" else None)
     assert made.get("encodingCertain") == (True if name == "gb18030" else None)
     assert len(made["id"]) >= 26
-    assert temporary_files() == []
+    assert list_unfinished(byte_store()) == []
 
 
 WITH_CHARSET = [
@@ -239,11 +229,10 @@ def test_bytes_that_cannot_be_read_are_told_and_never_served(
 ) -> None:
     """200 with the seed's text and a warning; /raw is 410."""
     made = text_agent.stored(f"{harm}-{service}.png", png(5, len(harm + service)), "image/png")
-    path = on_disk(made["sha256"])
     if harm == "remove":
-        path.unlink()
+        byte_store().delete(made["sha256"])
     else:
-        path.write_bytes(b"\x00" * made["size"])
+        overwrite(byte_store(), made["sha256"], b"\x00" * made["size"])
     result = text_agent.artifact(made["ref"], serviceId=service, language="zh")
     assert result["content"].startswith("[文件处理失败: ")
     assert result["warnings"] == [warning]
@@ -336,7 +325,7 @@ def test_a_filename_is_a_label_and_never_a_path(name: str, text_agent: Any) -> N
     assert not set("/\\\u202e") & set(made["filename"])
     assert not made["filename"].startswith(".")
     assert len(made["filename"].encode()) <= 255
-    assert on_disk(made["sha256"]).is_file()
+    assert byte_store().exists(made["sha256"])
 
 
 @override_settings(MAX_UPLOAD_BYTES=1000)
@@ -348,7 +337,7 @@ def test_an_upload_over_the_limit_ends_while_it_is_read(text_agent: Any) -> None
     assert (body["error"], body["limit"]) == ("too_large", 1000)
     assert "1000 bytes" in body["message"]
     assert not Artifact.objects.exists()
-    assert temporary_files() == []
+    assert list_unfinished(byte_store()) == []
     assert text_agent.upload("fits.bin", b"x" * 1000).status_code == 201
 
 
@@ -369,7 +358,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(cut: int, text_agent: Any) -> 
     assert response.status_code in (400, 422)
     assert response.json()["message"]
     assert not Artifact.objects.exists()
-    assert temporary_files() == []
+    assert list_unfinished(byte_store()) == []
 
 
 def test_a_refused_caller_leaves_no_bytes(text_agent: Any, caller: Callable[..., Any]) -> None:
@@ -377,7 +366,7 @@ def test_a_refused_caller_leaves_no_bytes(text_agent: Any, caller: Callable[...,
     reader = caller("text-agent", "artifacts:read")
     assert reader.upload("a.txt", b"words", "text/plain").status_code == 403
     assert text_agent.upload("a.txt", b"words", "text/plain", visibility="everyone").status_code == 422
-    assert temporary_files() == []
+    assert list_unfinished(byte_store()) == []
     assert not Artifact.objects.exists()
 
 
@@ -424,7 +413,7 @@ def test_a_full_quota_refuses_and_keeps_nothing(text_agent: Any) -> None:
     Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100})
     response = text_agent.upload("b.txt", b"y" * 60, "text/plain")
     assert (response.status_code, response.json()["error"]) == (507, "storage_full")
-    assert temporary_files() == []
+    assert list_unfinished(byte_store()) == []
     assert text_agent.upload("c.txt", b"y" * 40, "text/plain").status_code == 201
 
 

@@ -34,7 +34,7 @@ from capabilities.ports import ports
 from routing_admin.configuration import snapshot
 from routing_admin.models import AuditEvent, Installation
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 
 def test_media_that_comes_again_stays_one_artifact(demo: None) -> None:

@@ -15,7 +15,7 @@ from capabilities.acts import SYSTEM
 from capabilities.errors import ConflictError
 from routing_admin.models import AuditEvent, Revision
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 KOREAN = "안녕하세요. 오늘 회의는 세 시에 있습니다.\n" * 4
 PAGE = "<html><body><p>Привет, это отчёт за третий квартал.</p></body></html>"
@@ -132,8 +132,7 @@ def test_null_goes_back_to_what_was_detected(text_agent: Any) -> None:
     corrected(text_agent, made["ref"], mimeType="text/plain", encoding="cp1251")
     both = corrected(text_agent, made["ref"], mimeType="text/markdown")
     assert both["corrected"] == {"mimeType": "text/markdown", "encoding": "cp1251"}
-    with byte_store().local_file(made["sha256"]) as path:
-        path.unlink()
+    byte_store().delete(made["sha256"])
     assert corrected(text_agent, made["ref"], mimeType=None, encoding=None) == made
     before = AuditEvent.objects.count()
     assert corrected(text_agent, made["ref"], mimeType="application/pdf", visibility="shared") == made

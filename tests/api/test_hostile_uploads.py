@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from django.conf import settings
 from hostile_files import FAMILIES, HostileFile
 from hostile_forms import EDGE, EVIL_NAMES, ODD_TYPES, faulty_forms, form
 
 from artifacts.models import Artifact
+from artifacts.storage.content import byte_store
 from artifacts.storage.thumbnails import thumbnail_of
 from capabilities.actions import save_service
 from capabilities.acts import SYSTEM
 from capabilities.models import Service
+from tests.stored_bytes import list_unfinished
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -84,7 +84,7 @@ def upload(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Upload
         row.policy = "convert+extract"
         save_service(SYSTEM, row)
     yield Upload(text_agent)
-    assert os.listdir(settings.DATA_DIR / "artifacts" / "tmp") == []
+    assert list_unfinished(byte_store()) == []
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 

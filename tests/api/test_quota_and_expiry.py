@@ -15,7 +15,7 @@ from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from routing_admin.models import Installation
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 
 @pytest.fixture

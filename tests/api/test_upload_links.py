@@ -25,7 +25,7 @@ from routing_admin.models import AuditEvent
 from tests.artifacts.samples import SAMPLES
 from tests.cast import AgentProgram
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 PHOTO = next(each for each in SAMPLES if each.name == "photo.png")
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -17,8 +16,9 @@ from artifacts.storage.leftovers import GRACE_SECONDS, sweep_bytes, sweep_thumbn
 from artifacts.storage.thumbnails import thumbnail_of
 from capabilities.acts import SYSTEM
 from routing_admin.models import AuditEvent
+from tests.stored_bytes import age
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 FORGOTTEN = b"bytes that nobody has a row for"
 
 
@@ -30,8 +30,7 @@ def _own_directory(settings, tmp_path: Path) -> None:
 def aged(seconds: float, data: bytes = FORGOTTEN) -> str:
     """Stores bytes without a row, that long ago; their hash."""
     kept = byte_store().put([data])
-    path = byte_store().root / "obj" / kept.sha256[:2] / kept.sha256[2:4] / kept.sha256
-    os.utime(path, (time.time() - seconds,) * 2)
+    age(byte_store(), kept.sha256, seconds)
     return kept.sha256
 
 
@@ -64,14 +63,14 @@ def test_bytes_that_were_made_young_are_still_known_to_be_healthy(tmp_path: Path
     assert store.is_remembered(sha256)
 
 
-def test_a_thumbnail_goes_with_its_bytes() -> None:
+def test_a_thumbnail_goes_with_its_bytes(tmp_path: Path) -> None:
     """It shows what the file showed."""
     row, other = (store_bytes(SYSTEM, picture("PNG"), filename="a.png", declared="image/png") for _ in range(2))
     assert thumbnail_of(row)
     assert thumbnail_of(other)
     byte_store().delete(row.sha256)
     assert sweep_thumbnails() == 1
-    places = (byte_store().root.parent / "thumbnails").glob("??/*.png")
+    places = (tmp_path / "thumbnails").glob("??/*.png")
     assert [path.stem for path in places] == [other.sha256]
 
 

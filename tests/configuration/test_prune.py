@@ -21,7 +21,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import Keeping
 from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLog
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 NOW = timezone.now()
 DAY = timedelta(days=1)
 

@@ -27,7 +27,7 @@ from routing_admin.models import TaskRoute
 from routing_admin.upstream import run_sync
 from tests.gateway.plane import PNG, image, logged, post, said
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 
 def docx() -> bytes:

@@ -12,10 +12,13 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache
 from uuid import uuid4
 
 import obstore
+from moto.core import DEFAULT_ACCOUNT_ID as ACCOUNT
+from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 from obstore.store import S3Store
 
@@ -52,6 +55,11 @@ class S3Server:
     def keys(self, place: Bucket) -> list[str]:
         """Every object there is in a place."""
         return sorted(each["path"] for some in obstore.list(self.raw(place)) for each in some)
+
+    def date(self, place: Bucket, key: str, moment: float) -> None:
+        """Makes an object as old as if it had been stored at that moment (seconds since 1970)."""
+        bucket = s3_backends[ACCOUNT]["aws"].buckets[place.name]
+        bucket.keys[f"{place.prefix}/{key}"].last_modified = datetime.fromtimestamp(moment, UTC).replace(tzinfo=None)
 
     def unfinished(self) -> str:
         """What the service says of uploads whose parts wait to be put together."""

@@ -15,6 +15,7 @@ from capabilities.acts import SYSTEM
 from routing_admin.models import RequestLog
 from tests.gateway.plane import PNG, post, said
 from tests.gateway.serving import ROOT
+from tests.stored_bytes import overwrite
 
 rows = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -69,16 +70,15 @@ def test_a_method_that_is_not_there_names_those_that_are(key):
 
 
 @rows
+@pytest.mark.both_stores
 @pytest.mark.parametrize("harm", ["remove", "change"])
 def test_damaged_bytes_are_told_to_the_model_and_never_sent(key, harm):
     """The request is answered; the model that could see learns that the file cannot be read, under its reference."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
-    with byte_store().local_file(row.sha256) as path:
-        path.chmod(0o600)
-        if harm == "remove":
-            path.unlink()
-        else:
-            path.write_bytes(b"x" * len(PNG))
+    if harm == "remove":
+        byte_store().delete(row.sha256)
+    else:
+        overwrite(byte_store(), row.sha256, b"x" * len(PNG))
     part = {"type": "file", "file": {"file_id": row.ref}}
     response = post(key, said(part, model="echo-vision"))
     assert response.status_code == 200

@@ -16,7 +16,7 @@ from routing_admin.gateway.media import count_pages, part_of_bytes
 from tests.artifacts.samples import pdf
 from tests.gateway.plane import logged, post, said
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 
 def file(data: bytes, filename: str, mime_type: str) -> dict[str, object]:

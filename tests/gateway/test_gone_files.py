@@ -14,7 +14,7 @@ from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
 from tests.gateway.plane import PNG, logged, post, said
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 NEVER = "artifact:" + "0" * 32
 ODD = "artifact:../../etc/passwd"

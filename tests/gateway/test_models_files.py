@@ -12,7 +12,7 @@ from artifacts.models import Artifact
 from tests.cast import key_of
 from tests.gateway.plane import PNG, post, said
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 
 def get(key: str, path: str, method: str = "get"):

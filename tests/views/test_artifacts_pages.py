@@ -33,7 +33,7 @@ from tests.cast import HTMX
 from tests.views.page import Page
 from tests.views.visits import queries_of
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "demo"
 
 
@@ -137,8 +137,7 @@ def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Clien
     """The second answer comes from the data directory, even when the bytes are gone by then."""
     good, bad = stored(), stored("broken.png", picture()[:45], "image/png")
     first = admin.get(reverse("artifact_thumbnail", args=[good.pk]))
-    with byte_store().local_file(good.sha256) as path:
-        path.unlink()
+    byte_store().delete(good.sha256)
     again = admin.get(reverse("artifact_thumbnail", args=[good.pk]))
     assert (first.status_code, first.content) == (again.status_code, again.content)
     assert admin.get(reverse("artifact_thumbnail", args=[bad.pk])).status_code == 404
@@ -259,8 +258,7 @@ def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: N
 def test_bytes_that_are_gone_are_told_and_not_served(admin: Client, demo: None) -> None:
     """The page says so and the download answers 410."""
     row = stored()
-    with byte_store().local_file(row.sha256) as path:
-        path.unlink()
+    byte_store().delete(row.sha256)
     assert "gone from the store" in page(admin, row)
     assert admin.get(reverse("artifact_raw", args=[row.pk])).status_code == 410
 
