@@ -52,6 +52,7 @@ NO_BUCKET = "NoSuchBucket"
 FULL = frozenset({"XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "QuotaExceeded", "InsufficientCapacity"})
 NO_CREDENTIALS = "NoCredentials"
 REFUSED = frozenset({"AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch"})
+BUSY = frozenset({"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "Busy"})
 MACHINE_ROLE = ("169.254.169.254", "/latest/api/token", "redential")
 """In the words of an error: it was looked for credentials where the machine's role would give some."""
 
@@ -184,7 +185,7 @@ class BucketClient:
         code = CODE.search(words)
         is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
         self.is_silent = False
-        if code or is_refused:
+        if (code and code[1] not in BUSY) or is_refused:
             return _error_of(code[1] if code else "AccessDenied", self._bucket)
         if any(word in words for word in MACHINE_ROLE):
             return _error_of(NO_CREDENTIALS, self._bucket)
@@ -253,8 +254,8 @@ def _error_of(code: str, bucket: Bucket) -> ArtifactError:
         )
     else:
         text = worded(
-            "The artifact store %(place)s refuses what it was asked (%(code)s). Look at the bucket's region and at "
-            "ROUTING_ADMIN_ARTIFACTS_URL.",
+            "The artifact store %(place)s refuses what it was asked (%(code)s). Look at the bucket's region, at "
+            "this machine's clock and at ROUTING_ADMIN_ARTIFACTS_URL.",
             place=place,
             code=code,
         )

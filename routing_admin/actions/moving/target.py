@@ -1,0 +1,147 @@
+"""The database that an installation is carried to: made ready, known to be empty or ours, and closed in order.
+
+While rows are on their way a table of marks says how far each table is, in the very transactions that carry its rows,
+so that a move that broke off goes on where it was; the end takes the marks away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.core.management.color import no_style
+from django.db import DatabaseError, connections, transaction
+from django.utils.connection import ConnectionDoesNotExist
+
+from routing_admin.actions.moving.tables import Table, alias_of
+from routing_admin.databases.append_only import refuse_changes, statements_to_allow
+from routing_admin.databases.router import LOGS
+from routing_admin.environment import BASE_DIR
+from routing_admin.settings import databases
+
+ALIASES = {"default": "target", LOGS: "target_logs"}
+"""What the databases of the target are called here."""
+MARKS = "move_marks"
+SOURCE = "source"
+MADE_BY_DJANGO = frozenset({"django_content_type", "auth_permission"})
+"""Tables that are filled when they are made."""
+
+
+class MoveError(Exception):
+    """An installation that cannot be carried there; the sentence says why, and nothing was changed at the source."""
+
+
+class Destination:
+    """The databases that `url` names, beside those of the installation. Raises `MoveError` where they do not answer."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        for alias, settings in databases(url).items():
+            settings["OPTIONS"].pop("pool", None)
+            connections.settings[ALIASES[alias]] = connections.configure_settings({"default": settings})["default"]
+        if _identity_of("default") == _identity_of("target"):
+            raise MoveError("The target is the database that the installation has already.")
+        self.source = hashlib.sha256(_identity_of("default").encode()).hexdigest()
+
+    def open(self) -> None:
+        """Connects. Raises `MoveError`."""
+        for alias in ALIASES.values():
+            try:
+                connections[alias].ensure_connection()
+            except DatabaseError as problem:
+                raise MoveError(f"The target does not answer: {str(problem).splitlines()[0]}") from None
+
+    def close(self) -> None:
+        """Lets the connections go, and forgets the databases."""
+        for alias in ALIASES.values():
+            try:
+                connections[alias].close()
+            except (ConnectionDoesNotExist, DatabaseError):
+                continue
+            del connections[alias]
+            connections.settings.pop(alias, None)
+
+    def check(self, tables: Iterable[Table]) -> bool:
+        """Whether a move from here has begun there. Raises `MoveError` where there are rows of anything else."""
+        if self._has_marks("target"):
+            if self.read_mark("target", SOURCE) != self.source:
+                raise MoveError("The target holds another move that broke off. Name an empty database.")
+            return True
+        for table in tables:
+            alias, name = ALIASES[alias_of(table)], table._meta.db_table
+            has_table = name in connections[alias].introspection.table_names()
+            if has_table and name not in MADE_BY_DJANGO and table._base_manager.using(alias).exists():
+                raise MoveError(f"The target is not empty: there are rows in {name}. Name an empty database.")
+        return False
+
+    def make_tables(self) -> None:
+        """Migrates. Raises `MoveError`."""
+        of_logs = [["migrate", "--database", LOGS]] if connections["target"].vendor == "sqlite" else []
+        for words in (["migrate"], *of_logs):
+            done = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
+                [sys.executable, str(BASE_DIR / "manage.py"), *words, "--verbosity", "0"],
+                env=os.environ | {"DATABASE_URL": self.url, "DJANGO_SETTINGS_MODULE": "routing_admin.settings"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                last = (done.stderr.strip().splitlines() or ["no word"])[-1]
+                raise MoveError(f"The tables of the target could not be made: {last}")
+
+    def begin(self, tables: list[Table]) -> None:
+        """Empties what migrations filled; from now on a move counts as begun."""
+        for alias in ALIASES.values():
+            self.execute(alias, f"CREATE TABLE IF NOT EXISTS {MARKS} (name varchar(200) PRIMARY KEY, value text)")
+        with self.allowing_changes(), transaction.atomic(using="target"):
+            for table in reversed(tables):
+                self.execute(ALIASES[alias_of(table)], f'DELETE FROM "{table._meta.db_table}"')  # noqa: S608
+        self.write_mark("target", SOURCE, self.source)
+
+    @contextmanager
+    def allowing_changes(self) -> Iterator[None]:
+        """Meanwhile the audit log's table may be emptied."""
+        for statement in statements_to_allow(connections["target"].vendor):
+            self.execute("target", statement)
+        yield
+        refuse_changes("target")
+
+    def finish(self, tables: list[Table]) -> None:
+        """Sets what numbers new rows, and takes the marks away."""
+        for alias in ALIASES.values():
+            own = [each for each in tables if ALIASES[alias_of(each)] == alias]
+            for statement in connections[alias].ops.sequence_reset_sql(no_style(), own):
+                self.execute(alias, statement)
+        for alias in ALIASES.values():
+            self.execute(alias, f"DROP TABLE IF EXISTS {MARKS}")
+
+    def read_mark(self, alias: str, name: str) -> Any:
+        """What a mark says; None where there is none."""
+        with connections[alias].cursor() as cursor:
+            cursor.execute(f"SELECT value FROM {MARKS} WHERE name = %s", [name])  # noqa: S608
+            row = cursor.fetchone()
+        return json.loads(row[0]) if row else None
+
+    def write_mark(self, alias: str, name: str, value: Any) -> None:
+        """Sets a mark, in the transaction that is open."""
+        self.execute(alias, f"DELETE FROM {MARKS} WHERE name = %s", [name])  # noqa: S608
+        self.execute(alias, f"INSERT INTO {MARKS} (name, value) VALUES (%s, %s)", [name, json.dumps(value)])  # noqa: S608
+
+    def execute(self, alias: str, statement: str, values: list[Any] | None = None) -> None:
+        """Runs one statement."""
+        with connections[alias].cursor() as cursor:
+            cursor.execute(statement, values)
+
+    def _has_marks(self, alias: str) -> bool:
+        return MARKS in connections[alias].introspection.table_names()
+
+
+def _identity_of(alias: str) -> str:
+    settings = connections[alias].settings_dict
+    return " ".join(str(settings[name]) for name in ("ENGINE", "NAME", "HOST", "PORT"))

@@ -1,0 +1,104 @@
+"""Carries the installation to another database and another store of artifacts, and leaves the source as it is."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.management.base import CommandError, CommandParser
+from django.db import DatabaseError, InterfaceError
+
+from artifacts.core.store import ByteStore
+from routing_admin.actions.moving.files import FILES, check_store, copy_files, open_target_store, verify_files
+from routing_admin.actions.moving.rows import copy_rows, verify_rows
+from routing_admin.actions.moving.serving import is_in_use
+from routing_admin.actions.moving.tables import list_tables
+from routing_admin.actions.moving.target import Destination, MoveError
+from routing_admin.management import command
+
+IN_USE = "Somebody uses this installation's database. Stop `manage.py serve` and other commands of it, then try again."
+BROKEN_OFF = "The move broke off; started again it goes on where it was. The database says:"
+
+
+class Command(command.Command):
+    """The move."""
+
+    help = (
+        "Carry every row, and with --artifacts every file, to another database and store; the source stays as it is. "
+        "What broke off goes on when it is started again."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Where to."""
+        parser.add_argument("--to", required=True, metavar="DATABASE_URL", help="postgres://… or sqlite:////path")
+        parser.add_argument(
+            "--artifacts", default="", metavar="URL", help="s3://bucket/prefix?…, or files; without it they stay"
+        )
+
+    def run(self, **options: Any) -> None:
+        """Checks, carries, compares, and says what to set. Raises `CommandError`."""
+        if is_in_use():
+            raise CommandError(IN_USE)
+        target = Destination(options["to"])
+        try:
+            store = open_target_store(options["artifacts"]) if options["artifacts"] else None
+            self.move(target, store)
+        except MoveError as problem:
+            raise CommandError(str(problem)) from None
+        except (DatabaseError, InterfaceError) as problem:
+            raise CommandError(f"{BROKEN_OFF} {str(problem).splitlines()[0]}") from None
+        finally:
+            target.close()
+        self.tell_settings(options["to"], options["artifacts"])
+
+    def move(self, target: Destination, store: ByteStore | None) -> None:
+        """The move itself. Raises `MoveError`."""
+        tables = list_tables()
+        target.open()
+        if target.check(tables):
+            self.stdout.write("A move to there broke off; it goes on.")
+        else:
+            if store is not None:
+                check_store(store)
+            target.make_tables()
+            target.begin(tables)
+        self.move_files(store)
+        for table in tables:
+            copy_rows(target, table, partial(self.show_rows, table._meta.db_table))
+        count = sum(verify_rows(table) for table in tables)
+        target.finish(tables)
+        self.stdout.write(f"{count} rows of {len(tables)} tables are the same on both sides, counted and hashed.")
+
+    def move_files(self, store: ByteStore | None) -> None:
+        """The artifacts' bytes come before their rows. Raises `MoveError`."""
+        if store is None:
+            return
+        lost = copy_files(store, self.show_files)
+        self.stdout.write(f"{verify_files(store, lost)} files of artifacts were read back, each with its SHA-256.")
+        for sha256 in lost:
+            self.stderr.write(f"The bytes with SHA-256 {sha256} are missing or damaged here, too; `doctor` names them.")
+
+    def show_rows(self, table: str, count: int) -> None:
+        """A line of progress."""
+        self.stdout.write(f"{count:>10}  {table}")
+
+    def show_files(self, count: int) -> None:
+        """A line of progress, now and then."""
+        if count % 100 == 0:
+            self.stdout.write(f"{count:>10}  files")
+
+    def tell_settings(self, url: str, artifacts: str) -> None:
+        """What to set so that the next start is there."""
+        password = urlsplit(url).password
+        self.stdout.write("\nThe source is as it was. Set, and start:")
+        self.stdout.write(f"  DATABASE_URL={url.replace(f':{password}@', ':…@', 1) if password else url}")
+        if artifacts == FILES:
+            self.stdout.write("  ROUTING_ADMIN_ARTIFACTS_URL unset")
+        elif artifacts:
+            self.stdout.write(f"  ROUTING_ADMIN_ARTIFACTS_URL={artifacts}")
+        self.stdout.write(
+            f"The keys that open what is stored stay where they are: secret_key and keys in {settings.DATA_DIR}, or "
+            "ROUTING_ADMIN_SECRET_KEY and ROUTING_ADMIN_KEYS. Every machine needs the same."
+        )

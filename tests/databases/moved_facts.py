@@ -1,0 +1,82 @@
+"""What an installation holds, as JSON, for whoever compares two: `python tests/databases/moved_facts.py [make|add]`.
+
+`make` makes one first, with more of everything than a new one has; `add` stores something more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+os.environ["DJANGO_SETTINGS_MODULE"] = "routing_admin.settings"
+
+
+def make() -> None:
+    """The demo, and a provider with a stored key, a deleted artifact, a person, many rows of one table, odd texts."""
+    from django.contrib.auth.models import User
+    from django.core.management import call_command
+    from django.utils import timezone
+
+    from artifacts.actions import delete_artifacts, store_bytes
+    from capabilities.acts import SYSTEM, Act
+    from capabilities.models import Provider
+    from capabilities.ports import ports
+    from capabilities.secrets import store_key
+    from routing_admin.models import SignInAttempt
+
+    call_command("bootstrap", stdout=sys.stderr)
+    with ports.ledger.change(SYSTEM, Act("test")):
+        provider = Provider.objects.get(name="openai")
+        provider.key_source, provider.stored_key = "stored", store_key("sk-very-secret-1234", provider.endpoint)
+        provider.save()
+    User.objects.create_user("vera", password="correct horse battery staple")
+    gone = store_bytes(SYSTEM, b"x" * 6_000_000, filename="中文 \U0001f600.bin", metadata={"a": [1.0, None, "é"]})
+    delete_artifacts(SYSTEM, [gone.pk])
+    now = timezone.now()
+    SignInAttempt.objects.bulk_create(SignInAttempt(at=now, name=f"{number:064}") for number in range(1200))
+
+
+def add() -> None:
+    """One artifact, whose act is a new line of the audit log: both are numbered behind those that were carried."""
+    from artifacts.actions import store_text
+    from capabilities.acts import SYSTEM
+
+    store_text(SYSTEM, "stored after the move", filename="after.txt")
+
+
+def facts() -> dict[str, Any]:
+    """Rows, exports, keys in plain text and the hashes of the bytes as they are read."""
+    from artifacts.models import Artifact
+    from artifacts.storage.content import byte_store
+    from capabilities.models import Provider
+    from capabilities.secrets import open_key
+    from routing_admin.actions.moving.tables import alias_of, digest_table, list_tables
+    from routing_admin.configuration import exports
+    from routing_admin.core.files.exporting import Mode
+    from routing_admin.core.files.importing import FileFormat
+
+    digests = {each._meta.db_table: digest_table(each, alias_of(each)) for each in list_tables()}
+    keyed = Provider.objects.exclude(stored_key=None).select_related("stored_key")
+    return {
+        "rows": {name: [digest.count, f"{digest.sum:x}"] for name, digest in digests.items()},
+        "exports": {each.value: exports.export(each, Mode.FULL).text for each in FileFormat},
+        "keys": {each.name: open_key(each.stored_key, each.endpoint) for each in keyed},
+        "bytes": {
+            row.pk: hashlib.sha256(b"".join(byte_store().open_blocks(row.sha256))).hexdigest() == row.sha256
+            for row in Artifact.objects.all()
+        },
+    }
+
+
+if __name__ == "__main__":
+    import django
+
+    django.setup()
+    for word in sys.argv[1:]:
+        {"make": make, "add": add}[word]()
+    print(json.dumps(facts()))

@@ -1,0 +1,142 @@
+"""An installation is carried to PostgreSQL and S3 and back: every row, every byte, every key; nothing of it is half."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing_admin.actions.moving.files import open_target_store
+from routing_admin.actions.moving.target import MoveError
+from tests.engines.cluster import find_programs, running_cluster
+from tests.engines.s3 import s3_server
+
+ROOT = Path(__file__).resolve().parents[2]
+FACTS = Path(__file__).with_name("moved_facts.py")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Where one is: its variables."""
+
+    environment: Mapping[str, str]
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *words]
+        return subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
+
+    def facts(self, *acts: str) -> dict[str, Any]:
+        done = self.run(str(FACTS), *acts)
+        assert done.returncode == 0, done.stderr
+        return dict(json.loads(done.stdout.splitlines()[-1]))
+
+    def move(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.run("manage.py", "move_data", *words)
+
+    def at(self, **places: str) -> Installation:
+        return Installation({**self.environment, **places})
+
+
+@dataclass(frozen=True)
+class Journey:
+    """An installation in files, what it held, and where it can be carried to."""
+
+    home: Installation
+    folder: Path
+    facts: dict[str, Any]
+    postgresql: str
+    bucket: str
+
+    @property
+    def abroad(self) -> Installation:
+        return self.home.at(DATABASE_URL=self.postgresql, ROUTING_ADMIN_ARTIFACTS_URL=self.bucket)
+
+
+@pytest.fixture(scope="module")
+def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
+    """An installation with some of everything, which the first test carries away and the last one back."""
+    if find_programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    server, folder = s3_server(), tmp_path_factory.mktemp("home")
+    place = server.place()
+    ours = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "TESTS_")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    home = Installation(inherited | {"ROUTING_ADMIN_DATA_DIR": str(folder)})
+    with running_cluster() as cluster:
+        bucket = f"s3://{place.name}/{place.prefix}?endpoint_url={server.url}"
+        yield Journey(home, folder, home.facts("make"), cluster.make_database("moved"), bucket)
+
+
+def test_an_installation_in_use_is_not_carried_away(journey: Journey) -> None:
+    """What is written meanwhile would be lost: another process that has the database open is told of."""
+    with closing(sqlite3.connect(journey.folder / "routing_admin.sqlite3")) as other:
+        other.execute("SELECT count(*) FROM routing_admin_revision").fetchone()
+        done = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
+    assert done.returncode == 1
+    assert "Stop `manage.py serve`" in done.stderr
+
+
+@pytest.mark.parametrize(("address", "sentence"), [("ftp://host", "is files, or names"), ("files", "there already")])
+def test_artifacts_go_to_a_bucket_or_to_files_and_not_where_they_are(address: str, sentence: str) -> None:
+    """Told before anything is asked of the target."""
+    with pytest.raises(MoveError, match=sentence):
+        open_target_store(address)
+
+
+def test_a_target_that_does_not_answer_is_one_line(journey: Journey) -> None:
+    """No traceback, no password."""
+    done = journey.home.move("--to", "postgres://tests:secret@127.0.0.1:9/none")
+    assert done.returncode == 1
+    assert "The target does not answer" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "secret@" not in done.stderr
+
+
+def test_everything_is_there_after_a_move_to_postgresql_and_s3(journey: Journey) -> None:
+    """Equal rows, exports and bytes, keys that can be read, and the source as it was."""
+    done = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
+    assert done.returncode == 0, done.stderr
+    assert "are the same on both sides, counted and hashed" in done.stdout
+    assert "DATABASE_URL=postgres://tests:…@127.0.0.1" in done.stdout
+    assert f"ROUTING_ADMIN_ARTIFACTS_URL={journey.bucket}" in done.stdout
+    there = journey.abroad.facts()
+    assert there == journey.facts
+    assert there["keys"] == {"openai": "sk-very-secret-1234"}
+    assert set(there["bytes"].values()) == {True}
+    assert there["rows"]["routing_admin_signinattempt"][0] == 1200
+    assert journey.home.facts() == journey.facts
+
+
+def test_a_target_that_holds_something_is_left_alone(journey: Journey) -> None:
+    """What was carried there is somebody's installation now."""
+    done = journey.home.move("--to", journey.postgresql)
+    assert done.returncode == 1
+    assert "The target is not empty" in done.stderr
+
+
+def test_a_move_that_broke_off_goes_on_and_everything_is_back(journey: Journey) -> None:
+    """Killed in the middle, on its way to files; what was added abroad is numbered behind the rest, and comes along."""
+    there = journey.abroad.facts("add")
+    assert len(there["bytes"]) == len(journey.facts["bytes"]) + 1
+    back = {"DATABASE_URL": f"sqlite:///{journey.folder}/back.sqlite3"}
+    words = ["manage.py", "move_data", "--to", back["DATABASE_URL"], "--artifacts", "files"]
+    broken = subprocess.Popen(
+        [sys.executable, "-u", *words], cwd=ROOT, env=journey.abroad.environment, stdout=subprocess.PIPE, text=True
+    )
+    assert broken.stdout is not None
+    assert any("routing_admin_revision" in line for line in broken.stdout)
+    broken.kill()
+    broken.wait()
+    done = journey.abroad.run(*words)
+    assert done.returncode == 0, done.stderr
+    assert "it goes on" in done.stdout
+    assert journey.home.at(**back).facts() == there
