@@ -1,0 +1,128 @@
+"""`python -m tests.bench.bench_artifacts`: files in and out of the program, kept in files and in a bucket on loopback.
+
+The bucket's server is moto's in a process of its own, which is slower than any real one: so the processor seconds of
+this program say more than the throughput, and the server's ceiling stands beside it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import obstore
+from obstore.store import S3Store
+
+from artifacts.core.bucket import Bucket
+from tests.bench.processes import Served, started
+from tests.bench.table import median, show
+from tests.engines.s3 import CREDENTIALS, S3Server
+from tests.gateway.serving import free_port, manage
+
+MIB = 1024 * 1024
+SIZE = 24 * MIB
+ROUNDS = 5
+
+
+@contextmanager
+def bucket_server() -> Iterator[str]:
+    """A server that speaks S3; its address."""
+    port = free_port()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with started("S3", command, port, "none", dict(os.environ)):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def program(folder: Path, settings: Mapping[str, str]) -> Iterator[Served]:
+    """A new installation that listens."""
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("DJANGO", "ROUTING_ADMIN_", "LLM_"))
+    }
+    environment = inherited | CREDENTIALS | {"ROUTING_ADMIN_DATA_DIR": str(folder), **settings}
+    manage(environment, "bootstrap")
+    key, port = manage(environment, "issue_agent_key", "text-agent"), free_port()
+    command = [sys.executable, "manage.py", "serve", "--port", str(port)]
+    with started("serve", command, port, key, environment) as made:
+        yield made
+
+
+def upload(server: Served, data: bytes) -> str:
+    """Stores a file by a link of one use, which takes its bytes as they are; the artifact's reference."""
+    offer = {"filename": "file.bin", "size": len(data)}
+    made = json.loads(ask(server, "POST", "/api/v1/uploads", json.dumps(offer).encode()))
+    path = made["uploadUrl"].partition("/api/v1/")[2]
+    ask(server, "PUT", f"/api/v1/{path}", data)
+    return str(made["ref"])
+
+
+def ask(server: Served, method: str, path: str, body: bytes | None = None) -> bytes:
+    """The body of an answer that is fine."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port)
+    headers = {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"}
+    connection.request(method, path, body, headers)
+    answer = connection.getresponse()
+    data = answer.read()
+    connection.close()
+    assert answer.status < 300, data[:300]
+    return data
+
+
+def measure(server: Served) -> list[float]:
+    """MB/s of an upload and of a download, processor milliseconds of each MB, and the peak of memory in MB."""
+    files = [uuid4().bytes * (SIZE // 16) for _ in range(ROUNDS)]
+    upload(server, b"warm")
+    server.forget_peak()
+    times: dict[str, list[float]] = {"in": [], "out": []}
+    spent = []
+    for way in times:
+        before = server.cpu_seconds()
+        for place, data in enumerate(files):
+            began = time.perf_counter()
+            if way == "in":
+                files[place] = upload(server, data).encode()
+            else:
+                ask(server, "GET", f"/api/v1/artifacts/{data.decode()}/raw")
+            times[way].append(time.perf_counter() - began)
+        spent.append((server.cpu_seconds() - before) * 1000 / (ROUNDS * SIZE / 1e6))
+    rates = [SIZE / 1e6 / median(each) for each in times.values()]
+    return [rates[0], spent[0], rates[1], spent[1], server.memory_mb(peak=True)]
+
+
+def ceiling(url: str) -> list[float]:
+    """The same of the bucket's server alone."""
+    os.environ.update(CREDENTIALS)
+    store = S3Store("artifacts", config={"endpoint": url}, client_options={"allow_http": True})
+    data, times = bytes(SIZE), []
+    for act in (lambda: obstore.put(store, "ceiling", data), lambda: obstore.get(store, "ceiling").bytes()):
+        began = time.perf_counter()
+        act()
+        times.append(time.perf_counter() - began)
+    return [SIZE / 1e6 / times[0], float("nan"), SIZE / 1e6 / times[1], float("nan"), float("nan")]
+
+
+def main() -> None:
+    """Measures both stores, one after the other."""
+    rows: list[list[object]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        with program(Path(folder) / "files", {}) as server:
+            rows.append(["files", *measure(server)])
+        with bucket_server() as url:
+            S3Server(url, Bucket("artifacts")).make_bucket("artifacts")
+            address = f"s3://artifacts/bench?endpoint_url={url}"
+            with program(Path(folder) / "s3", {"ROUTING_ADMIN_ARTIFACTS_URL": address}) as server:
+                rows.append(["S3", *measure(server)])
+            rows.append(["the S3 server alone", *ceiling(url)])
+    heads = ["24 MiB at a time", "in MB/s", "cpu ms/MB", "out MB/s", "cpu ms/MB", "peak MB"]
+    show("Files through /api/v1, one after the other", heads, rows)
+
+
+if __name__ == "__main__":
+    main()
