@@ -12,6 +12,7 @@ from tests.chaos.callers import Finding
 from tests.chaos.drains import drain
 from tests.chaos.kills import kill_again_and_again
 from tests.chaos.locks import lock_and_release
+from tests.chaos.machines import push_machines
 from tests.chaos.races import race
 from tests.chaos.slow import hold_open
 
@@ -21,6 +22,7 @@ PIECES: dict[str, tuple[Callable[[int], Finding], int, str]] = {
     "locks": (lock_and_release, 10, "lock a database so often"),
     "slow": (hold_open, 1000, "hold so many slow connections open"),
     "drains": (drain, 5, "end the server under load so often"),
+    "machines": (push_machines, 2, "stop and start PostgreSQL, Redis and S3 under three processes so often"),
 }
 """Each piece: what runs it, how much of it by default, and the words of its option."""
 MOST_TOLD = 20

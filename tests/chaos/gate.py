@@ -1,0 +1,77 @@
+"""A gate before a server: shut, it lets nobody through and cuts who is; open again, the server is as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Gate:
+    """Listens on a port of its own, and passes everything on to another one."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._open, self._lock, self._pairs = True, threading.Lock(), set[socket.socket]()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def shut(self) -> None:
+        """Cuts everybody, and whoever comes."""
+        with self._lock:
+            self._open = False
+            for each in self._pairs:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+    def open(self) -> None:
+        """Lets those through who come from now on."""
+        self._open = True
+
+    def close(self) -> None:
+        """The end of it."""
+        self.shut()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # the listener is closed
+            while True:
+                came, _ = self._listener.accept()
+                if self._open:
+                    self._connect(came)
+                else:
+                    came.close()
+
+    def _connect(self, came: socket.socket) -> None:
+        try:
+            gone = socket.create_connection(("127.0.0.1", self._target))
+        except OSError:
+            came.close()
+            return
+        with self._lock:
+            self._pairs |= {came, gone}
+        for one, other in ((came, gone), (gone, came)):
+            threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
+
+    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while piece := one.recv(65536):
+                other.sendall(piece)
+        for each in (one, other):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            self._pairs -= {one, other}
+
+
+@contextmanager
+def gate_before(port: int) -> Iterator[Gate]:
+    """A gate before that port of this machine."""
+    gate = Gate(port)
+    try:
+        yield gate
+    finally:
+        gate.close()

@@ -1,0 +1,276 @@
+"""Three served processes with PostgreSQL, Redis and S3, each of which is stopped and started under load.
+
+Beside the load one process is killed, the configuration is changed, a key revoked and a budget spent. How long it takes
+until all agree is measured, and what was acknowledged is looked for in the end.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+
+from tests.chaos.callers import CUT, Finding, Person, ask, at_once, chat, finding, send, upload
+from tests.chaos.gate import Gate, gate_before
+from tests.chaos.installation import PASSWORD, SCOPES, write_import
+from tests.engines.cluster import Cluster, running_cluster
+from tests.engines.redis import RedisServer, redis_running
+from tests.engines.s3 import CREDENTIALS, s3_server
+from tests.gateway.serving import Server, environment_of, listening, manage, routing
+from tests.lab import Lab
+
+MACHINES = 3
+AWAY = 2.0
+"""Seconds for which a server is stopped, and for which all run in between."""
+AGREED = 1.0
+"""Seconds within which all have to agree while everything runs."""
+PATIENCE = 60.0
+BUDGET = 3000
+SPENDER = "vision-agent"
+LIMIT = (
+    "from capabilities import actions; from capabilities.acts import SYSTEM; from capabilities.models import Agent; "
+    f"row = Agent.objects.get(agent_id='{SPENDER}'); row.limits = {{'tokensPerDay': %d}}; "
+    "actions.save_agent(SYSTEM, row)"
+)
+REFUSALS = (429, 503)
+
+
+@dataclass
+class Machines:
+    """The installation: its processes, what they use, and what was acknowledged."""
+
+    cluster: Cluster
+    redis: RedisServer
+    gate: Gate
+    lab: Lab
+    environments: Sequence[dict[str, str]]
+    servers: list[Server]
+    keys: list[str]
+    spender: str
+    person: Person | None = None
+    statuses: Counter[str] = field(default_factory=Counter)
+    calls: list[str] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    agreements: dict[str, list[float]] = field(default_factory=dict)
+    spent: int = 0
+    losses: list[str] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def start(self, number: int) -> Server:
+        """The process of that number."""
+        environment = self.environments[number]
+        directory = Path(environment["ROUTING_ADMIN_DATA_DIR"])
+        return listening(environment, self.keys[0], self.lab, directory)
+
+    def call(self, number: int) -> None:
+        """Calls at one process, one after the other; the last process is killed now and then, which cuts some."""
+        count, last = 0, number == MACHINES - 1
+        while not self.over.is_set():
+            count += 1
+            name = f"machine-{number}-{count}"
+            try:
+                status = chat(self.servers[number], name).status
+            except CUT:
+                if not last:
+                    self.losses.append(f"call {name} was cut")
+                self.statuses["cut by the kill"] += 1
+                self.over.wait(0.1)
+                continue
+            self.statuses[str(status)] += 1
+            if status != 200:
+                self.losses.append(f"call {name} was answered {status}")
+            elif not last:
+                self.calls.append(name)
+
+    def store(self) -> None:
+        """Uploads, which PostgreSQL and S3 have to take: refused or kept whole."""
+        while not self.over.wait(0.1):
+            content = os.urandom(20_000)
+            reply = upload(self.servers[0], content)
+            self.statuses[f"upload {reply.status}"] += 1
+            if reply.status == 200:
+                self.files[reply.json["id"]] = content
+            elif reply.status not in REFUSALS:
+                self.losses.append(f"an upload was answered {reply.status}")
+
+    def agree(self, what: str, holds: Callable[[Server], bool]) -> None:
+        """How long it takes until it holds at every process."""
+        began = time.monotonic()
+        for each in self.servers:
+            while not holds(each) and time.monotonic() - began < PATIENCE:
+                pass
+        took = time.monotonic() - began
+        self.agreements.setdefault(what, []).append(took)
+        if took > AGREED:
+            self.losses.append(f"{what}: all agreed after {took * 1000:.0f} ms")
+
+    def change(self, number: int) -> None:
+        """A configuration imported at the first process."""
+        content = ask(self.servers[0], "GET", "/api/v1/config/llm-routing").json
+        content["routing"]["planning"]["maxTokens"] = number
+        reply = ask(self.servers[0], "POST", "/api/v1/config/import", content)
+        if reply.status != 200:
+            self.losses.append(f"a configuration was answered {reply.status}")
+            return
+
+        def knows(server: Server) -> bool:
+            found = ask(server, "GET", "/api/v1/config/llm-routing").json
+            return bool(found["routing"]["planning"]["maxTokens"] == number)
+
+        self.agree("configuration", knows)
+
+    def revoke(self, key: str) -> None:
+        """A key ended at the first process, by a person."""
+        assert self.person is not None
+        for each in self.servers:
+            if chat(replace(each, key=key), "").status != 200:
+                self.losses.append("a good key was refused")
+        path = f"/keys/{key.split('_')[1]}/revoke/text-agent/"
+        if self.person.post(path).status != 302:
+            self.losses.append("a key could not be revoked")
+        self.agree("revoked key", lambda server: chat(replace(server, key=key), "").status == 401)
+
+    def spend(self, push: Callable[[], None]) -> None:
+        """A budget spent at all processes at once, while something is pushed; no more is taken than it has."""
+        self.spent += BUDGET
+        manage(self.environments[0], "shell", "-c", LIMIT % self.spent)
+        taken, ends = Counter[str](), time.monotonic() + PATIENCE
+
+        def run(server: Server) -> None:
+            spender = replace(server, key=self.spender)
+            while time.monotonic() < ends:
+                reply = chat(spender, "", max_tokens=50)
+                taken[str(reply.status)] += 1
+                if reply.status == 200:
+                    taken["tokens"] += reply.json["usage"]["total_tokens"]
+                elif reply.status == 429:
+                    return
+
+        raised = at_once(push, *(lambda each=each: run(each) for each in self.servers for _ in range(3)))
+        self.losses += [repr(error) for error in raised]
+        self.statuses["of a budget: 429"] += taken["429"]
+        self.statuses["of a budget: 503"] += taken["503"]
+        self.statuses["of a budget: tokens"] += taken["tokens"]
+        if self.statuses["of a budget: tokens"] > self.spent:
+            self.losses.append(f"{self.statuses['of a budget: tokens']} tokens of {self.spent} were spent")
+
+    def stop_and_start(self, stop: Callable[[], None], start: Callable[[], None]) -> None:
+        """Away for a while, and back for another."""
+        stop()
+        self.over.wait(AWAY)
+        start()
+        self.over.wait(AWAY)
+
+    def restart_redis(self) -> None:
+        """It is empty then."""
+        self.stop_and_start(self.redis.kill, self.redis.start)
+
+    def kill_last(self) -> None:
+        """A process is killed, and started anew."""
+        self.servers[-1].process.kill()
+        self.servers[-1].process.wait()
+        self.servers[-1] = self.start(MACHINES - 1)
+
+    def round(self, number: int) -> None:
+        """Everything once."""
+        self.restart_redis()
+        self.stop_and_start(lambda: self.cluster.stop("immediate"), self.cluster.start)
+        self.stop_and_start(self.gate.shut, self.gate.open)
+        self.kill_last()
+        self.change(1000 + number)
+        self.revoke(self.keys[1 + number])
+        self.spend(self.restart_redis)
+
+    def check(self) -> None:
+        """Looks for what was acknowledged."""
+        for ref, content in self.files.items():
+            bearer = {"authorization": f"Bearer {self.keys[0]}"}
+            reply = send(self.servers[1], "GET", f"/v1/files/{ref}/content", headers=bearer)
+            if reply.body != content:
+                self.losses.append(f"upload {ref}: {reply.status}, {len(reply.body)} of {len(content)} bytes")
+        wanted, until = set(self.calls), time.monotonic() + PATIENCE
+        while wanted and time.monotonic() < until:
+            with psycopg.connect(self.environments[0]["DATABASE_URL"]) as rows:
+                there = rows.execute("select id from routing_admin_requestlog where id like 'machine-%'")
+                wanted -= {row[0] for row in there}
+        self.losses += [f"call {name} is not in the log" for name in sorted(wanted)]
+        try:
+            manage(self.environments[0], "doctor")
+        except AssertionError as error:
+            self.losses.append(f"doctor: {error}")
+
+
+@contextmanager
+def machines(keys: int) -> Iterator[Machines]:
+    """An installation of three processes, each with a data directory of its own as on a machine of its own."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="routing-admin-machines-")))
+        lab, cluster = stack.enter_context(Lab({})), stack.enter_context(running_cluster())
+        redis = stack.enter_context(redis_running(folder))
+        bucket = s3_server()
+        gate = stack.enter_context(gate_before(urlsplit(bucket.url).port or 0))
+        place = f"endpoint_url=http://127.0.0.1:{gate.port}&allow_http=true&region=us-east-1&style=path"
+        shared = {
+            "DATABASE_URL": cluster.make_database("machines"),
+            "REDIS_URL": redis.url,
+            "ROUTING_ADMIN_ARTIFACTS_URL": f"s3://{bucket.bucket.name}/machines?{place}",
+            "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
+            **CREDENTIALS,
+        }
+        environments = [environment_of(folder / str(number), lab) | shared for number in range(MACHINES)]
+        manage(environments[0], "bootstrap")
+        secrets = {
+            "ROUTING_ADMIN_SECRET_KEY": (folder / "0" / "secret_key").read_text().strip(),
+            "ROUTING_ADMIN_KEYS": (folder / "0" / "keys").read_text().strip(),
+        }
+        environments = [each | secrets for each in environments]
+        write_import(environments[0], folder, routing(lab))
+        scopes = [word for scope in SCOPES for word in ("--scope", scope)]
+        made = [manage(environments[0], "issue_agent_key", "text-agent", *scopes) for _ in range(1 + keys)]
+        spender = manage(environments[0], "issue_agent_key", SPENDER)
+        found = Machines(cluster, redis, gate, lab, environments, [], made, spender)
+        try:
+            for number in range(MACHINES):
+                (folder / str(number)).mkdir(exist_ok=True)
+                found.servers.append(found.start(number))
+            found.person = Person(found.servers[0]).sign_in()
+            yield found
+        finally:
+            found.over.set()
+            for each in found.servers:
+                each.process.terminate()
+            for each in found.servers:
+                each.process.wait(timeout=60)
+
+
+def push_machines(rounds: int) -> Finding:
+    """So many rounds; agreement within a second, and nothing that was acknowledged is lost."""
+    with machines(rounds) as found:
+
+        def push() -> None:
+            try:
+                for number in range(rounds):
+                    found.round(number)
+            finally:
+                found.over.set()
+
+        began = time.monotonic()
+        raised = at_once(push, found.store, *(lambda number=number: found.call(number) for number in range(MACHINES)))
+        seconds = time.monotonic() - began
+        found.losses += [repr(error) for error in raised]
+        found.check()
+        agreements = "; ".join(
+            f"{what} in {min(took) * 1000:.0f}-{max(took) * 1000:.0f} ms" for what, took in found.agreements.items()
+        )
+        counts = ", ".join(f"{count} {what}" for what, count in sorted(found.statuses.items()))
+    facts = f"{seconds:.0f} s of load: {counts}; all agreed: {agreements}; {found.spent} tokens were to be spent"
+    return finding("three machines", f"{rounds} rounds", facts, found.losses)
