@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, close_old_connections, connections, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    close_old_connections,
+    connections,
+    transaction,
+)
 from django.db.models import Model
 
 from routing_admin.databases.sqlite.base import DatabaseWrapper
@@ -96,7 +103,10 @@ def drop_connections() -> None:
     """Lets this thread's connections go, so that the next query opens others; one in a transaction stays."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
-            connection.close_if_unusable_or_obsolete()
+            try:
+                connection.close_if_unusable_or_obsolete()
+            except (DatabaseError, InterfaceError):  # it asks the server, which is away
+                connection.close()
 
 
 @contextmanager

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
+
+log = logging.getLogger(__name__)
 
 END_SECONDS = 10
 """How long the end of the process waits for work that is being done."""
@@ -50,7 +53,10 @@ class RepeatingThread:
 
     def _run(self) -> None:
         while not self._ends():
-            self._work()
+            try:
+                self._work()
+            except Exception as error:  # a database that is away, too: the next round tries again
+                log.error("the work of the thread %s failed: %s: %s", self._name, type(error).__name__, error)
         self._close()
 
     def _ends(self) -> bool:
