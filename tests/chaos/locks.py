@@ -8,7 +8,7 @@ from collections import Counter
 
 from tests.chaos.callers import Finding, ask, at_once, chat, finding
 from tests.chaos.installation import Installation, installed
-from tests.databases.locks import locked
+from tests.engines.others import locked
 from tests.gateway.serving import Server
 
 CALLERS = 4
