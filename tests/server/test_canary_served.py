@@ -1,0 +1,270 @@
+"""Secrets planted in a served installation are found nowhere afterwards: in no answer, log, export, file or backup.
+
+What may be found: a new key in the one answer that makes it, and a session's key in Django's own store of sessions.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from django.urls import Resolver404, resolve
+
+from tests.gateway.serving import Server, environment_of, manage, served
+
+PASSWORDS = {
+    "admin": "canary heron 4471 lantern",
+    "edith": "canary plover 9023 anvil",
+    "vera": "canary finch 6615 kettle",
+}
+PROVIDER_KEYS = ("sk-canary-first-7f3a91c05be2", "sk-canary-second-0d48ab6e97f1")
+MISTYPED = "canary password in the field of the name 3390"
+LINK = re.compile(r'href="(/[^"#]*)"')
+FORM = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
+OWN_FILES = {"secret_key", "keys"}
+"""What the data directory holds of secrets on purpose; none of these is one of ours."""
+
+
+class Echo(BaseHTTPRequestHandler):
+    """A provider that repeats the key it was sent, in its error and in a header."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        said = self.headers.get("authorization", "")
+        body = json.dumps({"error": {"message": f"Incorrect API key provided: {said}", "key": said}}).encode()
+        self.send_response(401)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.send_header("x-said", said)
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST  # noqa: N815 - as the library calls it
+
+    def log_message(self, *args: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def leaky() -> Iterator[str]:
+    """The address of such a provider."""
+    server = HTTPServer(("127.0.0.1", 0), Echo)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+
+
+class Browser:
+    """Somebody's browser, which keeps every page it saw."""
+
+    def __init__(self, url: str, seen: dict[str, bytes], name: str) -> None:
+        self.client, self.seen, self.name = httpx.Client(base_url=url, timeout=60), seen, name
+
+    def get(self, path: str) -> str:
+        answer = self.client.get(path, follow_redirects=True)
+        self.keep(f"GET {path}", answer)
+        return answer.text
+
+    def post(self, page: str, path: str, *, once: bool = False, **fields: Any) -> str:
+        found = FORM.search(self.client.get(page).text)
+        assert found is not None, page
+        data = {"csrfmiddlewaretoken": found[1], **fields}
+        answer = self.client.post(path, data=data, headers={"referer": f"{self.client.base_url}"})
+        if not once:
+            self.keep(f"POST {path}", answer)
+        return answer.text
+
+    def keep(self, what: str, answer: httpx.Response) -> None:
+        headers = {name: value for name, value in answer.headers.items() if name != "set-cookie"}
+        self.seen[f"{self.name}: {what}"] = f"{answer.status_code} {headers}\n".encode() + answer.content
+
+    def sign_in(self, name: str) -> Browser:
+        self.post("/login/", "/login/", username=name, password=PASSWORDS[name])
+        assert self.client.get("/").status_code == 200
+        return self
+
+
+def join(admin: Browser, name: str, role: str) -> Browser:
+    """An invited person who chose a password."""
+    page = admin.post("/users/", "/users/invite/", once=True, username=name, role=role)
+    link = re.search(r"/join/[^<\s]+", page)
+    assert link is not None
+    chosen = {"new_password1": PASSWORDS[name], "new_password2": PASSWORDS[name], "language": "en"}
+    Browser(str(admin.client.base_url), admin.seen, f"join {name}").post(link[0], link[0], **chosen)
+    return Browser(str(admin.client.base_url), admin.seen, name).sign_in(name)
+
+
+def ask(
+    server: Server, seen: dict[str, bytes], method: str, path: str, secret: str, body: Any = None, **headers: str
+) -> Any:
+    """A program's call, kept."""
+    named = {"authorization": f"Bearer {secret}", **{name.replace("_", "-"): text for name, text in headers.items()}}
+    answer = httpx.request(method, server.url + path, json=body, headers=named, timeout=60)
+    seen[f"program: {method} {path.split('?')[0]} {len(seen)}"] = (
+        f"{answer.status_code} {answer.headers}".encode() + answer.content
+    )
+    return answer
+
+
+def call_everything(server: Server, seen: dict[str, bytes], key: str, token: str) -> None:
+    """Calls that succeed, that a provider refuses, that are malformed, and that carry secrets where none belong."""
+    chat = {"model": "leaky/m", "messages": [{"role": "user", "content": "hello"}]}
+    for body in (chat, {**chat, "stream": True}, {**chat, "model": "echo/echo-text"}, {**chat, "messages": 7}):
+        ask(server, seen, "POST", "/v1/chat/completions", key, body, idempotency_key=f"canary-{len(seen)}")
+    for path in (
+        "/v1/chat/completions",
+        "/v1/messages",
+        "/v1/responses",
+        "/api/v1/llm/send",
+        "/api/v1/admin/config/import",
+    ):
+        ask(server, seen, "POST", path, f"{key}x", chat)
+        ask(server, seen, "POST", f"{path}?key={key}&token={token}", key, chat)
+        ask(server, seen, "POST", path, token, chat, x_api_key=key)
+    document = httpx.get(f"{server.url}/api/v1/openapi.json", timeout=60).json()
+    names = {"name": "llm-routing", "service_id": "text-model", "agent_id": "text-agent", "provider": "leaky"}
+    names |= {"task_type": "planning", "username": "edith", "ref": "artifact:none", "request_id": "none"}
+    for path, methods in document["paths"].items():
+        if "get" in methods:
+            secret = token if "/admin/" in path else key
+            ask(server, seen, "GET", re.sub(r"{(\w+)}", lambda found: names.get(found[1], "1"), path), secret)
+    for path in ("/metrics", "/healthz", "/readyz", "/v1/models", "/v1/nothing", "/api/v1/nothing"):
+        ask(server, seen, "GET", path, key)
+    bad = {"endpoint": "nowhere", "defaultModel": "m", "apiKey": PROVIDER_KEYS[0]}
+    ask(server, seen, "PUT", "/api/v1/admin/providers/other", token, bad)
+    ask(
+        server,
+        seen,
+        "PUT",
+        "/api/v1/admin/services/other",
+        token,
+        {"provider": "leaky", "model": "m", "apiKey": PROVIDER_KEYS[0]},
+    )
+
+
+def walk(browser: Browser) -> None:
+    """The pages that lead on from the first one, of each kind the first two."""
+    waiting, kinds, done = ["/", "/history/audit/", "/tokens/"], Counter[str](), set[str]()
+    while waiting:
+        here = waiting.pop(0)
+        kind = kind_of(here)
+        if here in done or not kind or kinds[kind] == 2:
+            continue
+        done.add(here)
+        kinds[kind] += 1
+        waiting += [link.replace("&amp;", "&") for link in LINK.findall(browser.get(here))]
+    assert len(kinds) > 20
+
+
+def kind_of(path: str) -> str:
+    """The name of a page's address; empty for what is none."""
+    try:
+        name = resolve(path.split("?")[0]).view_name
+    except Resolver404:
+        return ""
+    return "" if ":" in name else name
+
+
+def spellings(secret: str) -> Iterator[bytes]:
+    """The secret as it is, and as it may stand encoded."""
+    raw = secret.encode()
+    yield from (raw, quote(secret).encode(), raw.hex().encode(), raw[::-1])
+    for skipped in range(3):
+        whole = base64.b64encode(b"\0" * skipped + raw)
+        yield whole[4:-4]
+
+
+def leaks(secrets: dict[str, str], sinks: dict[str, bytes]) -> list[str]:
+    """Which secret stands in which sink."""
+    looked_for = [(name, spelling) for name, secret in secrets.items() for spelling in spellings(secret)]
+    return sorted({f"{name} in {sink}" for sink, data in sinks.items() for name, each in looked_for if each in data})
+
+
+def files_in(directory: Path, *but: str) -> dict[str, bytes]:
+    """Every file below, as bytes."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file() and path.name not in {*OWN_FILES, *but}
+    }
+
+
+def rows_in(path: Path, *but: str) -> bytes:
+    """A database's rows as text, without those of some tables."""
+    with closing(sqlite3.connect(path)) as database:
+        lines = (line for line in database.iterdump() if not line.startswith(tuple(f'INSERT INTO "{t}"' for t in but)))
+        return "\n".join(lines).encode()
+
+
+def test_planted_secrets_are_found_nowhere(tmp_path: Path, leaky: str) -> None:
+    """Keys of providers and agents, a token, passwords and sessions, after everything was used, seen and saved."""
+    data, published = tmp_path / "data", tmp_path / "published"
+    data.mkdir()
+    settings = {"ADMIN_PASSWORD": PASSWORDS["admin"], "PUBLISH_DIR": str(published), "ALLOWED_ORIGINS": "*"}
+    seen: dict[str, bytes] = {}
+    with served(data, settings=settings) as server:
+        admin = Browser(server.url, seen, "admin")
+        admin.post("/login/", "/login/", username=MISTYPED, password="x")
+        admin.sign_in("admin")
+        scopes = re.findall(r'name="scopes" value="([^"]+)"', admin.get("/tokens/"))
+        page = admin.post("/tokens/", "/tokens/new/", once=True, name="deploy", scopes=scopes, days=5)
+        token = re.search(r"rat_[0-9a-f]{8}_[\w-]{43}_[0-9a-f]{8}", page)
+        assert token is not None
+        provider = {"endpoint": leaky, "defaultModel": "m"}
+        for body in ({**provider, "apiKey": PROVIDER_KEYS[1]}, {**provider, "apiKey": PROVIDER_KEYS[0]}):
+            assert ask(server, seen, "PUT", "/api/v1/admin/providers/leaky", token[0], body).status_code < 300
+        issued = httpx.post(
+            f"{server.url}/api/v1/admin/agents/text-agent/keys",
+            headers={"authorization": f"Bearer {token[0]}"},
+            json={},
+        )
+        key = issued.json()["key"]
+        people = [admin, join(admin, "edith", "editor"), join(admin, "vera", "viewer")]
+        admin.post("/settings/", "/settings/bodies/", record_bodies="1")
+        admin.post("/providers/leaky/", "/test/provider/leaky/")
+        call_everything(server, seen, key, token[0])
+        for browser in people:
+            walk(browser)
+        sessions = {f"{each.name}'s session": each.client.cookies["sid"] for each in people}
+        environment = environment_of(data, server.lab)
+        manage(environment, "backup", str(tmp_path / "backup"))
+        said = {name: manage(environment, *name.split()).encode() for name in ("doctor", "export_config llm-routing")}
+        planted = {
+            **{f"{name}'s password": text for name, text in PASSWORDS.items()},
+            **{f"provider key {number}": text for number, text in enumerate(PROVIDER_KEYS)},
+            "agent key": key.split("_", 2)[2][:43],
+            "token": token[0].split("_", 2)[2][:43],
+            "mistyped": MISTYPED,
+        }
+        assert len(seen) > 150
+        assert any(b"Incorrect API key provided" in page for page in seen.values())
+        assert leaks({**planted, **sessions}, seen) == []
+        databases = {path.name for path in data.glob("*.sqlite3*")}
+        assert databases
+        assert leaks(planted, files_in(tmp_path) | said) == []
+        assert leaks(sessions, files_in(tmp_path, *databases) | said) == []
+        assert len(leaks(sessions, {path.name: rows_in(path) for path in data.glob("*.sqlite3")})) == len(people)
+        rows = {path.name: rows_in(path, "django_session") for path in data.glob("*.sqlite3")}
+        assert leaks(sessions, rows) == []
+
+
+@pytest.mark.parametrize("before", [b"", b"a", b"ab", b"abc:"])
+def test_the_search_finds_a_secret_however_it_is_written(before: bytes) -> None:
+    """As it is, quoted, in hex, turned around, and within something that is encoded as base64."""
+    secret = PASSWORDS["vera"]
+    encoded = base64.b64encode(before + secret.encode() + b":after")
+    for spelling in (encoded, *spellings(secret)):
+        assert leaks({"it": secret}, {"sink": b"<p>" + spelling + b"</p>"}) == ["it in sink"]
+    assert leaks({"it": secret}, {"sink": b"nothing of the kind"}) == []
