@@ -12,6 +12,7 @@ from django.test import Client
 
 from routing_admin.models import RequestLog
 from routing_admin.request_log.journal import journal
+from tests.engines.databases import is_postgresql
 from tests.engines.others import other_connection
 
 PNG = base64.b64decode(
@@ -55,7 +56,12 @@ def elsewhere(*statements: str) -> None:
 
 @contextmanager
 def without(*tables: str) -> Iterator[None]:
-    """The database while those tables cannot be read."""
+    """The database while those tables cannot be read: they are not there, or on PostgreSQL somebody holds them."""
+    if is_postgresql():
+        with other_connection() as other:
+            other.execute(f"BEGIN; LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")
+            yield
+        return
     elsewhere(*(f"ALTER TABLE {each} RENAME TO away_{each}" for each in tables))
     try:
         yield
