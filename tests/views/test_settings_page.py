@@ -46,6 +46,18 @@ def test_no_secret_of_the_environment_is_on_the_page(admin: Client, settings: An
         assert secret not in page
 
 
+def test_the_bucket_of_artifacts_is_shown_and_its_credentials_are_not(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address holds none: they are variables that no page reads."""
+    address = "s3://files/artifacts?region=eu-central-1"
+    monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", address)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2hunter2")
+    page = admin.get("/settings/").content.decode()
+    assert address in page
+    assert "hunter2" not in page
+
+
 def in_force(environment: dict[str, str], dotenv: dict[str, str], directory: Path) -> dict[str, tuple[str, str, bool]]:
     return {
         one.setting.name: (one.value, one.source, one.is_set) for one in setting_rows(environment, dotenv, directory)
