@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
+from django.db import connections
 from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Left
@@ -23,6 +24,7 @@ from django.utils.translation import gettext as _
 
 from capabilities.sentences import join_words
 from routing_admin.core.fallback.chain import OK
+from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
 
 PAGE = 50
@@ -233,7 +235,10 @@ def _filter_chain(rows: QuerySet[RequestLog], provider: str, model: str) -> Quer
     if few is not None:
         return rows.filter(pk__in=few)
     has_others = Q(fell_back_condition()) | Q(failed_condition()) | Q(provider="")
-    return rows.filter(Q(**named) | has_others & Exists(attempts.filter(request=OuterRef("pk"))))
+    own = attempts.filter(request=OuterRef("pk"))
+    if connections[LOGS].vendor == POSTGRESQL:  # which then looks into the tables of two days instead of all
+        own = own.filter(at__gte=OuterRef("started_at"), at__lt=OuterRef("started_at") + timedelta(days=1))
+    return rows.filter(Q(**named) | has_others & Exists(own))
 
 
 def write_cursor(row: RequestLog) -> str:
