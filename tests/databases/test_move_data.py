@@ -22,6 +22,7 @@ from tests.engines.s3 import s3_server
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = Path(__file__).with_name("moved_facts.py")
+pytestmark = pytest.mark.sqlite  # it brings its own engines
 
 
 @dataclass(frozen=True)
