@@ -157,7 +157,8 @@ class BucketClient:
                 block = next(stream, b"")
             if not block:
                 return
-            yield bytes(block)
+            for start in range(0, len(block), BLOCK):  # the package gives as much as there is
+                yield bytes(block[start : start + BLOCK])
 
     @contextmanager
     def in_our_words(self) -> Iterator[None]:
