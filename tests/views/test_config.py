@@ -72,7 +72,7 @@ def test_what_the_seed_format_cannot_say_is_listed(admin: Client, demo: None) ->
 def test_a_viewer_sees_what_there_is_and_exports_nothing(viewer: Client, demo: None) -> None:
     """403 for a download and for an import; the page gives the reason."""
     page = viewer.get(reverse("config")).content.decode()
-    assert "Exports need the administrator role" in page
+    assert "Exports need the editor role" in page
     assert "download" not in page
     assert viewer.get(reverse("config_export", args=["llm-routing"])).status_code == 403
     assert send(viewer, text()).status_code == 403

@@ -85,7 +85,7 @@ def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str, viewer: Cl
 def test_a_viewer_is_told_who_may_read_the_message(key: str, viewer: Client) -> None:
     """Whether there is one is not said, since nobody looked."""
     text = text_of(viewer.get("/requests/req_kept/"))
-    assert "shown to administrators only" in text
+    assert "shown to editors and administrators only" in text
     assert "not recorded" not in text
     assert "The recorded message" not in text
 
