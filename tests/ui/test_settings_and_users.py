@@ -50,7 +50,7 @@ def test_recording_bodies_is_one_switch_with_its_warning(admin_page: Any) -> Non
     admin_page.goto("/settings/")
     admin_page.locator("#id_record_bodies").focus()
     admin_page.keyboard.press("Space")
-    expect(admin_page.locator("#bodies .note.warn")).to_contain_text("readable by every administrator")
+    expect(admin_page.locator("#bodies .note.warn")).to_contain_text("Editors and administrators can now read")
     expect(admin_page.locator("#id_record_bodies")).to_be_checked()
     assert Installation.current().record_bodies
 
