@@ -31,6 +31,8 @@ from tests.lab import Lab
 MACHINES = 3
 AWAY = 2.0
 """Seconds for which a server is stopped, and for which all run in between."""
+PAUSE = 0.05
+"""Seconds between two calls of a caller: what is pushed is what happens under load, not the machine."""
 AGREED = 1.0
 """Seconds within which all have to agree while everything runs."""
 PATIENCE = 60.0
@@ -74,7 +76,7 @@ class Machines:
     def call(self, number: int) -> None:
         """Calls at one process, one after the other; the last process is killed now and then, which cuts some."""
         count, last = 0, number == MACHINES - 1
-        while not self.over.is_set():
+        while not self.over.wait(PAUSE):
             count += 1
             name = f"machine-{number}-{count}"
             try:
