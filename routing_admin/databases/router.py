@@ -13,8 +13,6 @@ from typing import Any
 
 from django.db import (
     DEFAULT_DB_ALIAS,
-    DatabaseError,
-    InterfaceError,
     close_old_connections,
     connections,
     transaction,
@@ -103,10 +101,7 @@ def drop_connections() -> None:
     """Lets this thread's connections go, so that the next query opens others; one in a transaction stays."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
-            try:
-                connection.close_if_unusable_or_obsolete()
-            except (DatabaseError, InterfaceError):  # it asks the server, which is away
-                connection.close()
+            connection.close_if_unusable_or_obsolete()
 
 
 @contextmanager

@@ -221,8 +221,12 @@ def machines(keys: int) -> Iterator[Machines]:
         bucket = s3_server()
         gate = stack.enter_context(gate_before(urlsplit(bucket.url).port or 0))
         place = f"endpoint_url=http://127.0.0.1:{gate.port}&allow_http=true&region=us-east-1&style=path"
+        database = cluster.make_database("machines")
+        cluster.ask(
+            "postgres", "ALTER DATABASE machines SET synchronous_commit = on"
+        )  # it is killed, and loses nothing
         shared = {
-            "DATABASE_URL": cluster.make_database("machines"),
+            "DATABASE_URL": database,
             "REDIS_URL": redis.url,
             "ROUTING_ADMIN_ARTIFACTS_URL": f"s3://{bucket.bucket.name}/machines?{place}",
             "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,

@@ -143,6 +143,17 @@ def test_a_connection_that_the_server_ended_is_replaced(key: str) -> None:
     assert Installation.objects.get().pk == 1
 
 
+def test_a_connection_that_the_server_ended_is_let_go_of_without_another(key: str) -> None:
+    """As at the end of a request, when the server may be away."""
+    ours = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
+    with psycopg.connect(**plain_parameters(), autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", ours)
+    with pytest.raises(OperationalError):
+        Installation.objects.get()
+    connection.close_if_unusable_or_obsolete()
+    assert connection.connection is None
+
+
 def plain_parameters() -> dict[str, object]:
     """How somebody else connects to this database."""
     known = connection.get_connection_params()

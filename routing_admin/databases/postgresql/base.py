@@ -83,6 +83,12 @@ class DatabaseWrapper(DjangoWrapper):
             self.close()
         super().ensure_connection()
 
+    def close_if_unusable_or_obsolete(self) -> None:
+        """Django's, which would ask for another connection in place of one that the server let go of."""
+        if self.connection is not None and self.connection.closed and not self.in_atomic_block:
+            self.close()
+        super().close_if_unusable_or_obsolete()
+
     def create_cursor(self, name: str | None = None) -> Any:
         """A cursor, after the connection was told how long to wait for locks."""
         wanted = max(1, int(wait_seconds(USUAL_SECONDS) * 1000))  # 0 would be for ever
