@@ -6,6 +6,7 @@ Without PostgreSQL on this machine it says how to install it, and counts as skip
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ FILES: Mapping[str, Sequence[str]] = {
 
 def main(words: list[str]) -> int:
     """Runs them; pytest's exit status."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the server ends with it, too
     named = any(Path(word.partition("::")[0]).exists() for word in words)
     files = [f"tests/{folder}/test_{name}.py" for folder, names in FILES.items() for name in names]
     chosen = words if named else [*files, *words]
