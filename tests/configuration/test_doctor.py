@@ -102,6 +102,7 @@ def test_a_provider_key_that_cannot_be_opened_is_found_and_not_told(settings: An
         provider.stored_key = store_key("sk-very-secret-1234", provider.endpoint)
         provider.save()
     assert problems() == {}
+    settings.SECRET_FILES = {}  # nothing to read them from again
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
     found = problems()["provider keys"]
     assert found[0].startswith("openai: ")
