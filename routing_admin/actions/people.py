@@ -40,7 +40,9 @@ def check_can_step_down(user: User) -> None:
     """Raises `InUseError` when without this user no administrator could sign in any more."""
     if not can_administrate(user):
         return
-    others = User.objects.filter(is_staff=True, is_active=True).exclude(pk=user.pk)
+    others = (
+        User.objects.filter(is_staff=True, is_active=True).exclude(pk=user.pk).prefetch_related("linked_identities")
+    )
     if not any(can_administrate(other) for other in others):
         raise InUseError(
             _("%(name)s is the last administrator. Make somebody else an administrator first.")
