@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.conf import settings
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
 from django.db import transaction
@@ -31,6 +32,10 @@ RANKS = tuple(role.value for role in UserRole)
 """Roles by what they may, the least first."""
 
 
+CAN_SIGN_IN = ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX) | Q(linked_identities__isnull=False)
+"""Of rows: what `is_invited` denies of a user."""
+
+
 def is_invited(user: User) -> bool:
     """Whether somebody has been invited and has not come in yet: no password was chosen, no account linked."""
     return not user.has_usable_password() and not user.linked_identities.all()
@@ -40,10 +45,8 @@ def check_can_step_down(user: User) -> None:
     """Raises `InUseError` when without this user no administrator could sign in any more."""
     if not can_administrate(user):
         return
-    others = (
-        User.objects.filter(is_staff=True, is_active=True).exclude(pk=user.pk).prefetch_related("linked_identities")
-    )
-    if not any(can_administrate(other) for other in others):
+    others = User.objects.filter(CAN_SIGN_IN, is_staff=True, is_active=True).exclude(pk=user.pk)
+    if not others.exists():
         raise InUseError(
             _("%(name)s is the last administrator. Make somebody else an administrator first.")
             % {"name": user.get_username()}

@@ -46,7 +46,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/usage/budgets/": (3, 0),
     "/settings/": (4, 0),
     "/users/": (4, 0),
-    "/users/{user}/": (7, 0),
+    "/users/{user}/": (6, 0),
     "/password/": (4, 0),
     "/tokens/": (3, 0),
 }
