@@ -203,7 +203,10 @@ PAGE_OF_KIND: Mapping[str, str] = {
     "route": "route",
     "alias": "alias",
     "agent": "agent",
+    "key": "key_issue",
     "language": "settings_language_save",
+    "exchange_rate": "settings_rate_set",
+    "budget": "budget_save",
     "configuration": "config_import",
 }
 """The page that changes each kind of thing in the configuration: who may not there, restores and undoes none."""

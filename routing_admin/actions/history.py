@@ -10,7 +10,7 @@ from capabilities.errors import ConflictError, ForbiddenError
 from routing_admin.configuration import rows
 from routing_admin.configuration.history import configuration_at, newest_configuration, newest_number, number_before
 from routing_admin.configuration.revisions import ledger
-from routing_admin.core.configuration.diff import diff
+from routing_admin.core.configuration.diff import diff, right_of
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.models import AuditEvent, Installation
 
@@ -33,7 +33,8 @@ def restore(actor: Actor, number: int, *, message: str = "", kinds: Kinds | None
 
 def check_kinds(value: Configuration, number: int, kinds: Kinds | None) -> None:
     """Raises `ForbiddenError` where going back to that value would change things of other kinds than these."""
-    if kinds is not None and any(change.kind not in kinds for change in diff(newest_configuration(), value)):
+    changes = diff(newest_configuration(), value) if kinds is not None else ()
+    if any(right_of(change.kind, change.field) not in (kinds or ()) for change in changes):
         message = _(
             "Revision %(number)s differs in providers, languages or settings, too: an administrator can go back to it."
         )

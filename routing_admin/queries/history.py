@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from capabilities.core.permissions import PAGE_OF_KIND
 from routing_admin.configuration.audit import entry_of
+from routing_admin.core.configuration.diff import right_of
 from routing_admin.core.documents.spreadsheet import safe_cell
 from routing_admin.models import AuditEvent, Revision
 from routing_admin.queries.keyset import KeysetPage, Place, read_page
@@ -38,7 +39,11 @@ def find_barrier(kinds: Collection[str]) -> int:
     if set(PAGE_OF_KIND) <= set(kinds):
         return 0
     rows = Revision.objects.order_by("-number").values_list("number", "changes").iterator(chunk_size=100)
-    return next((number for number, changes in rows if any(each["kind"] not in kinds for each in changes)), 0)
+    return next((number for number, changes in rows if not {_right_of(each) for each in changes} <= set(kinds)), 0)
+
+
+def _right_of(change: Mapping[str, Any]) -> str:
+    return right_of(change["kind"], change.get("field") or "")
 
 
 @dataclass(frozen=True, slots=True)

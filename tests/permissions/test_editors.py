@@ -8,10 +8,14 @@ from django.test import Client
 from django.urls import reverse
 
 from capabilities.actions import enable_providers, save_provider
+from capabilities.actions.agents import change_key
 from capabilities.acts import SYSTEM
-from capabilities.models import Agent, Provider
+from capabilities.core.permissions import PAGE_OF_KIND, UserRole, kinds_changed_by
+from capabilities.models import Agent, AgentKey, Provider
 from routing_admin import actions
+from routing_admin.core.configuration.diff import LISTS
 from routing_admin.models import Alias, AuditEvent, Person, Revision
+from tests.cast import key_of
 from tests.views.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -77,6 +81,26 @@ def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, e
         save_provider(SYSTEM, provider)
     editor.post(reverse("restore", args=[before]))
     assert not Alias.objects.exists()
+
+
+def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, admin: Client) -> None:
+    """Its limits stand with the agent, whose page an editor may change; the key is an administrator's all the same."""
+    key_of("text-agent")
+    key = AgentKey.objects.get(agent__agent_id="text-agent")
+    change_key(SYSTEM, key, label=key.label, terms={"team": "search"})
+    changed = newest()
+    assert "an administrator can go back to it" in text_of(
+        editor.post(reverse("undo", args=[changed]), {"next": "/history/"}, follow=True)
+    )
+    assert AgentKey.objects.get(pk=key.pk).terms["team"] == "search"
+    admin.post(reverse("undo", args=[changed]))
+    assert not AgentKey.objects.get(pk=key.pk).terms.get("team")
+
+
+def test_every_kind_of_thing_in_the_configuration_has_its_page(demo: None) -> None:
+    """Whoever may change it there may take the change back; without a page nobody could."""
+    assert {kind for kind, _, _ in LISTS} <= set(PAGE_OF_KIND)
+    assert all(kind in kinds_changed_by(UserRole.ADMINISTRATOR) for kind in PAGE_OF_KIND)
 
 
 def test_a_role_is_given_at_the_invitation_and_changed_on_the_persons_page(admin: Client) -> None:

@@ -53,6 +53,11 @@ ROOT_FIELDS = ("default_language", "content_policy", "catalogue", "extra_routing
 KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route", "exchange_rate": "exchange rate"}
 
 
+def right_of(kind: str, field: str) -> str:
+    """Under which word the table of permissions has what such a change touches: a key's terms are the key's."""
+    return "key" if kind == "agent" and field.startswith(("keys.", "keys[")) else kind
+
+
 def diff(old: Configuration, new: Configuration) -> tuple[Change, ...]:
     """Every difference, in the order of the pages; an empty tuple exactly when nothing a person can see differs."""
     before, after = _without_keys(old), _without_keys(new)
