@@ -63,6 +63,7 @@ CHECKS = [
     response_schema_conformance,
     negative_data_rejection,
 ]
+FORM = "multipart/form-data"
 IN_PATHS = re.compile(r"\{(\w+)\}")
 QUIET = settings(
     max_examples=EXAMPLES,
@@ -104,6 +105,8 @@ def test_a_call_answers_as_described(known: dict[str, str], path: str, method: s
     schema = schemathesis.openapi.from_dict(DOCUMENT)
     schema.app = get_wsgi_application()
     operation = schema[path][method]
+    has_form = FORM in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {})
+    checks = [each for each in CHECKS if each is not negative_data_rejection or not has_form]  # any text fits a field
     there = {name: known[name] for name in IN_PATHS.findall(path)}
     cases = operation.as_strategy(mode)
     if there:
@@ -116,6 +119,6 @@ def test_a_call_answers_as_described(known: dict[str, str], path: str, method: s
             case.query.pop("wait", None)  # nobody waits for a revision here
         secret = known["admin_token" if "/admin/" in path else "key"]
         headers = {"authorization": f"Bearer {secret}", "host": "127.0.0.1"}
-        case.call_and_validate(headers=headers, checks=CHECKS)
+        case.call_and_validate(headers=headers, checks=checks)
 
     call()

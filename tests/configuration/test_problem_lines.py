@@ -54,6 +54,7 @@ def test_a_problem_is_one_line_that_says_where_it_is(problem: Problem, line: str
     assert problem.line == line
 
 
+@pytest.mark.django_db(databases=["default", "logs"])
 def test_a_command_names_each_place_once(demo: None, tmp_path: Path) -> None:
     """Law: one line a problem, and nothing is changed."""
     file = tmp_path / "llm-routing.json"

@@ -27,7 +27,7 @@ def other_connection(place: Path | str = "default") -> Iterator[Any]:
     """A connection that commits each statement, to a served installation's database or to this process's alias."""
     if not is_postgresql():
         file = place if isinstance(place, Path) else connections[place].settings_dict["NAME"]
-        connection: Any = sqlite3.connect(str(file), isolation_level=None, timeout=0)
+        connection: Any = sqlite3.connect(str(file), isolation_level=None, timeout=10)
     elif isinstance(place, Path):
         connection = psycopg.connect(database_of(place.parent)["DATABASE_URL"], autocommit=True)
     else:

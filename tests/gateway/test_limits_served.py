@@ -133,9 +133,10 @@ async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_
     assert len(done) < 200
     refused = await ask_until(server, 429, max_tokens=4000, metadata={"team": "search"})
     assert refused.json()["error"]["message"].startswith("The team search may spend 0.30 USD a day")
-    assert round(amounts(server)["moneyPerDay"], 6) == round(spent, 6)
-    async with asyncio.timeout(60):  # the other process writes its part of the log when it comes to it
-        while bill_of(server, "search") != round(spent, 6):
+    async with asyncio.timeout(60):  # the other process tells the ledger and the log its part when it comes to it
+        while {round((await asyncio.to_thread(amounts, server))["moneyPerDay"], 6), bill_of(server, "search")} != {
+            round(spent, 6)
+        }:
             await asyncio.sleep(0)
     await ask_until(server, 200, max_tokens=900, metadata={"team": "search"})
 
@@ -199,8 +200,9 @@ async def test_processes_that_are_killed_take_no_more_than_their_shares_with_the
     await ask_together(server, 8, max_tokens=2000)
     for worker in workers(server):
         os.kill(worker, signal.SIGKILL)
-    answer = await ask_until(server, 200, max_tokens=2000)
-    assert int(answer.headers["x-ratelimit-remaining-tokens"]) > 400_000 * 3 // 4
+    async with asyncio.timeout(60):  # what a pool of Redis holds is given back with its time
+        while int((await ask_until(server, 200, max_tokens=2000)).headers["x-ratelimit-remaining-tokens"]) <= 300_000:
+            pass
 
 
 def workers(server: Server) -> list[int]:

@@ -23,6 +23,9 @@ OWN_FILE = {
 }
 
 
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
 def run(*words: str) -> str:
     """What a command prints."""
     out = StringIO()

@@ -59,8 +59,8 @@ def test_the_page_corrects_the_type_and_shows_the_delivery_anew(admin: Client, b
     assert "corrected" in answer.content.decode()
     binary.refresh_from_db()
     assert (binary.kind, binary.encoding, binary.encoding_certain) == ("text", "cp1252", True)
-    event = AuditEvent.objects.latest("pk")
-    assert (event.action, event.actor, event.object_name) == ("artifact.correct", "admin", binary.pk)
+    event = AuditEvent.objects.filter(action="artifact.correct").latest("pk")  # the page itself is a reading
+    assert (event.actor, event.object_name) == ("admin", binary.pk)
 
 
 def test_one_button_goes_back_to_what_was_detected(admin: Client, binary: Artifact) -> None:

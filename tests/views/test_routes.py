@@ -328,7 +328,7 @@ def test_a_viewer_reads_and_changes_nothing(admin: Client, viewer: Client, demo:
     page = viewer.get(page_of("design"))
     assert Page(admin.post(page_of("design"), design(3, 2, 1, act="check"))).button("Save")
     assert Page(page).button("Save") is None
-    assert "needs the administrator role" in page.content.decode()
+    assert "needs the editor role" in page.content.decode()
     assert viewer.post(page_of("design"), design(3, 2, 1, act=act)).status_code == (403 if act == "save" else 200)
     assert viewer.post(reverse("route_delete", args=["design"])).status_code == 403
     assert chain_of("design") == DESIGN
