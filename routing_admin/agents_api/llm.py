@@ -38,7 +38,7 @@ from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
 from routing_admin.databases import away
 from routing_admin.databases.router import release_connections
-from routing_admin.dispatch.estimates import reserve_planned, settle_planned
+from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.recorded import record_answer, record_plan
@@ -127,12 +127,15 @@ async def _send(request: HttpRequest, hold: Reservation | None) -> HttpResponse:
     try:
         result = await record_answer(dispatch, recorder)
         if hold is not None:
+            charge_failures(hold, planned, result.attempts)
             settle_planned(hold, planned, result.candidate, result.answer.usage, result.answer.text)
         reply = answer(answer_json(planned, result))
         for name, value in headers_of_attempts(result.attempts).items():
             reply.headers[name] = value
         return reply
     except (RouterError, DrainingError) as error:
+        if hold is not None and isinstance(error, RouterError):
+            charge_failures(hold, planned, error.attempts)
         response = answer({**error.as_json(), "requestId": request_id_of(request)}, error.status)
         said = headers_of_failure(error.attempts) if isinstance(error, RouterError) else {}
         for name, value in {**retry_headers(error), **said}.items():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from capabilities.core.delivery.tokens import text_tokens
 from capabilities.core.prices import Price
 from capabilities.core.wire import Usage
-from routing_admin.core.fallback.chain import PlannedCandidate
+from routing_admin.core.fallback.chain import Attempt, PlannedCandidate
 from routing_admin.core.limits.estimates import estimate_call, nanos_of
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.limits.gate import Reservation
@@ -31,6 +31,14 @@ def settle_planned(
     hold.settle(usage, text, {each: price_at(planned, candidate, each) for each in hold.currencies})
 
 
+def charge_failures(hold: Reservation, planned: PlannedRequest, attempts: Iterable[Attempt]) -> None:
+    """Calls that gave no answer, and that their providers counted all the same, are paid for, too."""
+    for attempt in attempts:
+        for usage in (each.usage for each in attempt.tries if each.usage is not None):
+            prices = {each: _price(planned, attempt.provider, attempt.model, each) for each in hold.currencies}
+            hold.charge(usage, prices)
+
+
 def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
     """Those of the request, and the most that its answer may have; of what passes through those of its words."""
     if planned.plan.verbatim:
@@ -48,7 +56,11 @@ def estimate_nanos(planned: PlannedRequest, question: int, answer: int, currency
 
 def price_at(planned: PlannedRequest, candidate: PlannedCandidate, currency: str) -> Price | None:
     """What a candidate's tokens cost now, in that currency; None where nobody has a price, or no rate leads there."""
-    price = sheet_of(planned.state).price(candidate.provider, candidate.model, datetime.now(UTC))
+    return _price(planned, candidate.provider, candidate.model, currency)
+
+
+def _price(planned: PlannedRequest, provider: str, model: str, currency: str) -> Price | None:
+    price = sheet_of(planned.state).price(provider, model, datetime.now(UTC))
     return None if price is None else planned.state.exchange.price_in(price, currency)
 
 

@@ -22,13 +22,13 @@ from capabilities.core.services.labels import NO_LABELS, Labels
 from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.wire import Answer
 from routing_admin.configuration import snapshot
-from routing_admin.core.fallback.chain import RunResult
+from routing_admin.core.fallback.chain import Attempt, RunResult
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
 from routing_admin.core.planning.model_names import NamedRoute, UnknownModelError, task_name
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.dispatch.decisions import decisions_of
-from routing_admin.dispatch.estimates import reserve_planned, settle_planned
+from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.passing import pass_through
 from routing_admin.dispatch.plan import plan_request
@@ -281,7 +281,9 @@ async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Reques
     try:
         result = await record_answer(admitted.dispatch, recorder)
     except RouterError as error:
+        _charge(admitted, error.attempts)
         raise gateway_error_of(error) from None
+    _charge(admitted, result.attempts)
     if admitted.hold is not None:
         answer = result.answer
         settle_planned(admitted.hold, admitted.dispatch.planned, result.candidate, answer.usage, answer.text)
@@ -297,13 +299,21 @@ async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Req
     try:
         result = await record_stream(admitted.dispatch, recorder)
     except RouterError as error:
+        _charge(admitted, error.attempts)
         raise gateway_error_of(error) from None
+    _charge(admitted, result.attempts)
     events = admitted.door.events(admitted.parsed, admitted.name_in(result), admitted.origin_of(result))
     reply = HttpReply(200, dict(STREAM_HEADERS))
     stream = AnswerStream(result, admitted.dispatch, recorder, events, call.request_id, admitted.agent, admitted.hold)
     reply.blocks, reply.is_whole = stream.blocks(), stream.is_whole
     _add_route_headers(reply.headers, call, result)
     return reply
+
+
+def _charge(admitted: AdmittedCall, attempts: tuple[Attempt, ...]) -> None:
+    """What its agent pays beside the answer."""
+    if admitted.hold is not None:
+        charge_failures(admitted.hold, admitted.dispatch.planned, attempts)
 
 
 def _add_route_headers(

@@ -57,11 +57,12 @@ class LimitReachedError(Exception):
 class Reservation:
     """What one call holds of its holders' limits; it ends with `settle`, or with `close` where nothing came of it."""
 
-    __slots__ = ("_held", "_holders", "_keeper", "_question", "_size", "currencies")
+    __slots__ = ("_charges", "_held", "_holders", "_keeper", "_question", "_size", "currencies")
 
     def __init__(self, holders: Sequence[LimitHolder], keeper: ShareKeeper) -> None:
         self._holders, self._keeper, self.currencies = tuple(holders), keeper, _currencies(holders)
         self._held: list[tuple[LimitHolder, Meter, Window, int]] = []
+        self._charges: list[tuple[Usage, Mapping[str, Price | None]]] = []
         self._question = self._size = 0
 
     @property
@@ -105,17 +106,23 @@ class Reservation:
         """
         if not self._held:
             return
-        used: dict[Meter, int] = {}
-        real = usage_of(usage, self._question, text) if self.counts_usage else None
-        if real is not None:
-            used = dict.fromkeys(TOKENS, tokens_of(real) or 0)
-        held, self._held = self._held, []
+        paid = self._charges
+        if self.counts_usage:
+            paid = [*paid, (usage_of(usage, self._question, text), prices)]
+        tokens = sum(tokens_of(each) or 0 for each, _ in paid)
+        held, self._held, self._charges = self._held, [], []
         for holder, meter, window, amount in held:
-            if meter in MONEY and real is not None:
-                took = nanos_of(real, prices.get(holder.limits.currency), holder.limits.currency)
+            currency = holder.limits.currency
+            if meter in MONEY:
+                took = sum(nanos_of(each, of.get(currency), currency) for each, of in paid)
             else:
-                took = used.get(meter, 0)
+                took = tokens if meter in TOKENS else 0
             self._keeper.settle(holder.id, meter, window, amount, took)
+
+    def charge(self, usage: Usage, prices: Mapping[str, Price | None]) -> None:
+        """A call that gave no answer took so much all the same; it is settled with the rest."""
+        if self.counts_usage:
+            self._charges.append((usage, prices))
 
     def close(self) -> None:
         """The call came to nothing; what is settled stays so."""

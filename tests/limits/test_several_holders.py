@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from capabilities.core.prices import Price, Rates, Tier
 from capabilities.core.services.agent_limits import AgentLimits, Meter
 from capabilities.core.services.limit_holders import LimitHolder, agent_holder, key_holder
 from capabilities.core.wire import Usage
@@ -70,6 +71,27 @@ async def test_a_refusal_says_whose_limit_it_was(db: None) -> None:
     await hold.reserve(450, 0, {})
     hold.settle(Usage(450, 0))
     assert hold.headers()["x-routing-budget-warning"] == "key tokensPerDay=90%"
+
+
+PRICE = Price("USD", (Tier(0, Rates(input=10**6, output=10**6)),))
+"""A dollar for a million tokens of either kind: 1,000 nanos each."""
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_what_failed_attempts_were_billed_is_settled_with_the_rest(db: None, answered: bool) -> None:
+    """Whether another model answered in the end or none did: by tokens, and by money at its own price."""
+    agent = AgentLimits(most={Meter.TOKENS_PER_DAY: 1000, Meter.MONEY_PER_DAY: 10**9}, currency="USD")
+    hold = reservation_of((agent_holder("a", agent),))
+    assert hold is not None
+    await hold.enter(1)
+    await hold.reserve(100, 0, {"USD": 10**8})
+    hold.charge(Usage(7, 3), {"USD": PRICE})
+    if answered:
+        hold.settle(Usage(20, 0), "", {"USD": PRICE})
+    hold.close()
+    used = await asyncio.to_thread(find_uses, ["agent:a"])
+    tokens = 30 if answered else 10
+    assert used == {("agent:a", Meter.TOKENS_PER_DAY): tokens, ("agent:a", Meter.MONEY_PER_DAY): tokens * 1000}
 
 
 async def test_a_call_that_leaves_while_it_waits_holds_nothing(db: None) -> None:
