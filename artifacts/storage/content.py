@@ -15,7 +15,6 @@ from artifacts.core.detection.encodings import decode_blocks
 from artifacts.core.errors import MissingError
 from artifacts.core.store import ByteStore
 from artifacts.models import Artifact, ArtifactQuerySet
-from artifacts.storage.bucket_store import BucketStore
 from artifacts.storage.files import FileStore
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, PageImages, Text, UnreadableError
 from capabilities.core.vocabulary import Kind
@@ -32,7 +31,11 @@ def open_store(bucket: Bucket | None, root: Path) -> ByteStore:
 
     A bucket's store needs the directory for moments only.
     """
-    return BucketStore(bucket, root / "downloads") if bucket else FileStore(root)
+    if bucket is None:
+        return FileStore(root)
+    from artifacts.storage.bucket_store import BucketStore  # its package is loaded where there is a bucket
+
+    return BucketStore(bucket, root / "downloads")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-import redis
-
 from capabilities.core.worded import Worded, worded
 
 REFUSALS: Mapping[str, str] = {
@@ -35,8 +33,17 @@ def place_of(url: str) -> str:
     return parts.path if parts.scheme == "unix" else f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
 
 
+def is_fault(error: Exception) -> bool:
+    """Whether an error says that Redis does not answer or does not do it, and not that we asked something wrong."""
+    from redis import RedisError
+
+    return isinstance(error, RedisError | OSError)
+
+
 def sentence_of(error: Exception, url: str) -> Worded:
     """What an error of the client, or of the system, says."""
+    import redis
+
     place, text = place_of(url), str(error)
     if isinstance(error, redis.AuthenticationError) and "called without any password" in text:
         return worded(REFUSALS["WRONGPASS"])
@@ -54,6 +61,8 @@ def sentence_of(error: Exception, url: str) -> Worded:
 
 def _refusal_in(error: Exception, text: str) -> str:
     """The word of a refusal, which the client keeps in its classes alone where it knows it."""
+    import redis
+
     by_class: tuple[tuple[type[Exception], str], ...] = (
         (redis.exceptions.ReadOnlyError, "READONLY"),
         (redis.exceptions.OutOfMemoryError, "OOM"),

@@ -13,16 +13,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import redis
 from django.conf import settings
 from django.utils import timezone
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from capabilities.core.worded import Worded
-from routing_admin.redis_link.faults import sentence_of
+from routing_admin.redis_link.faults import is_fault, sentence_of
+
+if TYPE_CHECKING:
+    import redis  # 10 MB, which an installation without Redis does not load
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,6 @@ PATIENT_SECONDS = 1.0
 """How long those wait whom nobody waits for."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 1.0
 """Between two tries of a server that is away."""
-FAULTS = (redis.RedisError, OSError)
 
 
 class RedisAwayError(Exception):
@@ -106,9 +105,11 @@ class RedisLink:
         """What a script returns. Raises `RedisAwayError`."""
 
         def work(client: redis.Redis) -> Any:
+            from redis.exceptions import NoScriptError
+
             try:
                 return client.evalsha(script.digest, len(keys), *keys, *arguments)
-            except redis.exceptions.NoScriptError:  # the server was started anew, or its scripts were flushed
+            except NoScriptError:  # the server was started anew, or its scripts were flushed
                 return client.eval(script.text, len(keys), *keys, *arguments)
 
         return self.ask(work)
@@ -145,7 +146,9 @@ class RedisLink:
     def _try(self, work: Callable[[redis.Redis], T], client: redis.Redis) -> T:
         try:
             return work(client)
-        except FAULTS as error:
+        except Exception as error:
+            if not is_fault(error):
+                raise
             self._leave(error)
             raise RedisAwayError(str(error)) from None
 
@@ -166,7 +169,11 @@ class RedisLink:
 
 def _client(url: str, seconds: float) -> redis.Redis:
     """A client that never tries twice: what is asked of it may be no thing to do twice."""
-    return redis.Redis.from_url(
+    from redis import Redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    return Redis.from_url(
         url,
         protocol=2,
         decode_responses=True,

@@ -11,12 +11,13 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
-
-import redis
+from typing import TYPE_CHECKING, Any
 
 from routing_admin.redis_link.link import RedisAwayError, RedisLink
 from routing_admin.redis_link.link import link as process_link
+
+if TYPE_CHECKING:
+    import redis
 
 MOST_WAITING = 10_000
 """Subjects whose news wait to be sent; those that waited longest are dropped."""

@@ -1,0 +1,23 @@
+"""What a start loads: the packages of engines that an installation does not use cost it no memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+UNUSED = ("redis", "psycopg", "obstore", "opentelemetry", "allauth", "genai_prices", "mcp")
+PROGRAM = f"import sys, routing_admin.asgi; print([name for name in {UNUSED} if name in sys.modules])"
+
+
+def test_one_process_with_sqlite_and_files_loads_no_package_of_another_engine(tmp_path: Path) -> None:
+    """Redis, PostgreSQL, S3, traces and sign-in elsewhere are loaded where they are configured."""
+    others = ("ROUTING_ADMIN_", "DJANGO", "LLM_", "OTEL_", "DATABASE_URL", "REDIS_URL", "TESTS_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+    environment |= {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
