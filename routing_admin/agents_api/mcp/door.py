@@ -81,8 +81,8 @@ class McpDoor:
             await task
 
     async def _run_server(self) -> ToolServer:
-        if self._server is None:
-            loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        if self._server is None or self._server.get_loop() is not loop:  # one that began on another loop answers nobody
             self._server, self._over = loop.create_future(), asyncio.Event()
             self._task = loop.create_task(_serve(self._server, self._over))
         return await asyncio.shield(self._server)

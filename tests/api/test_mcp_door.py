@@ -1,0 +1,28 @@
+"""The door of `/mcp` has a server of the loop that it is asked on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from tests.cast import key_of
+from tests.gateway.asgi_caller import Call
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+
+def test_a_second_loop_of_a_process_is_answered_too(demo: None) -> None:
+    """The first one ended without having told the door."""
+    key = key_of("text-agent")
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
+    headers = [
+        (b"host", b"127.0.0.1"),
+        (b"x-api-key", key.encode()),
+        (b"content-type", b"application/json"),
+        (b"accept", b"application/json, text/event-stream"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    found = [asyncio.run(Call([body], headers, path="/mcp").run()) for _ in range(2)]
+    assert [call.status for call in found] == [200, 200]
