@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +28,7 @@ from tests.lab.server import Script
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("one", "two", "three")
 LOG = "server.log"
+OURS = ("ROUTING_ADMIN_", "LLM_", "DJANGO")
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,26 @@ def manage(environment: dict[str, str], *words: str) -> str:
     return done.stdout.strip()
 
 
+def bootstrap(environment: dict[str, str], directory: Path) -> None:
+    """A data directory as `bootstrap` makes it; of one with the same settings, made before, it is a copy."""
+    if "DATABASE_URL" in environment or "ROUTING_ADMIN_ARTIFACTS_URL" in environment:
+        manage(environment, "bootstrap")
+        return
+    own = ("ROUTING_ADMIN_DATA_DIR", "ROUTING_ADMIN_ALLOWED_ORIGINS")
+    given = ((name, value) for name, value in environment.items() if name.startswith("ROUTING_ADMIN_"))
+    template = _make_template(frozenset(each for each in given if each[0] not in own))
+    shutil.copytree(template, directory, dirs_exist_ok=True)
+
+
+@cache
+def _make_template(settings: frozenset[tuple[str, str]]) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="routing-admin-served-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
+    manage({**inherited, **dict(settings), "ROUTING_ADMIN_DATA_DIR": str(folder)}, "bootstrap")
+    return folder
+
+
 @contextmanager
 def served(
     directory: Path,
@@ -122,7 +147,7 @@ def serving(
 ) -> Iterator[Server]:
     """A server that listens, with the demo and then these files imported, in order."""
     environment = environment_of(directory, lab) | {f"ROUTING_ADMIN_{name}": value for name, value in settings.items()}
-    manage(environment, "bootstrap")
+    bootstrap(environment, directory)
     for number, content in enumerate(files):
         file = directory / f"import-{number}.json"
         file.write_text(json.dumps(content))
@@ -138,8 +163,7 @@ def serving(
 
 def environment_of(directory: Path, lab: Lab) -> dict[str, str]:
     """The settings: a data directory of its own, and the lab as the only private address that may be called."""
-    ours = ("ROUTING_ADMIN_", "LLM_", "DJANGO")
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     origin = lab.url("openai").split("/lab")[0]
     settings = {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
     return inherited | database_of(directory) | settings
