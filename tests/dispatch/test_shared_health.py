@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from capabilities.core.wire import Failure, Fault
+from capabilities.core.wire import Failure, Fault, Usage
 from routing_admin.core.fallback.chain import PoolKey
 from routing_admin.core.fallback.context import RunContext, local_context
 from routing_admin.core.fallback.policy import Policy
@@ -66,6 +66,17 @@ def test_a_candidate_that_rests_for_one_rests_for_all(process):
     assert cooling is not None
     assert cooling.failure == LIMITED
     assert 0 < cooling.seconds <= 20
+
+
+def test_what_the_failed_call_was_billed_stays_with_it(process):
+    """Another process knows why somebody rests, and charges nobody for it."""
+    one, two = process(), process()
+    one.fail(failure=LIMITED.counted(Usage(7, 3)))
+    one.share()
+    two.listen_until(lambda: two.memory.cooldowns.look("one", "model"))
+    cooling = two.memory.cooldowns.enter("one", "model")
+    assert cooling is not None
+    assert cooling.failure == LIMITED
 
 
 def test_one_that_is_well_again_for_one_is_well_for_all(process):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from capabilities.core.wire import Failure
@@ -155,7 +155,8 @@ class LocalCooldowns:
             if state is None or state.failure is None:
                 return None
             seconds = state.until - now if state.until else None
-            return Ailment(state.failures, state.rounds, seconds, state.probe_until - now, state.failure)
+            failure = replace(state.failure, usage=None)  # what that one call was billed is nobody else's affair
+            return Ailment(state.failures, state.rounds, seconds, state.probe_until - now, failure)
 
     def take_over(self, key: Key, ailment: Ailment | None) -> None:
         """What another process has found, None that all is well; nobody is told."""
