@@ -65,7 +65,10 @@ async def read_body(head: Head, timeouts: Timeouts, timer: PhaseTimer, most: int
     try:
         plain = Plain(head.headers.get("content-encoding", ""), most)
         while True:
-            block = await timer.wait(head.block(), timeouts.between if begun else timeouts.first_content)
+            if head.has_come():
+                block = await head.block()
+            else:
+                block = await timer.wait(head.block(), timeouts.between if begun else timeouts.first_content)
             if block:
                 texts.append(text := plain.feed(block))
                 size += len(text)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 import aiohttp
 import httpx
+from aiohttp.http_exceptions import HttpProcessingError
 
 from capabilities.core.wire import Fault
 from routing_admin.upstream.faults import CLIENT_ERRORS, fault_of
@@ -29,7 +31,8 @@ class BrokenBodyError(Exception):
 class Head:
     """The head of an answer; names of headers are found in any case. `read` gives what has come, `b""` at the end.
 
-    `is_read` tells without waiting that the end was reached; False where one has to read to know.
+    `is_read` tells without waiting that the end was reached; False where one has to read to know. `has_come`
+    tells that all of the body is here, so that reading it waits for nobody.
     """
 
     status: int
@@ -37,6 +40,7 @@ class Head:
     read: Callable[[], Awaitable[bytes]] = field(repr=False)
     release: Callable[[], Awaitable[None] | None] = field(repr=False)
     is_read: Callable[[], bool] = lambda: False
+    has_come: Callable[[], bool] = lambda: False
 
     async def block(self) -> bytes:
         """What has come of the body, still encoded; empty at its end.
@@ -81,3 +85,29 @@ def head_of_read(response: httpx.Response) -> Head:
         return await anext(blocks, b"")
 
     return Head(response.status_code, response.headers, read, response.aclose)
+
+
+def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader) -> None:
+    """Fails what still waits for the body once the connection is closed; None means that it is."""
+
+    def over(_: object) -> None:
+        if not content.is_eof() and content.exception() is None:
+            content.set_exception(HttpProcessingError(message="the connection was closed within the body"))
+
+    def no_more() -> None:
+        if closed is not None:
+            closed.remove_done_callback(over)
+
+    if closed is None:
+        over(closed)
+        return
+    closed.remove_done_callback(note_end)  # one for each connection, however many answers it carries
+    closed.add_done_callback(note_end)
+    closed.add_done_callback(over)
+    content.on_eof(no_more)
+
+
+def note_end(closed: asyncio.Future[None]) -> None:
+    """Takes note of how a connection ended, so that nobody has to be told of it."""
+    if not closed.cancelled():
+        closed.exception()

@@ -15,15 +15,15 @@ from typing import Any
 import aiohttp
 import httpx
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.http_exceptions import HttpProcessingError
 from httpx_aiohttp import AiohttpTransport
 from yarl import URL
 
 from capabilities.core.providers.origins import OriginPolicy, check_addresses
 from capabilities.core.wire import UpstreamRequest
 from routing_admin.upstream.bodies import RequestBody
+from routing_admin.upstream.direct import DirectCalls
 from routing_admin.upstream.faults import ForbiddenAddressError
-from routing_admin.upstream.head import Head, head_of_call, head_of_read
+from routing_admin.upstream.head import Head, end_with, head_of_call, head_of_read
 
 CONNECTIONS = 1000
 KEEP_ALIVE_SECONDS = 60.0
@@ -47,32 +47,6 @@ class WatchedResponse(aiohttp.ClientResponse):
         if connection.protocol is not None and not self.content.is_eof():
             end_with(connection.protocol.closed, self.content)
         return started
-
-
-def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader) -> None:
-    """Fails what still waits for the body once the connection is closed; None means that it is."""
-
-    def over(_: object) -> None:
-        if not content.is_eof() and content.exception() is None:
-            content.set_exception(HttpProcessingError(message="the connection was closed within the body"))
-
-    def no_more() -> None:
-        if closed is not None:
-            closed.remove_done_callback(over)
-
-    if closed is None:
-        over(closed)
-        return
-    closed.remove_done_callback(note_end)  # one for each connection, however many answers it carries
-    closed.add_done_callback(note_end)
-    closed.add_done_callback(over)
-    content.on_eof(no_more)
-
-
-def note_end(closed: asyncio.Future[None]) -> None:
-    """Takes note of how a connection ended, so that nobody has to be told of it."""
-    if not closed.cancelled():
-        closed.exception()
 
 
 async def resolve(
@@ -149,14 +123,16 @@ SCHEMES = ("https", "http")
 
 
 class Pool:
-    """Connections of one event loop through one proxy, and the two ways of using them.
+    """Connections of one event loop through one proxy, and the ways of using them.
 
-    A model is called through the session itself: building a request for httpx and taking its answer apart again costs
-    more than all that is decided about a call (docs/decisions/0009). What is only read goes through httpx.
+    A model is called over a connection itself, through a proxy or with a large body by the session: requests of httpx
+    cost more than all that is decided about a call (docs/decisions/0009). What is only read goes through httpx.
     """
 
     def __init__(self, session: aiohttp.ClientSession, context: ssl.SSLContext, proxy: str) -> None:
         self._session = session
+        connector = session.connector
+        self._direct = DirectCalls(connector) if connector is not None and not proxy else None
         parsed = httpx.Proxy(proxy) if proxy else None
         self._transport = AiohttpTransport(verify=context, client=session, proxy=parsed)
         self._proxy: dict[str, Any] = {}
@@ -190,14 +166,11 @@ class Pool:
     async def _call(
         self, request: UpstreamRequest, content: bytes | RequestBody, headers: Mapping[str, str], connect: float
     ) -> Head:
+        url, timeout = url_of(request.url), _connecting_within(connect)
+        if self._direct is not None and isinstance(content, bytes):
+            return await self._direct.send(request.method, url, content, headers, timeout)
         response = await self._session.request(
-            request.method,
-            url_of(request.url),
-            data=content,
-            headers=headers,
-            allow_redirects=False,
-            timeout=_connecting_within(connect),
-            **self._proxy,
+            request.method, url, data=content, headers=headers, allow_redirects=False, timeout=timeout, **self._proxy
         )
         return head_of_call(response)
 

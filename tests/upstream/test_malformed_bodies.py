@@ -16,9 +16,9 @@ from capabilities.core.wire import Answer, Delta, Failure, Fault, StreamEvent, T
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.exchange import read_body, send
-from routing_admin.upstream.head import Head
+from routing_admin.upstream.head import Head, end_with
 from routing_admin.upstream.phase_timer import PhaseTimer
-from routing_admin.upstream.pools import Pool, Pools, end_with
+from routing_admin.upstream.pools import Pool, Pools
 from tests.fallback.network_runs import HELLO, protocol
 from tests.lab.malformed import CHUNKS
 from tests.lab.scenarios import dump

@@ -1,0 +1,158 @@
+"""Calls over a connection itself: how their head is written, and when the connection is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from capabilities.core.providers.origins import OriginPolicy
+from capabilities.core.wire import Failure, Fault, UpstreamRequest
+from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.upstream.direct import DirectCalls
+from routing_admin.upstream.exchange import read_body, send
+from routing_admin.upstream.head import Head
+from routing_admin.upstream.phase_timer import PhaseTimer
+from routing_admin.upstream.pools import Pools
+
+QUICK = Timeouts(2.0, 2.0, 2.0, 4.0)
+FINE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
+TOO_LARGE = b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\n{}"
+SMALL_BUFFER = 32 * 1024
+Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@dataclass
+class Host:
+    """Notes the heads that it receives, and converses as it is told."""
+
+    converse: Converse
+    port: int = 0
+    heads: list[bytes] = field(default_factory=list)
+    connections: int = 0
+
+    @asynccontextmanager
+    async def serve(self) -> AsyncIterator[Host]:
+        listening = socket.create_server(("127.0.0.1", 0))
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
+        server = await asyncio.start_server(self._take, sock=listening)
+        self.port = listening.getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while True:
+                self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+                await self.converse(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+def answering(*blocks: bytes) -> Converse:
+    """Reads a body of two bytes and answers so."""
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(2)
+        writer.writelines(blocks)
+
+    return converse
+
+
+@pytest.fixture
+async def pools() -> AsyncIterator[Pools]:
+    made = Pools(OriginPolicy(everything=True))
+    yield made
+    await made.close()
+
+
+async def ask(pools: Pools, host: Host, **headers: str) -> tuple[int, bytes] | Failure:
+    """Status and body of the answer to an empty object."""
+    request = UpstreamRequest(f"http://127.0.0.1:{host.port}/v1?a=%20b", headers)
+    timer = PhaseTimer(QUICK.total)
+    try:
+        head = await send(request, pools.get(""), QUICK, timer)
+        if not isinstance(head, Head):
+            return head
+        read = await read_body(head, QUICK, timer)
+        return read if isinstance(read, Failure) else (head.status, read)
+    finally:
+        timer.close()
+
+
+async def test_a_head_is_the_one_that_the_clients_session_writes(pools: Pools) -> None:
+    """The same lines, whatever is written for itself: nobody upstream sees who wrote them."""
+    async with Host(answering(FINE)).serve() as host:
+        assert await ask(pools, host, authorization="Bearer k", **{"x-name": "ü"}) == (200, b"{}")
+        async with aiohttp.ClientSession(auto_decompress=False) as session:
+            headers = {"authorization": "Bearer k", "x-name": "ü", "accept-encoding": "identity"}
+            url = f"http://127.0.0.1:{host.port}/v1?a=%20b"
+            await session.post(url, data=b"{}", headers=headers, skip_auto_headers=["content-type"])
+        ours, theirs = ({line.lower() for line in head.split(b"\r\n")} for head in host.heads)
+        assert ours == theirs
+
+
+async def test_an_answer_that_only_informs_is_passed_over(pools: Pools) -> None:
+    """100 and 103 come before the answer and are none."""
+    async with Host(answering(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n", FINE)).serve() as host:
+        assert [await ask(pools, host) for _ in range(2)] == [(200, b"{}")] * 2
+        assert host.connections == 1
+
+
+def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket that takes little at once, as one does whose other end is far away."""
+    made = socket.socket(*address[:3])
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
+    return made
+
+
+async def test_a_connection_that_still_has_to_send_is_not_kept() -> None:
+    """A host that refuses a body before it has come would take its rest for the next request."""
+    over = asyncio.Event()
+
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(TOO_LARGE)
+        await over.wait()
+
+    async with Host(refuse).serve() as host, aiohttp.TCPConnector(socket_factory=narrow_socket) as connector:
+        calls, url = DirectCalls(connector), URL(f"http://127.0.0.1:{host.port}/")
+        for size in (4_000_000, 2):
+            head = await calls.send("POST", url, bytes(size), {}, aiohttp.ClientTimeout())
+            assert (head.status, await head.block()) == (413, b"{}")
+            await head.close()
+        assert (host.connections, len(host.heads)) == (2, 2)
+        over.set()
+
+
+@pytest.mark.parametrize("value", ["k\r\nx-more: 1", "k\nx", "k\x00"])
+async def test_a_header_that_would_end_its_line_is_never_sent(pools: Pools, value: str) -> None:
+    """A key that was pasted with what stood behind it cannot become a header of its own."""
+    async with Host(answering(FINE)).serve() as host:
+        outcome = await ask(pools, host, authorization=f"Bearer {value}")
+        assert isinstance(outcome, Failure)
+        assert (outcome.fault, host.heads) == (Fault.ORIGIN_REFUSED, [])
+
+
+async def test_a_name_that_takes_long_to_connect_is_told_as_such(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time to connect is its own, as everywhere."""
+
+    async def never(*_: object, **__: object) -> None:
+        raise TimeoutError
+
+    async with Host(answering(FINE)).serve() as host:
+        monkeypatch.setattr(aiohttp.TCPConnector, "connect", never)
+        outcome = await ask(pools, host)
+        assert isinstance(outcome, Failure)
+        assert outcome.fault is Fault.CONNECT_TIMEOUT
