@@ -16,12 +16,13 @@ from artifacts.core.artifact import StoredArtifact
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
 from artifacts.models import Artifact
 from artifacts.storage.content import open_artifact
-from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, adapt, text_style_for
+from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt, text_style_for
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
 from capabilities.core.delivery.loss import Loss
+from capabilities.core.delivery.model_description import DescriptionState, FindDescription
 from capabilities.core.delivery.prefix import predict_break, tell_prediction
 from capabilities.core.delivery.reader import ContentPolicy, Reader
-from capabilities.core.delivery.reasons import Reason
+from capabilities.core.delivery.reasons import Reason, ReasonCode
 from capabilities.core.delivery.receiver import Prepared, Receiver, encode_adapted
 from capabilities.core.delivery.token_estimates import estimate_delivery
 from capabilities.core.delivery.tokens import Estimate, text_tokens
@@ -32,6 +33,7 @@ from capabilities.core.message import (
     Converted,
     ConvertTo,
     Drawable,
+    Inspectable,
     Message,
     Rendered,
     Role,
@@ -48,6 +50,35 @@ TYPE_MISMATCH = "type_mismatch"
 
 
 @dataclass(frozen=True, slots=True)
+class DescriptionPreview:
+    """A description by another model: who makes it, what is there of it, and about what it takes to make it.
+
+    `fault` says why there is none where the model was asked in vain.
+    """
+
+    describer: str
+    state: DescriptionState
+    estimate: Estimate | None = None
+    fault: str = ""
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether its words are there, so that nobody is asked."""
+        return self.state is DescriptionState.BY_MODEL
+
+    def as_json(self) -> dict[str, Any]:
+        """The `description` of a row of `deliveries`."""
+        return {
+            "describer": self.describer,
+            "state": self.state.value,
+            "cached": self.is_cached,
+            "estimatedTokens": self.estimate.tokens if self.estimate else None,
+            "estimatedBy": self.estimate.rule if self.estimate else None,
+            "fault": self.fault or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class DeliveryPreview:
     """One service: how the file reaches it and why, the payload without the data, and its size.
 
@@ -55,7 +86,8 @@ class DeliveryPreview:
     place of the file, None for media. `bytes` is the length of the request's body on the wire, `estimate` the tokens
     of the file or its text, None where nobody knows; `loss` what does not arrive, `images` how many were made of the
     file. `payload` is None where the service would be skipped. `prefix` says what one more such file would change in
-    the next turn; empty where the service would be skipped.
+    the next turn; empty where the service would be skipped. `description` is set where another model describes it,
+    `not_described` where one should and none can.
     """
 
     service_id: str
@@ -75,6 +107,8 @@ class DeliveryPreview:
     loss: Loss | None = None
     images: int = 0
     policies: frozenset[ContentPolicy] = frozenset()
+    description: DescriptionPreview | None = None
+    not_described: Reason | None = None
 
     def as_json(self) -> dict[str, Any]:
         """A row of `deliveries` (CONTRACT §4); `contentType`, `routing` and `content` are get_artifact's."""
@@ -97,6 +131,8 @@ class DeliveryPreview:
             "estimatedTokens": self.estimate.tokens if self.estimate else None,
             "estimatedBy": self.estimate.rule if self.estimate else None,
             "getArtifact": self.result.as_json(),
+            "description": self.description.as_json() if self.description else None,
+            "notDescribed": self.not_described.sentence() if self.not_described else None,
             "prefix": self.prefix,
             "warnings": list(self.warnings),
         }
@@ -144,6 +180,10 @@ class Previewer:
         configured = partial(ports.installed.agents_for, but=agent, only_configured=True)
         self._words = text_style_for(self._chat, self._language, configured)
         self._estimate_text = cache(text_tokens)
+        self._estimate_describing = cache(
+            partial(ports.descriptions.estimate, file=self.artifact.part(), language=self._language)
+        )
+        self._asked_language = language
         self._adapted: dict[Hashable, Adapted | CannotRead] = {}
         self._predictions: dict[Hashable, str] = {}
 
@@ -167,18 +207,61 @@ class Previewer:
         prepared = adapted if isinstance(adapted, CannotRead) else encode_adapted(adapted, receiver, stream=False)
         mismatch = (TYPE_MISMATCH,) if self._row.mismatch else ()
         delivery = _delivery(self.artifact, prepared, receiver, self._language, mismatch, self._estimate_text)
-        return delivery if refused else replace(delivery, prefix=self._predict(receiver, adapted))
+        if refused:
+            return delivery
+        sent = _first_delivery(adapted)
+        return replace(
+            delivery,
+            prefix=self._predict(receiver, adapted),
+            description=self._describe(sent),
+            not_described=self._find_refusal(receiver.reader, sent),
+        )
+
+    def _find_refusal(self, reader: Reader, sent: PartDelivery) -> Reason | None:
+        """Why no model describes the file where the policy has one asked; None where one does, or nothing is to see."""
+        delivery = sent.delivery
+        is_facts = delivery.outcome is Outcome.DESCRIBED and delivery.description is None
+        if (
+            ContentPolicy.DESCRIBER not in reader.policies
+            or not is_facts
+            or delivery.reason.code is ReasonCode.UNREADABLE
+        ):
+            return None
+        return self._refusal
+
+    @cached_property
+    def _refusal(self) -> Reason | None:
+        return ports.descriptions.find_refusal(self.artifact.part())
+
+    def _describe(self, delivery: PartDelivery) -> DescriptionPreview | None:
+        found = delivery.delivery.description
+        if found is None:
+            return None
+        estimate = (
+            None if found.state is DescriptionState.BY_MODEL else self._estimate_describing(delivery.delivery.describer)
+        )
+        return DescriptionPreview(found.describer, found.state, estimate, found.fault)
 
     def _adapt(self, receiver: Receiver) -> Adapted | CannotRead:
         key = _likeness(receiver.reader)
         if key not in self._adapted:
-            self._adapted[key] = adapt(self._chat, receiver.reader, self._words)
+            self._adapted[key] = adapt(self._chat, receiver.reader, self._words_for(receiver.reader))
         return self._adapted[key]
+
+    def _words_for(self, reader: Reader) -> TextStyle:
+        """With what models said of the file, where one would be asked for that reader."""
+        if ContentPolicy.DESCRIBER not in reader.policies:
+            return self._words
+        return replace(self._words, description_of=self._find_descriptions(reader))
+
+    @cached_property
+    def _find_descriptions(self) -> Callable[[Reader], FindDescription]:
+        return ports.descriptions.finder(request_for(self.artifact), self._asked_language)
 
     def _predict(self, receiver: Receiver, adapted: Adapted | CannotRead) -> str:
         key = _likeness(receiver.reader)
         if key not in self._predictions and isinstance(adapted, Adapted):
-            broken = predict_break(self._chat, adapted, receiver.reader, self._words)
+            broken = predict_break(self._chat, adapted, receiver.reader, self._words_for(receiver.reader))
             self._predictions[key] = tell_prediction(broken)
         return self._predictions[key]
 
@@ -235,10 +318,14 @@ class ContentReadOnce:
 
     def __init__(self, content: Content) -> None:
         self.blob, self.text, self.convert = content.blob, cache(content.text), cache(content.convert)
+        if sha256 := getattr(content, "sha256", ""):
+            self.sha256 = sha256  # what is known of the bytes elsewhere is found by it
         if isinstance(content, Rendered):
             self.render = cache(content.render)
         if isinstance(content, Drawable):
             self.draw = cache(content.draw)
+        if isinstance(content, Inspectable):
+            self.inspect = cache(content.inspect)
 
 
 def read_once(artifact: StoredArtifact) -> StoredArtifact:

@@ -2,12 +2,12 @@
 
 `ledger` records changes, `dial` calls providers, `routes` knows task routes, `installed` holds the newest snapshot,
 `refusals` what models did not take, `foresight` what an act would change, `price_lists` what models cost, `key_book`
-how a provider's keys do.
+how a provider's keys do, `descriptions` what models said of files, `file_describer` has files described.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,9 +16,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from capabilities.core.prices import amount_text
 
 if TYPE_CHECKING:
+    from capabilities.access import Principal
     from capabilities.acts import Act, Actor
     from capabilities.core.consequence import Consequence
+    from capabilities.core.delivery.model_description import FindDescription, ModelDescription
+    from capabilities.core.delivery.reader import Reader
+    from capabilities.core.delivery.reasons import Reason
     from capabilities.core.delivery.receiver import Receiver
+    from capabilities.core.delivery.tokens import Estimate
     from capabilities.core.message import ChatRequest, FilePart
     from capabilities.core.prices import Price
     from capabilities.core.providers.catalogue import Catalogue
@@ -280,6 +285,26 @@ class LimitUses(Protocol):
         """What each holder used of each of its limits, in the order of `Meter`. One query, where there are limits."""
 
 
+class FileDescriber(Protocol):
+    """Has a model describe files for agents that ask for it: that takes time, and costs what it costs."""
+
+    def describe(self, principal: Principal, request_id: str, file: FilePart, language: str) -> ModelDescription | None:
+        """What a model says of the file, or that it failed; None where none can be asked, or the agent may not."""
+
+
+class FileDescriptions(Protocol):
+    """What models said of files for models that cannot read them; nobody is asked here."""
+
+    def finder(self, chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
+        """By reader, how the descriptions are found that it gets in a request along the default route."""
+
+    def find_refusal(self, file: FilePart) -> Reason | None:
+        """Why no model can be asked about the file; None where one can."""
+
+    def estimate(self, describer: str, file: FilePart, language: str | None) -> Estimate | None:
+        """About how many tokens the describer reads to describe a file; None where nobody knows."""
+
+
 class _Ports:
     """The filled ports."""
 
@@ -292,6 +317,8 @@ class _Ports:
     price_lists: PriceLists
     limit_uses: LimitUses
     key_book: KeyBook
+    file_describer: FileDescriber
+    descriptions: FileDescriptions
 
 
 ports = _Ports()

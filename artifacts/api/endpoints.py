@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
@@ -13,6 +14,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from artifacts import actions
 from artifacts.api.as_json import artifact_json
+from artifacts.api.describing import describer_for, words_of
 from artifacts.api.pieces import answer_in_pieces
 from artifacts.api.schemas import (
     ArtifactOut,
@@ -82,10 +84,15 @@ def tools(request: HttpRequest, language: Language = None) -> HttpResponse:
     openapi_extra=takes(RouteMessageIn),
 )
 def route_message(request: HttpRequest) -> HttpResponseBase:
-    """A message as a service can take it: supported attachments with their data, the others described."""
+    """A message as a service can take it: supported attachments with their data, the others described.
+
+    With `describe` a model says what stands in those; that calls it, and needs the scope `route`.
+    """
     body, agent = read_as(request, RouteMessageIn), principal_of(request).agent
     service = body.serviceId or service_of(agent)
-    routed = Messages(agent, body.language).route(message_of(body.message), service, open_media)
+    asks = describer_for(request, choose_language(body.language)) if body.describe else None
+    words = partial(words_of, describe=asks) if asks else None
+    routed = Messages(agent, body.language, words).route(message_of(body.message), service, open_media)
     return answer_in_pieces(request, routed.as_json())
 
 
@@ -196,13 +203,18 @@ def route_artifact(
     offset: Annotated[int | None, Query(ge=0)] = None,
     limit: Annotated[int | None, Query(ge=1)] = None,
     language: Language = None,
+    describe: bool = False,
 ) -> HttpResponseBase:
     """get_artifact: the artifact as the named service, or the calling agent's, can read it.
 
-    422 for an offset or limit (characters) out of range, 404 for an artifact this agent cannot find.
+    With `describe` a model says what stands in a file that this one cannot read; that calls it, and needs the scope
+    `route`. 422 for an offset or limit (characters) out of range, 404 for an artifact this agent cannot find.
     """
     caller = ToolCaller(principal_of(request).agent, agent_actor(request), choose_language(language))
-    found = read_artifact(caller, ref, service_id=serviceId, offset=offset, limit=limit, write=open_media)
+    asks = describer_for(request, caller.language) if describe else None
+    found = read_artifact(
+        caller, ref, service_id=serviceId, offset=offset, limit=limit, write=open_media, describe=asks
+    )
     if isinstance(found, ArtifactNotFound):
         raise not_found(ref, found.message)
     return answer_in_pieces(request, found.as_json())

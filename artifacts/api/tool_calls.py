@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts import actions
 from artifacts.api.as_json import artifact_json
+from artifacts.api.describing import Describe, add_description
 from artifacts.api.uploads import link_json
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
 from artifacts.core.delivery.get_artifact import ArtifactNotFound, get_artifact
@@ -69,14 +70,20 @@ def read_artifact(
     offset: int | None = None,
     limit: int | None = None,
     write: WriteData = base64_text,
+    describe: Describe | None = None,
 ) -> ReadArtifact | ArtifactNotFound:
-    """The artifact as that service, or the calling agent's, can read it; `write` gives what stands for its data."""
+    """The artifact as that service, or the calling agent's, can read it; `write` gives what stands for its data.
+
+    `describe` has a model say what stands in a file that would only be described by its facts.
+    """
     store, services = RowStore(caller.agent), ports.installed.registry()
     service = service_id or service_of(caller.agent)
     router = ArtifactContentRouter(services, write=write)
     found = get_artifact(store, router, ref, service, language=caller.language, offset=offset, limit=limit)
     if isinstance(found, ArtifactNotFound):
         return found
+    if describe is not None:
+        found = add_description(found, store.part(ref), describe)
     return ReadArtifact(found, _suggest_readers(found, ref, caller.agent))
 
 

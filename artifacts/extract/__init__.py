@@ -15,7 +15,7 @@ from artifacts.core.detection.extensions import ODF, OOXML
 from artifacts.core.store import LocalFile
 from artifacts.extract.answer_cache import AnswerCache
 from artifacts.extract.process import Result, run
-from capabilities.core.message import Converted, ConvertTo, PageImages, Text, blob_of
+from capabilities.core.message import Converted, ConvertTo, Inspection, PageImages, Text, blob_of
 
 MAX_CHARS = 2_000_000
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
@@ -181,3 +181,9 @@ def facts(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Facts:
         return Facts(reason=result.reason)
     known = {name: result.header.get(name) for name in ("pages", "seconds", "width", "height", "encrypted")}
     return Facts(**known)  # type: ignore[arg-type]
+
+
+def inspect(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Inspection:
+    """How long sound or video plays, and whether a PDF wants a password; `cache_key` as in `extract_text`."""
+    measured = facts(path, mime_type, cache_key=cache_key)
+    return Inspection(measured.seconds, bool(measured.encrypted))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from artifacts.models import Artifact
-from artifacts.storage.content import RowStore, open_artifact
+from artifacts.storage.content import RowStore, open_artifact, part_of
 from capabilities.core.message import Blob, FilePart, UnreadableError, blob_of
 from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
 from capabilities.core.services.agents import AgentProfile, has_the_word
@@ -16,10 +17,14 @@ from capabilities.ports import ports
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Messages between agents, for one agent: what it may read is loaded, and known facts are filled in."""
+    """Messages between agents, for one agent: what it may read is loaded, and known facts are filled in.
+
+    `words_about` gives what a model says of a file that would only be described, where the agent asks for that.
+    """
 
     agent: str
     language: str | None = None
+    words_about: Callable[[FilePart | None], str] | None = None
 
     def route(self, message: AgentMessage, service_id: str, write: WriteData = base64_text) -> RoutingResult:
         """The message as that service can take it (MCR-2); `write` gives what stands there for a file's data."""
@@ -34,8 +39,17 @@ class Messages:
             can_read=can_really_read,
             agent_id=self.agent,
         )
-        router = CapabilityRouter(registry, adapter, lambda attachment: _load(rows[attachment.artifact_ref]), write)
+        router = CapabilityRouter(
+            registry,
+            adapter,
+            lambda attachment: _load(rows[attachment.artifact_ref]),
+            write,
+            lambda attachment: self._words_about(rows[attachment.artifact_ref]),
+        )
         return router.route_content(AgentMessage(message.text, completed), service_id)
+
+    def _words_about(self, row: Artifact | None) -> str:
+        return self.words_about(part_of(row)) if self.words_about is not None and row is not None else ""
 
 
 def can_really_read(agent: AgentProfile, file: FilePart) -> bool:

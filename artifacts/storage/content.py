@@ -16,7 +16,16 @@ from artifacts.core.errors import MissingError
 from artifacts.core.store import ByteStore
 from artifacts.models import Artifact, ArtifactQuerySet
 from artifacts.storage.files import FileStore
-from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, PageImages, Text, UnreadableError
+from capabilities.core.message import (
+    Blob,
+    Converted,
+    ConvertTo,
+    FilePart,
+    Inspection,
+    PageImages,
+    Text,
+    UnreadableError,
+)
 from capabilities.core.vocabulary import Kind
 
 
@@ -72,6 +81,11 @@ class StoredContent:
         """The first pages of a PDF as images; None when none can be had."""
         with self.store.local_file(self.sha256) as path:
             return extract.draw_pages(path, target, count=count, cache_key=self.sha256)
+
+    def inspect(self) -> Inspection:
+        """How long it plays, and whether it wants a password."""
+        with self.store.local_file(self.sha256) as path:
+            return extract.inspect(path, self.mime_type, cache_key=self.sha256)
 
     def _extract(self) -> Text | None:
         """The words that the extraction process finds; asked once for equal bytes."""

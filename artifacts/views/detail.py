@@ -55,9 +55,10 @@ def artifact_page(
     may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
     if may_read:
         note_reading(request, row)
-    previewer, asked_for = Previewer(row, language=language), _filter(request)
+    asked_for = _filter(request)
     if request.GET.get("fragment") == "card":
-        return _card(request, row, previewer, asked_for.opened, may_read)
+        return card(request, row, asked_for.opened)
+    previewer = Previewer(row, language=language)
     receivers = receiving.list_receivers(previewer, asked_for, may_read)
     context = {
         **_about(row, may_read),
@@ -91,15 +92,20 @@ def _filter(request: HttpRequest) -> ReceiverFilter:
     return ReceiverFilter(q, query.get("routed") == "1", badge if badge in badges else "", page, opened)
 
 
-def _card(request: HttpRequest, row: Artifact, previewer: Previewer, service: str, may_read: bool) -> HttpResponse:
+def card(request: HttpRequest, row: Artifact, service: str, **more: object) -> HttpResponse:
+    """What one service gets, as its open card has it. Raises `Http404` without that service."""
+    may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
+    previewer = Previewer(row, language=language)
     receiver = require_found(next((each for each in previewer.receivers if each.name == service), None))
     preview = previewer.preview([receiver])
     context = {
         "row": row,
         "card": receiving.build_card(preview, preview.deliveries[0], may_read),
-        **language_words(language_of(request)),
+        **language_words(language),
+        **_sending(row, may_read),
+        **more,
     }
-    return render(request, "artifacts/delivery.html#body", {**context, **_sending(row, may_read)})
+    return render(request, "artifacts/delivery.html#body", context)
 
 
 def _about(row: Artifact, may_read: bool) -> dict[str, Any]:
@@ -155,7 +161,7 @@ def _words(row: Artifact) -> str:
 
 def language_of(request: HttpRequest) -> str:
     """The language of what models read: the one asked for, else the installation's."""
-    code = request.GET.get("language", "")
+    code = request.GET.get("language", "") or request.POST.get("language", "")
     return code if code in dict(MODEL_LANGUAGES) else ports.routes.default_language()
 
 
@@ -169,11 +175,12 @@ def language_words(language: str) -> dict[str, Any]:
 
 
 def _sending(row: Artifact, may_read: bool) -> dict[str, str]:
-    """Where "send to this model" posts to; empty while nothing can be sent from a page."""
+    """Where "send to this model" and "ask" post to; nothing while nothing can be sent from a page."""
     try:
-        return {"send_url": reverse("artifact_send", args=[row.pk]) if may_read else ""}
+        urls = {f"{act}_url": reverse(f"artifact_{act}", args=[row.pk]) for act in ("send", "describe")}
     except NoReverseMatch:
-        return {"send_url": ""}
+        return {}
+    return urls if may_read else {}
 
 
 @require_GET

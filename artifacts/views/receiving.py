@@ -39,7 +39,7 @@ GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
     ),
     (
         *(DeliveryForm.DESCRIBED, "described", pgettext_lazy("delivery", "Described only"), "warn"),
-        gettext_lazy("the model is only told that it exists"),
+        gettext_lazy("the model only gets words about it"),
     ),
 )
 """The four words, each with its badge, its label, its tone and one line."""
@@ -63,6 +63,7 @@ class DeliveryCard:
     tone: str
     prefix: str
     loss: str
+    not_described: str
 
     @property
     def tokens(self) -> str:
@@ -178,7 +179,8 @@ def build_card(
 ) -> DeliveryCard:
     """One service; what it gets comes when its card is opened."""
     gone = is_gone(each.reason)
-    reads_words = each.outcome in WORDS_OF_THE_FILE or preview.artifact.kind is Kind.TEXT
+    is_described = each.description is not None and each.description.is_cached
+    reads_words = each.outcome in WORDS_OF_THE_FILE or is_described or preview.artifact.kind is Kind.TEXT
     return DeliveryCard(
         id=each.service_id,
         preview=each,
@@ -191,6 +193,7 @@ def build_card(
         tone=tone or next(tone for word, _, _, tone, _ in GROUPS if word is each.form),
         prefix=translate_sentence(each.prefix),
         loss=translate_sentence(each.loss.sentence()) if each.loss else "",
+        not_described=reason_sentence(each.not_described) if each.not_described else "",
     )
 
 

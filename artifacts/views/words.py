@@ -69,6 +69,8 @@ POLICIES: Mapping[ContentPolicy, Text] = {
     ContentPolicy.EXTRACT: gettext_lazy("text extraction is on"),
     ContentPolicy.CONVERT: gettext_lazy("image conversion is on"),
     ContentPolicy.NATIVE_ONLY: gettext_lazy("only models that take the file as it is"),
+    ContentPolicy.DESCRIBER: gettext_lazy("a model describes what cannot be read"),
+    ContentPolicy.QUESTION: gettext_lazy("that model is told the question"),
 }
 
 UNREADABLE: Mapping[str, Text] = {

@@ -82,6 +82,14 @@ class PageImages:
 
 
 @dataclass(frozen=True, slots=True)
+class Inspection:
+    """What only a look into a file tells: how long it plays, None where unknown, and whether it wants a password."""
+
+    seconds: float | None = None
+    locked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ConvertTo:
     """What a converted image must satisfy: one of these types, at most so many bytes and pixels a side."""
 
@@ -117,6 +125,14 @@ class Drawable(Protocol):
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
         """The first pages, at most `count`, each in a form that satisfies `target`; None when none can be had."""
+
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """Content that can be looked into before anybody is asked about it."""
+
+    def inspect(self) -> Inspection:
+        """What can be told of it."""
 
 
 @dataclass(frozen=True, slots=True)

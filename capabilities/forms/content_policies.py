@@ -18,6 +18,8 @@ LABELS: Mapping[str, Promise] = MappingProxyType(
         "convert": _("convert to a type that fits"),
         "extract+convert": _("put text in, convert the rest"),
         "native_only": _("pass a model by that cannot read it"),
+        "extract+convert+describer": _("put text in, convert, describe by a model"),
+        "extract+convert+describer+question": _("the same, and the model knows the question"),
     }
 )
 """By the word that files and the API use."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 ROW_HEIGHT = 42
 """Pixels from one candidate of a waterfall to the next."""
@@ -45,10 +46,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One candidate of a waterfall; the gaps between its bars are waits."""
+    """One candidate of a waterfall, or what was asked beside it; the gaps between its bars are waits."""
 
     label: str
     bars: tuple[Bar, ...]
+    is_attempt: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class WaterfallRow:
-    """A candidate as drawn: its name, boxes and waits."""
+    """A candidate as drawn: its number, empty for what was asked beside it, its name, boxes and waits."""
 
+    number: str
     label: str
     x: str
     y: int
@@ -99,6 +102,11 @@ class Waterfall:
     height: int
     ticks: tuple[Tick, ...]
     rows: tuple[WaterfallRow, ...]
+
+    @property
+    def has_describing(self) -> bool:
+        """Whether a bar is that of a model that describes a file."""
+        return any(box.tone == "info" for row in self.rows for box in row.boxes)
 
 
 def percent(part: float, whole: float) -> float:
@@ -162,7 +170,7 @@ def _ticks(total: float) -> tuple[Tick, ...]:
     )
 
 
-def _row(index: int, track: Track, total: float) -> WaterfallRow:
+def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
     top = HEAD_HEIGHT + ROW_HEIGHT * index
     boxes = []
     for bar in track.bars:
@@ -177,12 +185,16 @@ def _row(index: int, track: Track, total: float) -> WaterfallRow:
     start = percent(track.bars[0].start, total) if track.bars else 0.0
     anchor = "end" if start > 65 else "start"
     place = f"{100.0 if anchor == 'end' else start:.2f}%"
-    return WaterfallRow(track.label, place, top + 11, anchor, tuple(boxes), tuple(waits))
+    return WaterfallRow(number, track.label, place, top + 11, anchor, tuple(boxes), tuple(waits))
 
 
 def waterfall(tracks: Sequence[Track], total: float | None = None) -> Waterfall:
     """The timeline of a request; `total` in milliseconds, by default the end of the last bar."""
     ends = [bar.end for track in tracks for bar in track.bars]
     whole = max(1.0, total or max(ends, default=0.0))
-    rows = tuple(_row(index, track, whole) for index, track in enumerate(tracks))
+    numbers = accumulate(int(track.is_attempt) for track in tracks)
+    rows = tuple(
+        _row(index, str(number) if track.is_attempt else "", track, whole)
+        for index, (number, track) in enumerate(zip(numbers, tracks, strict=True))
+    )
     return Waterfall(HEAD_HEIGHT + ROW_HEIGHT * len(rows), _ticks(whole), rows)

@@ -14,11 +14,11 @@ from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.receiver import Receiver
 from routing_admin.configuration.keys import KeyFrom
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.configuration.specs import RouteSpec, ServiceSpec
+from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import Plan, PlannedCandidate, PoolKey, SkipReason
 from routing_admin.core.planning.model_names import NamedRoute, resolve_model
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
-from routing_admin.dispatch.receivers import receiver_at
+from routing_admin.dispatch.receivers import receiver_at, without_describing
 
 KEPT = 2000
 """Decisions of a kind that are kept; callers choose names and parameters, so there could be any number."""
@@ -86,7 +86,7 @@ class Decisions:
         provider = self._state.configuration.provider(candidate.provider)
         if provider is None:
             raise LookupError(f"there is no provider {candidate.provider}; a plan never calls it")
-        return receiver_at(
+        to = receiver_at(
             self._state,
             provider,
             candidate.model,
@@ -94,6 +94,9 @@ class Decisions:
             extra_body=route.candidates[candidate.index].extra_body,
             content=route.content or None,
         )
+        if route.task_type == DESCRIBE_ROUTE:  # who describes is never told what another one says
+            return without_describing(to)
+        return to
 
 
 def _keep(store: dict[Hashable, T], key: Hashable, value: T) -> T:

@@ -127,7 +127,10 @@ class Dialler:
         prepared = prepare(GREETING, to, TextStyle())
         if isinstance(prepared, CannotRead):  # words alone are always read
             return DialAnswer(0, prepared.reason.code.value)
-        return await self._time(prepared, to, spec.proxy)
+        found = await self._time(prepared, to, spec.proxy)
+        if not found.fault:  # a candidate that is left alone is well again, as after a call
+            process_run_context().cooldowns.record_success(spec.name, model or spec.default_model)
+        return found
 
     def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[DialAnswer]:
         """Requests written as they stand, without asking what the model is said to read: for probes."""

@@ -22,7 +22,7 @@ from routing_admin.core.planning.params import Params, apply_params
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
 from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.dispatch.overflow import pass_overflowed_by
-from routing_admin.dispatch.receivers import readers_of
+from routing_admin.dispatch.receivers import readers_of, without_describing
 
 WOULD_DROP = worded("It would leave out %(names)s.")
 """Why a candidate is passed by where nothing may be left out."""
@@ -35,7 +35,7 @@ Keep = Callable[[FilePart], FilePart]
 class PlannedRequest:
     """A request that is decided and not yet sent; `chat` is canonical, its language directive in place.
 
-    `passing` reads and writes in place of the candidates' own protocols, where the call is not a chat's.
+    `passing` reads and writes in place of the candidates' own protocols, where the call is not a chat's. `agent` asks.
     """
 
     state: Snapshot
@@ -47,6 +47,7 @@ class PlannedRequest:
     keep: Keep | None = None
     service: ServiceSpec | None = None
     passing: WireProtocol | None = None
+    agent: str = ""
 
     def proxy(self, provider: str) -> str:
         """The provider's proxy setting."""
@@ -95,7 +96,7 @@ def plan_request(
     plan = decisions.plan(route, asked, matched=matched) if unusable is None else plan_with(unusable=unusable)
     words = text_style_for(chat, plan.language, partial(readers_of, state, but=agent, only_configured=True))
     led = inject_directive(chat, plan.directive)
-    planned = PlannedRequest(state, route, plan, led, words, stream, keep, service, passing)
+    planned = PlannedRequest(state, route, plan, led, words, stream, keep, service, passing, agent or "")
     if passing is not None:
         return planned
     if chat.has_files and decisions.can_refuse_files(route):
@@ -116,7 +117,8 @@ def _judge(planned: PlannedRequest, candidate: PlannedCandidate) -> PlannedCandi
     if candidate.skip is not None:
         return candidate
     chat = apply_params(planned.chat, Call(candidate, 1, Timeouts()))
-    prepared = prepare(chat, planned.receiver(candidate.index), planned.words, stream=planned.stream)
+    to = without_describing(planned.receiver(candidate.index))
+    prepared = prepare(chat, to, planned.words, stream=planned.stream)
     names = () if isinstance(prepared, CannotRead) else prepared.request.dropped_params
     if not names:
         return candidate

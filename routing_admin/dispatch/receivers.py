@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from artifacts.core.delivery.tools import tool_definitions
 from capabilities.core.delivery import decision
-from capabilities.core.delivery.reader import DEFAULT_POLICY
+from capabilities.core.delivery.model_description import without_describer
+from capabilities.core.delivery.reader import DEFAULT_POLICY, ContentPolicy
 from capabilities.core.delivery.receiver import Receiver, receiver
 from capabilities.core.delivery.token_limits import token_limits
+from capabilities.core.describing.describable import obstacle_to_describing
 from capabilities.core.message import FilePart
 from capabilities.core.providers.catalogue import Catalogue
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
@@ -22,9 +24,9 @@ from capabilities.ports import KeyNote, Retention
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.configuration.specs import ProviderSpec, ServiceSpec
+from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, ProviderSpec, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import PoolKey
-from routing_admin.core.planning.plan import default_route_to
+from routing_admin.core.planning.plan import default_route_to, disabled_service
 
 
 def receiver_at(
@@ -53,7 +55,7 @@ def receiver_at(
         extra_body={**(service.extra_body if service else {}), **(extra_body or {})},
         max_output_tokens=tokens.output.tokens if tokens.output else None,
     )
-    return receiver(
+    to = receiver(
         provider.protocol,
         target,
         service.effective_capabilities if service else TEXT_ONLY,
@@ -62,6 +64,45 @@ def receiver_at(
         content={"policy": _find_policy(state, content, service.content if service else None)},
         tokens=tokens,
     )
+    if ContentPolicy.DESCRIBER not in to.reader.policies:
+        return to
+    return replace(to, reader=replace(to.reader, describer_for=partial(find_describer, state)))
+
+
+def find_describer(state: Snapshot, file: FilePart) -> str:
+    """The first model along the route `describe` that can read the file; empty where none can, or there is no route."""
+    return next((to.name for to in describers_of(state) if obstacle_to_describing(file, to.reader) is None), "")
+
+
+def without_describing(to: Receiver) -> Receiver:
+    """The receiver, for which no model describes anything."""
+    return replace(to, reader=without_describer(to.reader))
+
+
+SEES = {"policy": "convert+native_only"}
+"""How files go to those who describe: as they are, converted or as pages, and otherwise not at all."""
+
+
+@lru_cache(maxsize=2)
+def describing_route(state: Snapshot) -> RouteSpec | None:
+    """The route that describes files; None where it is not there, or disabled: it is never `default` instead."""
+    route = state.configuration.route(DESCRIBE_ROUTE)
+    return replace(route, content=SEES) if route is not None and route.enabled else None
+
+
+@lru_cache(maxsize=2)
+def describers_of(state: Snapshot) -> tuple[Receiver, ...]:
+    """The models along that route that can be called, in its order."""
+    route = describing_route(state)
+    found = []
+    for each in route.candidates if route else ():
+        provider = state.configuration.provider(each.provider)
+        if provider is None or not provider.enabled or not state.keys[provider.name].usable:
+            continue
+        model = each.model or provider.default_model
+        if disabled_service(state.configuration, provider.name, model) is None:
+            found.append(receiver_at(state, provider, model, extra_body=each.extra_body, content=SEES))
+    return tuple(found)
 
 
 def with_key(to: Receiver, state: Snapshot, key: PoolKey) -> Receiver:

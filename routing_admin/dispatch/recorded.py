@@ -5,31 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from capabilities.core.wire import Answer
+from routing_admin.core.configuration.specs import DESCRIBE_ROUTE
 from routing_admin.core.fallback.chain import RunResult
 from routing_admin.core.fallback.errors import RouterError
+from routing_admin.dispatch.describing import Describing
 from routing_admin.dispatch.generated_media import without_data
-from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.server.draining import DrainingError, draining
 from routing_admin.upstream import Stream, run_sync
 
 T = TypeVar("T")
-
-
-def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: str) -> None:
-    """Tells the log what was decided; the words of the request only where they are recorded."""
-    recorder.add_plan(
-        planned.plan,
-        task_type=task_type,
-        stream=planned.stream,
-        revision=planned.state.revision,
-        words=planned.chat if planned.state.record_bodies else None,
-        chat=planned.chat,
-    )
 
 
 async def record_answer(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Answer]:
@@ -62,6 +52,8 @@ def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> RunResu
 async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
     """What a run gives; when it gives nothing, the log says why: all failed, the caller left, or a fault of ours."""
     sent = dispatch.prepared
+    if dispatch.planned.plan.task_type != DESCRIBE_ROUTE:  # who describes is not told what another one says
+        dispatch.begin_describing = partial(Describing, dispatch, recorder, record_answer)
     try:
         with draining.limit():
             return await work
@@ -77,3 +69,5 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
     except Exception as error:
         recorder.end(dispatch.attempts, sent, **facts_of_fault(error))
         raise
+    finally:  # they know each other: apart again, the request's files go when it does
+        dispatch.begin_describing = dispatch.describing = None

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from capabilities.core.delivery.adaptation import CannotRead, is_sent_as_it_came, summary
+from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.receiver import Prepared, Receiver, with_callers_headers
 from capabilities.core.message import ChatRequest, UnreadableError
 from capabilities.core.wire import Answer, Failure, Fault, Media
@@ -21,12 +22,17 @@ from routing_admin.core.fallback.context import RunContext, process_context
 from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.planning.params import apply_params
+from routing_admin.databases.router import borrowed_connections
 from routing_admin.dispatch.generated_media import KeepMedia, join_sounds
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.prepare import list_dropped, mark_unreadable, prepare_for
-from routing_admin.dispatch.receivers import with_key
+from routing_admin.dispatch.receivers import with_key, without_describing
 from routing_admin.dispatch.transport import NetworkTransport, Transport
+from routing_admin.limits.gate import Reservation
 from routing_admin.upstream import Stream
+
+if TYPE_CHECKING:
+    from routing_admin.dispatch.describing import Describing
 
 T = TypeVar("T", Answer, Stream)
 R = TypeVar("R")
@@ -42,6 +48,16 @@ class InThread(Protocol):
 Send = Callable[[Prepared, Receiver, Timeouts, str], Awaitable[T | Failure]]
 
 
+async def run_in_own_thread(work: Callable[[], R], /) -> R:
+    """What `work` gives, in a thread that outlives the request and its database connections."""
+    return await asyncio.to_thread(partial(_with_rows, work))
+
+
+def _with_rows(work: Callable[[], R]) -> R:
+    with borrowed_connections():
+        return work()
+
+
 @lru_cache(maxsize=1)
 def process_run_context() -> RunContext:
     """The clock, the randomness, the cooldowns and the memory of this process."""
@@ -52,18 +68,31 @@ def process_run_context() -> RunContext:
 class Dispatch:
     """A planned request on its way; `prepared` says what each candidate was sent, by its place in the chain.
 
-    `request_id` and `caller_headers` are for providers that are told of them.
+    `request_id` and `caller_headers` are for providers that are told of them. `hold` is what is reserved of limits;
+    `begin_describing` gives what has models asked about files that a candidate cannot read, nobody is asked without it;
+    `describing` is that, from the first such file on.
     """
 
     planned: PlannedRequest
     transport: Transport = field(default_factory=NetworkTransport)
     run_context: RunContext = field(default_factory=process_run_context)
     prepared: dict[int, Prepared] = field(default_factory=dict)
-    in_thread: InThread = asyncio.to_thread
+    in_thread: InThread = run_in_own_thread
     keep_media: KeepMedia | None = None
     request_id: str = ""
     caller_headers: Mapping[str, str] = field(default_factory=dict)
     run: FallbackRun[Answer] | FallbackRun[Stream] | None = None
+    hold: Reservation | None = None
+    begin_describing: Callable[[], Describing] | None = None
+    describing: Describing | None = None
+
+    def beside(self, planned: PlannedRequest, request_id: str) -> Dispatch:
+        """A request that is sent for this one, the same way out."""
+        return Dispatch(planned, self.transport, self.run_context, in_thread=self.in_thread, request_id=request_id)
+
+    def elapsed_ms(self) -> float:
+        """Milliseconds since it began on its way."""
+        return self.run.elapsed_ms() if self.run else 0.0
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
@@ -101,6 +130,8 @@ class Dispatch:
         to = self.planned.receiver(call.candidate.index)
         if call.key is not None:
             to = with_key(to, self.planned.state, call.key)
+        describes = ContentPolicy.DESCRIBER in to.reader.policies and chat.has_files
+        began = self.elapsed_ms() if describes else 0.0
         prepared = await self._prepared(chat, to, call)
         if isinstance(prepared, CannotRead):
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
@@ -108,7 +139,10 @@ class Dispatch:
         if to.passes:
             headers = {**self.caller_headers, "x-request-id": self.request_id}
             prepared = with_callers_headers(prepared, to.passes, headers)
-        outcome = await send(prepared, to, call.timeouts, self.planned.proxy(call.candidate.provider))
+        timeouts = call.timeouts
+        if describes:
+            timeouts = shorten(timeouts, (self.elapsed_ms() - began) / 1000)
+        outcome = await send(prepared, to, timeouts, self.planned.proxy(call.candidate.provider))
         dropped = list_dropped(self.planned.chat, prepared, call)
         return Reply(outcome, summary(prepared.deliveries), dropped)
 
@@ -117,7 +151,19 @@ class Dispatch:
         work = partial(prepare_for, self.planned, chat, to, call)
         if not chat.has_files or (not call.without_capabilities and is_sent_as_it_came(chat, to.reader)):
             return work()
-        return await self.in_thread(work)
+        if ContentPolicy.DESCRIBER not in to.reader.policies:
+            return await self.in_thread(work)
+        if self.describing is None and self.begin_describing is not None:
+            self.describing = self.begin_describing()
+        if self.describing is not None:
+            return await self.describing.prepare(chat, to, call)
+        return await self.in_thread(partial(prepare_for, self.planned, chat, without_describing(to), call))
+
+
+def shorten(timeouts: Timeouts, seconds: float) -> Timeouts:
+    """The times of a call that begins so much later."""
+    total = max(timeouts.total - seconds, 0.0)
+    return replace(timeouts, total=total, first_content=min(timeouts.first_content, total))
 
 
 def _keep_all(media: tuple[Media, ...], keep: KeepMedia | None, maker: str) -> tuple[Media, ...]:

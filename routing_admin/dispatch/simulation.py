@@ -26,6 +26,7 @@ from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.fallback.scripts import SCRIPTED, Script
 from routing_admin.core.fallback.trial import Trial
 from routing_admin.core.planning.params import apply_params
+from routing_admin.dispatch.description_desk import DescriptionDesk
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.prepare import list_dropped, prepare_for
 from routing_admin.dispatch.send import process_run_context
@@ -98,6 +99,10 @@ class _Play:
     clock: _Clock
     prepared: dict[int, Prepared] = field(default_factory=dict)
     cut: Failure | None = None
+    desk: DescriptionDesk = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.desk = DescriptionDesk(self.planned)
 
     def call(self, call: Call) -> Reply[Answer]:
         """One scripted try."""
@@ -116,7 +121,8 @@ class _Play:
 
     def prepare(self, index: int, call: Call) -> Prepared | CannotRead:
         """The candidate's request, by the function that dispatches."""
-        return prepare_for(self.planned, apply_params(self.planned.chat, call), self.planned.receiver(index), call)
+        to = self.planned.receiver(index)
+        return prepare_for(self.desk.plan_for(to.reader), apply_params(self.planned.chat, call), to, call)
 
 
 def simulate(
@@ -194,7 +200,7 @@ def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> 
         request.url,
         request.content_length,
         reason,
-        _tell_next_turn(play.planned, prepared, to) if prepared.deliveries else "",
+        _tell_next_turn(play.desk.plan_for(to.reader), prepared, to) if prepared.deliveries else "",
     )
 
 

@@ -1,5 +1,7 @@
-"""Which rows does this package keep? Routes, history, request log, installation."""
+"""Which rows does this package keep? Routes, history, request log, alerts, descriptions, installation."""
 
+from routing_admin.models.alerts import Alert
+from routing_admin.models.descriptions import FileDescription
 from routing_admin.models.history import AuditEvent, Revision
 from routing_admin.models.installation import Installation, LabelBudget, Language
 from routing_admin.models.limits import LimitShare, LimitWindow
@@ -11,10 +13,12 @@ from routing_admin.models.usage import UsageSum
 
 __all__ = [
     "AdminToken",
+    "Alert",
     "Alias",
     "AttemptLog",
     "AuditEvent",
     "Candidate",
+    "FileDescription",
     "IdempotencyRecord",
     "Installation",
     "LabelBudget",

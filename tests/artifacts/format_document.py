@@ -12,7 +12,7 @@ from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
 from artifacts.core.detection.kinds import kind_of
 from artifacts.extract import can_extract
 from capabilities.core.delivery.decision import PAGED, Outcome, decide
-from capabilities.core.delivery.reader import POLICY_WORDS
+from capabilities.core.delivery.reader import FACTUAL_WORDS
 from capabilities.core.delivery.receiver import receiver
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, blob_of
 from capabilities.core.protocols.parameter_document import put_between
@@ -78,7 +78,7 @@ def outcome(mime_type: str, protocol: str, model: Capabilities, policy: str) -> 
 
 def cells(mime_type: str, protocol: str) -> Cells:
     """What the models get under each policy; one word where all three get the same."""
-    found = ([outcome(mime_type, protocol, model, policy) for model in MODELS] for policy in POLICY_WORDS)
+    found = ([outcome(mime_type, protocol, model, policy) for model in MODELS] for policy in FACTUAL_WORDS)
     return tuple(each[0] if len(set(each)) == 1 else " / ".join(each) for each in found)
 
 
@@ -104,8 +104,8 @@ def lines() -> Iterator[str]:
 
 def table() -> str:
     """The table alone."""
-    head = f"| kind | formats | protocol | {' | '.join(f'`{word}`' for word in POLICY_WORDS)} |\n"
-    return head + "|---" * (3 + len(POLICY_WORDS)) + "|\n" + "".join(lines())
+    head = f"| kind | formats | protocol | {' | '.join(f'`{word}`' for word in FACTUAL_WORDS)} |\n"
+    return head + "|---" * (3 + len(FACTUAL_WORDS)) + "|\n" + "".join(lines())
 
 
 def with_table(text: str) -> str:

@@ -15,9 +15,9 @@ from PIL import Image
 from samples import SAMPLES, TYPES, be32, docx, mp3, open_document, pdf, picture, pptx, wav, xlsx, zip_of
 
 from artifacts.core.detection.extensions import ODF, OOXML
-from artifacts.extract import Facts, can_extract, convert_image, extract_text, facts, thumbnail
+from artifacts.extract import Facts, can_extract, convert_image, extract_text, facts, inspect, thumbnail
 from artifacts.extract.process import ROOT, run
-from capabilities.core.message import Converted, ConvertTo, Text
+from capabilities.core.message import Converted, ConvertTo, Inspection, Text
 
 DOCX, XLSX, PPTX = (
     f"{OOXML}{name}" for name in ("wordprocessingml.document", "spreadsheetml.sheet", "presentationml.presentation")
@@ -136,6 +136,13 @@ def test_an_encrypted_document_says_so_and_gives_nothing(kept) -> None:
     path = kept(encrypted_pdf())
     assert extract_text(path, "application/pdf") is None
     assert facts(path, "application/pdf") == Facts(encrypted=True)
+    assert inspect(path, "application/pdf") == Inspection(locked=True)
+
+
+def test_a_recording_is_measured_and_is_not_locked(kept) -> None:
+    """What has to be known before a model is asked about a file."""
+    assert inspect(kept(wav(1.5)), "audio/wav") == Inspection(seconds=1.5)
+    assert inspect(kept(b"x"), "video/mp4") == Inspection()
 
 
 def pixel_bomb() -> bytes:

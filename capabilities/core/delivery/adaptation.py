@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from capabilities.core.delivery.decision import Delivery, Outcome, decide
+from capabilities.core.delivery.model_description import without_describer
 from capabilities.core.delivery.page_images import count_images
 from capabilities.core.delivery.reader import Position, Reader
 from capabilities.core.delivery.reasons import Reason
@@ -95,13 +96,14 @@ def is_sent_as_it_came(chat: ChatRequest, reader: Reader) -> bool:
         return False
     role, file = files[0]
     position = Position(role, request_bytes=_text_bytes(chat.messages))
-    return decide(file, reader, position).outcome is Outcome.NATIVE
+    return decide(file, without_describer(reader), position).outcome is Outcome.NATIVE
 
 
 def summary(deliveries: Sequence[PartDelivery]) -> str:
     """The `x-routing-adaptation` header: `image=native;file=described:2`, in order of appearance (CONTRACT §6).
 
-    What does not arrive whole is noted: `text=inlined:cut`, `image=converted:scaled:2`.
+    What does not arrive whole is noted: `text=inlined:cut`, `image=converted:scaled:2`; so is what came of a model's
+    description: `image=described:by_model`, `image=described:describer_failed`.
     """
     if not deliveries:
         return ""
@@ -111,6 +113,8 @@ def summary(deliveries: Sequence[PartDelivery]) -> str:
 
 def _ending(delivery: Delivery) -> str:
     outcome = delivery.outcome.value
+    if delivery.description:
+        return f"{outcome}:{delivery.description.state.value}"
     return f"{outcome}:{delivery.loss.kind.value}" if delivery.loss else outcome
 
 

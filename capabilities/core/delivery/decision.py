@@ -13,6 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from capabilities.core.delivery.loss import Loss
+from capabilities.core.delivery.model_description import ModelDescription, find_describer, without_describer
 from capabilities.core.delivery.obstacles import OBSTACLES, tool_result_slot
 from capabilities.core.delivery.reader import ContentPolicy, Position, Reader, policies_of
 from capabilities.core.delivery.reasons import Reason, ReasonCode, because
@@ -74,7 +75,8 @@ class Delivery:
     """What happens to a file and why; `mime_type` is what arrives, `hoist` whether it moves behind the tool results.
 
     `reason` explains an outcome other than the native one by what stood in the way. `target` is set for `converted`.
-    `loss` is what of the file does not arrive, known once the delivery was carried out.
+    `loss` is what of the file does not arrive, known once the delivery was carried out; so is `description`, what is
+    known of the words of `describer`, the model that describes the file, empty where only its facts do.
     """
 
     outcome: Outcome
@@ -84,6 +86,8 @@ class Delivery:
     hoist: bool = False
     target: ConvertTo | None = None
     loss: Loss | None = None
+    describer: str = ""
+    description: ModelDescription | None = None
 
     @property
     def form(self) -> DeliveryForm:
@@ -137,7 +141,7 @@ def can_read(file: FilePart, reader: Reader) -> bool:
     document's words or pages instead does not count: whoever reads the description could have these as well.
     """
     at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AtHand()))
-    itself = reader if file.kind is Kind.IMAGE else replace(reader, policies=frozenset())
+    itself = without_describer(reader) if file.kind is Kind.IMAGE else replace(reader, policies=frozenset())
     return decide(at_hand, itself).form is not DeliveryForm.DESCRIBED
 
 
@@ -191,7 +195,14 @@ def decide_in_words(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
     has_words = file.kind is Kind.DOCUMENT or file.mime_type in ARCHIVES
     if ContentPolicy.EXTRACT in reader.policies and has_words and file.content is not None:
         return Delivery(Outcome.EXTRACTED, reason, mime_type="text/plain")
-    return Delivery(describe_or_refuse(reader, reason), reason)
+    return decide_description(file, reader, reason)
+
+
+def decide_description(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
+    """The end of the ladder: refused, described by a model where one is to be asked, or else by its facts."""
+    outcome = describe_or_refuse(reader, reason)
+    describer = find_describer(file, reader, reason) if outcome is Outcome.DESCRIBED else ""
+    return Delivery(outcome, reason, describer=describer)
 
 
 SAME_FOR_EVERYONE = frozenset({ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY})

@@ -11,7 +11,10 @@ from capabilities.core.worded import Worded, worded
 
 
 class ReasonCode(StrEnum):
-    """Everything that can decide a delivery; the first block is a yes, the second says what stands in the way."""
+    """Everything that can decide a delivery; the first block is a yes, the second says what stands in the way.
+
+    The last is only about having a file described by another model.
+    """
 
     FITS = "fits"
     READABLE_TEXT = "readable_text"
@@ -34,6 +37,10 @@ class ReasonCode(StrEnum):
     UNREADABLE = "unreadable"
     NO_TEXT_FOUND = "no_text_found"
     NOT_CONVERTED = "not_converted"
+
+    TOO_LONG = "too_long"
+    LOCKED = "locked"
+    NO_DESCRIBER = "no_describer"
 
 
 SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
@@ -67,6 +74,9 @@ SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.UNREADABLE: worded("The file's bytes cannot be read (%(problem)s)."),
         ReasonCode.NO_TEXT_FOUND: worded("No text could be extracted from this %(mime_type)s file."),
         ReasonCode.NOT_CONVERTED: worded("This %(mime_type)s file could not be converted."),
+        ReasonCode.TOO_LONG: worded("The recording lasts %(actual)s seconds; at most %(limit)s are described."),
+        ReasonCode.LOCKED: worded("The file is locked with a password."),
+        ReasonCode.NO_DESCRIBER: worded("There is no model of an enabled route describe that can be called."),
     }
 )
 """English sentences with named places; pages translate them and fill in `Reason.facts`."""

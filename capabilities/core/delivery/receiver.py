@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt
+from capabilities.core.delivery.decision import Delivery
+from capabilities.core.delivery.model_description import DescriptionState
 from capabilities.core.delivery.reader import ContentPolicy, Reader, policies_of
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.token_limits import UNKNOWN, TokenLimits
@@ -58,6 +60,17 @@ class Prepared:
     request: UpstreamRequest
     chat: ChatRequest
     deliveries: tuple[PartDelivery, ...]
+
+    @property
+    def to_describe(self) -> tuple[PartDelivery, ...]:
+        """The files that a model would describe, and was not asked about yet."""
+        return tuple(each for each in self.deliveries if is_to_describe(each.delivery))
+
+
+def is_to_describe(delivery: Delivery) -> bool:
+    """Whether a model would describe the file, and was not asked yet."""
+    found = delivery.description
+    return found is not None and found.state is DescriptionState.NOT_ASKED
 
 
 def receiver(

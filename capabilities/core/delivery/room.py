@@ -86,7 +86,7 @@ class SizeBudget:
 
     def _write(self, file: FilePart, role: Role) -> WrittenFile:
         """The file as it goes alone, where there is room for it beside others or room is made; else as it goes then."""
-        alone = write(file, self._reader, Position(role, total=self._images), self._words)
+        alone = write(file, self._reader, Position(role, total=self._images, message=self._message), self._words)
         if not alone.natives or self._make_room(self._takes(alone.natives)):
             return alone
         return write(file, self._reader, self._position(role), self._words)
@@ -155,4 +155,4 @@ class SizeBudget:
         counts = {each.key: used for each, used in self._used.items() if each.code is ReasonCode.TOO_MANY_FILES}
         sizes = {each.key: used for each, used in self._used.items() if each.code is ReasonCode.TOO_MUCH_OF_A_KIND}
         request = self._used[self._request] if self._request else 0
-        return Position(role, counts, sizes, request, self._images)
+        return Position(role, counts, sizes, request, self._images, self._message)

@@ -17,17 +17,25 @@ from capabilities.core.delivery.decision import (
     Position,
     Reader,
     decide,
+    decide_description,
     decide_in_words,
-    describe_or_refuse,
 )
 from capabilities.core.delivery.loss import Loss, LossKind, loss_of
+from capabilities.core.delivery.model_description import (
+    DescriptionState,
+    FindDescription,
+    ModelDescription,
+    find_no_description,
+)
 from capabilities.core.delivery.page_images import draw_pages
 from capabilities.core.delivery.reasons import Reason, ReasonCode, because
 from capabilities.core.message import ChatRequest, Converted, FilePart, NativePart, Rendered, Text, UnreadableError
 from capabilities.core.texts.description import (
     artifact_lead,
     attachment_block,
+    description_slot,
     failed_block,
+    reference_line,
     reference_of,
     tell_conversion,
     tell_drawing,
@@ -48,12 +56,14 @@ class TextStyle:
     """How texts for this model are worded: their language, who else could read a file, and which tools it has.
 
     A text stays in its conversation, so `agents_for` gives agents that stay, too: those that administrators configured.
+    `description_of` gives what another model said of a file.
     """
 
     language: str | None = None
     agents_for: Callable[[FilePart], Sequence[str]] = find_no_agent
     has_send_message: bool = False
     has_get_artifact: bool = False
+    description_of: FindDescription = find_no_description
 
 
 def text_style_for(
@@ -96,7 +106,9 @@ def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Posi
     try:
         return WRITERS[delivery.outcome](file, delivery, reader, position, words)
     except UnreadableError as error:
-        return _write_description_instead(file, reader, words, because(ReasonCode.UNREADABLE, problem=error.reason))
+        return _write_description_instead(
+            file, reader, position, words, because(ReasonCode.UNREADABLE, problem=error.reason)
+        )
 
 
 def description(file: FilePart, reason: Reason, words: TextStyle) -> str:
@@ -117,10 +129,11 @@ def description(file: FilePart, reason: Reason, words: TextStyle) -> str:
     )
 
 
-def _write_description_instead(file: FilePart, reader: Reader, words: TextStyle, reason: Reason) -> WrittenFile:
+def _write_description_instead(
+    file: FilePart, reader: Reader, position: Position, words: TextStyle, reason: Reason
+) -> WrittenFile:
     """The description, when the file did not come the way it was decided."""
-    ended = Delivery(describe_or_refuse(reader, reason), reason)
-    return WrittenFile(ended, description(file, reason, words))
+    return _write_description(file, decide_description(file, reader, reason), reader, position, words)
 
 
 def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: TextStyle) -> WrittenFile:
@@ -135,17 +148,17 @@ def _write_converted(
 ) -> WrittenFile:
     if file.kind is not Kind.IMAGE:
         return _write_pages(file, delivery, reader, position, words) or _write_description_instead(
-            file, reader, words, because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
+            file, reader, position, words, because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
         )
     found = file.content.convert(delivery.target) if file.content and delivery.target else None
     if found is None:
         reason = because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
-        return _write_description_instead(file, reader, words, reason)
+        return _write_description_instead(file, reader, position, words, reason)
     size = found.blob.size
     image = replace(file, mime_type=found.mime_type, size=size, width=found.width, height=found.height)
     judged = decide(image, reader, position)
     if judged.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
-        return _write_description_instead(file, reader, words, judged.reason)
+        return _write_description_instead(file, reader, position, words, judged.reason)
     ended = replace(delivery, mime_type=found.mime_type, hoist=judged.hoist, loss=_lost_pixels(file, found))
     treatment = tell_conversion(file.mime_type, found.mime_type, found.width, found.height, words.language)
     return WrittenFile(ended, natives=(_converted_part(file, found),), lead=_lead(file, treatment, words))
@@ -192,7 +205,7 @@ def _write_text(
     if found is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
         drawn = _write_pages(file, replace(delivery, reason=reason), reader, position, words)
-        return drawn or _write_description_instead(file, reader, words, reason)
+        return drawn or _write_description_instead(file, reader, position, words, reason)
     shown = head_and_tail(
         found.text,
         words.language,
@@ -234,8 +247,23 @@ def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Deliver
     return (content.text(), replace(delivery, outcome=Outcome.INLINED)) if marked_up else (None, delivery)
 
 
-def _write_description(file: FilePart, delivery: Delivery, _: Reader, __: Position, words: TextStyle) -> WrittenFile:
-    return WrittenFile(delivery, description(file, delivery.reason, words))
+def _write_description(
+    file: FilePart, delivery: Delivery, _: Reader, position: Position, words: TextStyle
+) -> WrittenFile:
+    facts = description(file, delivery.reason, words)
+    if not delivery.describer:
+        return WrittenFile(delivery, facts)
+    more = words.description_of(file, delivery.describer, position.message)
+    return WrittenFile(replace(delivery, description=more), _add_description(facts, more, file, words))
+
+
+def _add_description(facts: str, more: ModelDescription, file: FilePart, words: TextStyle) -> str:
+    """The facts, what a model said of the file or the place where that will stand, and the reference once more."""
+    if more.state is DescriptionState.FAILED:
+        return facts
+    block = more.text or description_slot(more.describer, words.language)
+    reference = reference_line(file.artifact_id, words.language) if file.artifact_id else ""
+    return "\n".join(filter(None, (facts, block, reference)))
 
 
 Writer = Callable[[FilePart, Delivery, Reader, Position, TextStyle], WrittenFile]

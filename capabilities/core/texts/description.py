@@ -131,6 +131,16 @@ def treatment_lead(filename_or_id: str, artifact_ref: str | None, treatment: str
     return "\n".join([artifact_lead(filename_or_id, language), *reference, say.treatment + treatment])
 
 
+def description_slot(describer: str, language: str | None) -> str:
+    """What stands where a model's description of a file will be, as long as that model was not asked."""
+    return words(language).description_slot.format(describer=escape_name(describer))
+
+
+def reference_line(artifact_id: str, language: str | None) -> str:
+    """The line with an artifact's reference."""
+    return words(language).reference + escape_name(reference_of(artifact_id))
+
+
 def tell_extraction(mime_type: str, language: str | None) -> str:
     """What was done, for `treatment_lead`: the text was taken out of such a file."""
     return words(language).extracted.format(type=_type_for_models(mime_type, language))

@@ -59,6 +59,7 @@ class Phrases:
     extracted: str
     converted: str
     drawn: str
+    description_slot: str
     nameless: str
     unknown: str
 
@@ -100,6 +101,7 @@ ZH = Phrases(
     extracted="已提取为文本，原为 {type}",
     converted="已转换为 {mime_type}，{width}×{height} 像素，原为 {type}",
     drawn="第 {first}–{last} 页（共 {total} 页）已转换为图片，依次如下，原为 {type}",
+    description_slot="[此处为 {describer} 对该文件的描述，尚未生成]",
     nameless="未知文件",
     unknown="未知",
 )
@@ -142,6 +144,7 @@ EN = Phrases(
     extracted="extracted as text from: {type}",
     converted="converted to {mime_type}, {width}×{height} pixels, from: {type}",
     drawn="pages {first}–{last} of {total} follow as images, in order, from: {type}",
+    description_slot="[Here {describer} describes the file; it was not asked yet]",
     nameless="unknown file",
     unknown="unknown",
 )

@@ -9,16 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.problems import Problem
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.references import broken_references
-from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, DESCRIBE_ROUTE, Configuration, JsonObject, RouteSpec
 from routing_admin.core.documents.json_path import child
 
 
 def check(configuration: Configuration) -> list[Problem]:
     """Every problem; an installation without any route is empty, not wrong."""
-    return [*check_names(configuration), *check_routes(configuration), *broken_references(configuration)]
+    return [
+        *check_names(configuration),
+        *check_routes(configuration),
+        *check_describing(configuration),
+        *broken_references(configuration),
+    ]
 
 
 def check_names(configuration: Configuration) -> Iterator[Problem]:
@@ -57,3 +63,57 @@ def check_routes(configuration: Configuration) -> Iterator[Problem]:
     if configuration.routes and configuration.route(DEFAULT_ROUTE) is None:
         message = worded("There is no route default; every other task type falls to it.")
         yield Problem(f"routing.{DEFAULT_ROUTE}", message, "required")
+
+
+MEDIA = ("vision", "audio", "video", "file")
+"""What a model has to read some of, to describe anything."""
+
+
+def check_describing(configuration: Configuration) -> Iterator[Problem]:
+    """Who describes files has none of its own described by another model: it would ask itself."""
+    route = configuration.route(DESCRIBE_ROUTE)
+    if route is not None and has_describer(route.content):
+        message = worded(
+            "The route %(name)s describes files for the others, so its own content policy cannot have them described. "
+            "Choose another one for it.",
+            name=DESCRIBE_ROUTE,
+        )
+        yield Problem(f"routing.{DESCRIBE_ROUTE}.content.policy", message, "reference")
+
+
+def check_describers(configuration: Configuration) -> Iterator[Problem]:
+    """Where files are to be described, the route for it has a model that can read some; asked when a route is saved.
+
+    What a model reads can change by itself afterwards: then its files have their facts, and nothing is refused.
+    """
+    route = configuration.route(DESCRIBE_ROUTE)
+    if route is None or not route.enabled or not wants_describer(configuration):
+        return
+    if not any(word in MEDIA for word in _read_along(configuration, route)):
+        message = worded(
+            "No model of the route %(name)s reads images, sounds, videos or files, so it can describe nothing. "
+            "Add one that does to its chain.",
+            name=DESCRIBE_ROUTE,
+        )
+        yield Problem(child("routing", DESCRIBE_ROUTE), message, "reference")
+
+
+def _read_along(configuration: Configuration, route: RouteSpec) -> Iterator[str]:
+    """What the models of a chain read."""
+    for each in route.candidates:
+        provider = configuration.provider(each.provider)
+        model = each.model or (provider.default_model if provider else "")
+        service = configuration.service_at(each.provider, model)
+        yield from service.effective_capabilities.input if service else ()
+
+
+def wants_describer(configuration: Configuration) -> bool:
+    """Whether the policy of the installation, of a route or of a model service has files described."""
+    contents = [{"policy": configuration.content_policy}, *(each.content for each in configuration.routes)]
+    return any(has_describer(each) for each in (*contents, *(each.content for each in configuration.services)))
+
+
+def has_describer(content: JsonObject | None) -> bool:
+    """Whether a content policy has files described by a model."""
+    words = str((content or {}).get("policy") or "").replace(" ", "").split("+")
+    return ContentPolicy.DESCRIBER.value in words

@@ -20,6 +20,9 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Source
 
 JsonObject = Mapping[str, Any]
 
+DESCRIBE_ROUTE = "describe"
+"""The task type whose route describes files for models that cannot read them."""
+
 DEFAULT_ROUTE = "default"
 """The task type whose route takes what has none of its own."""
 

@@ -21,7 +21,7 @@ from capabilities.sentences import translate_sentence
 from routing_admin.actions.readings import note_body_read
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
-from routing_admin.queries.requests import find_earlier_request, find_logged_request
+from routing_admin.queries.requests import find_earlier_request, find_logged_request, find_logged_requests
 from routing_admin.request_log.advice import Advice, Remedy, advise
 from routing_admin.request_log.answer_view import artifact_ids, build_answer
 from routing_admin.request_log.asked import asked_for
@@ -31,7 +31,7 @@ from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.prefix_story import tell_prefix
 from routing_admin.request_log.search import KEYS, Search, find, parse, write_cursor, write_place
 from routing_admin.request_log.sentences import render_logged
-from routing_admin.request_log.story import build_steps, build_tracks, color_chips, tell_story
+from routing_admin.request_log.story import add_entries, build_steps, build_tracks, color_chips, tell_story
 from routing_admin.views.requests.live import LONGEST, suggest_words
 
 if TYPE_CHECKING:
@@ -151,6 +151,8 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     if found is None:
         raise Http404
     row, walked, state = found.row, build_steps(found.attempts), snapshot.current()
+    asked = [each.request_id for step in walked for each in step.describer_calls]
+    walked = add_entries(walked, find_logged_requests(asked)) if asked else walked
     note_body_read(actor_of(request), row)
     context = {
         "row": row,
@@ -167,7 +169,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         "prefix": translate_sentence(tell_prefix(row, found.attempts, find_earlier_request(row)) or ""),
         "has_files": any(step.files for step in walked),
         "wasted": money_texts(sum_waste(row, found.attempts)),
-        "has_tokens": any(step.row.is_counted for step in walked),
+        "has_tokens": any(step.row.is_counted or step.describer_calls for step in walked),
         "operation": operation_name(row.surface),
         "is_route": state.configuration.route(row.task_type) is not None,
         "records_bodies": state.record_bodies,

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from artifacts.preview import request_for
 from artifacts.queries.library import find_artifact
 from artifacts.storage.content import open_artifact
+from artifacts.views import detail
 from capabilities.access import actor_of
 from capabilities.acts import Actor
+from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
 from capabilities.views.answers import require_found
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, ServiceSpec
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.plan import default_route_to
+from routing_admin.dispatch.description_preview import have_described
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
-from routing_admin.dispatch.recorded import record_answer_sync, record_plan
+from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.recorded import record_answer_sync
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
@@ -48,6 +57,48 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
     context = {"row": row, "service": service, **done}
     template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"
     return render(request, template, context)
+
+
+@require_POST
+def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
+    """Asks a model about the file, for a service that cannot read it; answers with that service's card, or its page.
+
+    Raises `Http404` without that artifact or service.
+    """
+    row, state = require_found(find_artifact(pk)), snapshot.current()
+    service = require_found(state.configuration.service(request.POST.get("service", "")))
+    planned = plan_preview(state, row, service, request.POST.get("language") or None)
+    request_id = request_id_of(request)
+    found = have_described(planned, RequestRecorder(request_id, SURFACE), request_id)
+    journal.flush()
+    note = tell_asking(found)
+    if getattr(request, "htmx", None):
+        return detail.card(request, row, service.id, note=note)
+    (messages.success if note.ok else messages.error)(request, note.sentence)
+    query = urlencode({"service": service.id, "language": request.POST.get("language", "")})
+    return redirect(f"{reverse('artifact', args=[row.pk])}?{query}#d-{service.id}")
+
+
+@dataclass(frozen=True, slots=True)
+class AskingNote:
+    """What came of asking a model about a file, in a sentence; `request_id` is that of its own request."""
+
+    ok: bool
+    sentence: str
+    request_id: str = ""
+
+
+def tell_asking(description: ModelDescription | None) -> AskingNote:
+    """How asking went: the describer's words, or why there are none."""
+    if description is None:
+        return AskingNote(False, _("No model is to describe this file for this service."))
+    names = {"describer": description.describer, "code": description.fault}
+    request_id = description.call.request_id if description.call else ""
+    if description.state is not DescriptionState.BY_MODEL:
+        return AskingNote(False, _("%(describer)s did not describe the file (%(code)s).") % names, request_id)
+    if description.call is None:
+        return AskingNote(True, _("%(describer)s had described the file before; nobody was asked.") % names)
+    return AskingNote(True, _("%(describer)s described the file; its words are kept.") % names, request_id)
 
 
 def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:

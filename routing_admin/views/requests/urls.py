@@ -12,4 +12,5 @@ urlpatterns: list[URLPattern] = [
     path("words/requests/", live.requests_words, name="requests_words"),
     path("requests/<str:pk>/", pages.request_detail, name="request"),
     path("artifacts/<str:pk>/send/", send.artifact_send, name="artifact_send"),
+    path("artifacts/<str:pk>/describe/", send.artifact_describe, name="artifact_describe"),
 ]

@@ -116,8 +116,8 @@ def route(request: HttpRequest, task_type: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def route_new(request: HttpRequest) -> HttpResponse:
-    """The page of a route that is not there yet."""
-    return edit(request, None, NEW)
+    """The page of a route that is not there yet; `?task_type=` is the name it begins with."""
+    return edit(request, None, replace(NEW, task_type=request.GET.get("task_type", "")[:200]))
 
 
 def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpResponse:
@@ -264,6 +264,7 @@ def context(page: EditorPage) -> dict[str, Any]:
         "unsaved": page.press.verb == "save" or (page.press.verb != "open" and bool(changes or not page.row)),
         "limits": [draft.form[name] for name in NUMBERS],
         "why_not_deleted": find_delete_refusal(page.row),
+        **words.tell_describing(state.configuration, spec),
     }
 
 

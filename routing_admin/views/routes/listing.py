@@ -170,6 +170,7 @@ def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None
         "catch_all": next((one for one in state.configuration.aliases if one.name == CATCH_ALL), None),
         "alias_form": form or AliasForm(),
         "targets": targets(state.configuration),
+        **words.tell_describing(state.configuration, *(each for each in state.configuration.routes if each.enabled)),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -14,6 +15,8 @@ from capabilities.core.providers.probes.drift import DOUBTS
 from capabilities.sentences import join_words, translate_sentence
 from capabilities.templatetags.words import CONTENTS
 from routing_admin.core.configuration.route_changes import RouteChange, RouteChangeKind
+from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, Configuration, RouteSpec
+from routing_admin.core.planning.describers import DescribeRouteState, describe_route_state, wants_describer_along
 from routing_admin.core.planning.lint import CheckedCandidate, Finding
 from routing_admin.views.routes.draft import Draft, Press
 
@@ -43,6 +46,12 @@ HINTS: Mapping[Finding, Text] = {
     Finding.UNREACHABLE: gettext_lazy("The same provider and model stand higher in the chain. Remove one of them."),
     Finding.READS_MORE: gettext_lazy("Put it higher if files matter for this task."),
 }
+NO_DESCRIBER: Mapping[DescribeRouteState, Text] = {
+    DescribeRouteState.MISSING: gettext_lazy("There is no task route describe, so no model is asked about files."),
+    DescribeRouteState.DISABLED: gettext_lazy("The task route describe is disabled, so no model is asked about files."),
+}
+"""Why no model describes files where the policy says that one should."""
+
 FIELDS: Mapping[str, Text] = {
     "enabled": gettext_lazy("enabled"),
     "temperature": gettext_lazy("temperature"),
@@ -55,6 +64,18 @@ FIELDS: Mapping[str, Text] = {
     "on_drop": gettext_lazy("what may be left out"),
     "on_overflow": gettext_lazy("what happens to a request too long for a model"),
 }
+
+
+def tell_describing(configuration: Configuration, *routes: RouteSpec) -> dict[str, Text]:
+    """What pages say of these routes' files: `describing` where models are to describe them, `no_describer` why none
+    does, and `describe_url` where that is changed; each empty where it does not apply.
+    """
+    if not any(wants_describer_along(configuration, each) for each in routes):
+        return {}
+    state, new = describe_route_state(configuration), reverse("route_new")
+    is_there = state is not DescribeRouteState.MISSING
+    url = reverse("route", args=[DESCRIBE_ROUTE]) if is_there else f"{new}?task_type={DESCRIBE_ROUTE}"
+    return {"describing": state.value, "no_describer": NO_DESCRIBER.get(state, ""), "describe_url": url}
 
 
 def join_list(words: Sequence[Text]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.adaptation import PartDelivery
 from capabilities.core.delivery.decision import DeliveryForm
-from capabilities.core.message import ChatRequest, TextPart
+from capabilities.core.delivery.model_description import DescriptionState
+from capabilities.core.delivery.tokens import Estimate
+from capabilities.core.message import ChatRequest, FilePart, TextPart
 from capabilities.core.vocabulary import Kind
 from capabilities.sentences import join_words
 from routing_admin.core.fallback.chain import OK, Attempt, SkipReason
@@ -76,6 +78,14 @@ WAYS: Mapping[DeliveryForm, str] = {
     DeliveryForm.CUT: gettext_lazy("%(file)s not whole"),  # type: ignore[dict-item]
     DeliveryForm.DESCRIBED: gettext_lazy("%(file)s described"),  # type: ignore[dict-item]
 }
+DESCRIPTIONS: Mapping[DescriptionState, Text] = {
+    DescriptionState.BY_MODEL: gettext_lazy("%(file)s described by %(describer)s"),
+    DescriptionState.FAILED: gettext_lazy("%(file)s not described: %(describer)s was asked in vain (%(code)s)"),
+}
+"""What is said of a file that a model was asked about."""
+
+EstimateDescribing = Callable[[str, FilePart], Estimate | None]
+"""About how many tokens a describer, by its name, reads to describe a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +125,26 @@ def tone_of(outcome: str, *, last: bool) -> tuple[str, str]:
     return ("bad", "stop") if last else ("warn", "refresh")
 
 
-def details(outcome: str, attempt: Attempt | None, deliveries: Sequence[PartDelivery]) -> list[str]:
+def tell_delivery(one: PartDelivery, estimate: EstimateDescribing) -> str:
+    """How one file went; where a model describes it, who, about how many tokens that takes, and whether it is there."""
+    found, names = one.delivery.description, {"file": FILES[one.file.kind]}
+    if found is None:
+        return str(WAYS[one.delivery.form]) % names
+    names |= {"describer": found.describer, "code": found.fault}
+    if found.state is not DescriptionState.NOT_ASKED:
+        return str(DESCRIPTIONS[found.state]) % names
+    tokens = estimate(one.delivery.describer, one.file)
+    if tokens is None:
+        return _("%(file)s would be described by %(describer)s, tokens unknown, cached: no") % names
+    template = _("%(file)s would be described by %(describer)s, about %(tokens)s tokens, cached: no")
+    return template % {**names, "tokens": f"{tokens.tokens:,}"}
+
+
+def details(
+    outcome: str, attempt: Attempt | None, deliveries: Sequence[PartDelivery], estimate: EstimateDescribing
+) -> list[str]:
     """The line under a candidate's name: how each file went, what its failure means, how long it waited."""
-    said = [str(WAYS[one.delivery.form]) % {"file": FILES[one.file.kind]} for one in deliveries]
+    said = [tell_delivery(one, estimate) for one in deliveries]
     if outcome in MEANINGS_BY_CODE:
         said.append(str(MEANINGS_BY_CODE[outcome]))
     if attempt and attempt.waits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
@@ -14,14 +15,17 @@ from capabilities.acts import Act
 from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.message import ChatRequest
 from capabilities.sentences import translate_sentence
+from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.chain import OK, Attempt
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.model_names import task_name
+from routing_admin.dispatch.description_preview import estimate_description
 from routing_admin.dispatch.plan import plan_request
-from routing_admin.dispatch.recorded import record_answer_sync, record_plan
+from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.recorded import record_answer_sync
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import Simulated, simulate
 from routing_admin.request_log.recorder import RequestRecorder
@@ -110,7 +114,7 @@ def stop_view(
         tone=tone,
         icon=icon,
         code=words.code_of(outcome, attempt),
-        details=words.details(outcome, attempt, deliveries),
+        details=words.details(outcome, attempt, deliveries, partial(estimate_description, snapshot.current())),
         reason=render_sentence(attempt.error if attempt and outcome != OK else ""),
         text=words.render_received(chat, deliveries),
         described=described,

@@ -1,0 +1,78 @@
+"""What stands in the way of having a file described: the describer cannot read it, or it is no use to ask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from capabilities.core.delivery.decision import PAGED, DeliveryForm
+from capabilities.core.delivery.reader import ContentPolicy, Position, Reader
+from capabilities.core.delivery.reasons import Reason, ReasonCode, because
+from capabilities.core.delivery.writing import TextStyle, write
+from capabilities.core.message import FilePart, Inspectable, Inspection, UnreadableError
+from capabilities.core.vocabulary import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class LengthLimit:
+    """How many seconds are described at most, and who says so or why."""
+
+    seconds: int
+    source: str
+    checked_on: str = "2026-11-22"
+
+
+LONGEST: Mapping[Kind, LengthLimit] = MappingProxyType(
+    {
+        Kind.VIDEO: LengthLimit(
+            600, "Google, Gemini API, video understanding: from 10 minutes on a video is a long one"
+        ),
+        Kind.AUDIO: LengthLimit(
+            1800, "people speak about 150 words a minute: half an hour is as much as a description may have"
+        ),
+    }
+)
+"""The longest recordings that are described."""
+
+
+def obstacle_to_describing(file: FilePart, describer: Reader) -> Reason | None:
+    """Why this describer cannot be asked about the file; None where it gets it as it is, converted or as its pages.
+
+    Words taken out of the file are no reason to ask: whoever reads the description could have these as well.
+    """
+    try:
+        return _find_obstacle(file, describer)
+    except UnreadableError as error:
+        return because(ReasonCode.UNREADABLE, problem=error.reason)
+
+
+def _find_obstacle(file: FilePart, describer: Reader) -> Reason | None:
+    if file.unreadable or not (file.content or file.url):
+        return because(ReasonCode.UNREADABLE, problem=file.unreadable or "failed")
+    if file.size == 0:
+        return because(ReasonCode.EMPTY)
+    seeing = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
+    if reason := _too_long(file) or _locked(file):
+        return reason
+    written = write(file, seeing, Position(), TextStyle())
+    return written.delivery.reason if written.delivery.form is DeliveryForm.DESCRIBED else None
+
+
+def _too_long(file: FilePart) -> Reason | None:
+    longest = LONGEST.get(file.kind)
+    if longest is None:
+        return None
+    seconds = file.seconds if file.seconds is not None else _inspect(file).seconds
+    if seconds is None or seconds <= longest.seconds:
+        return None
+    return because(ReasonCode.TOO_LONG, actual=math.ceil(seconds), limit=longest.seconds)
+
+
+def _locked(file: FilePart) -> Reason | None:
+    return because(ReasonCode.LOCKED) if file.mime_type in PAGED and _inspect(file).locked else None
+
+
+def _inspect(file: FilePart) -> Inspection:
+    return file.content.inspect() if isinstance(file.content, Inspectable) else Inspection()

@@ -1,0 +1,202 @@
+"""Asking one model about a file for another that cannot read it: the route `describe`, walked before that candidate.
+
+It is a small request of its own, with its own chain, its entry in the log and its share of the asking agent's limits.
+Whatever goes wrong with it leaves the file's facts; the request that it was for goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from capabilities.core.delivery.adaptation import CannotRead, PartDelivery
+from capabilities.core.delivery.model_description import DescriberCall, DescriptionState, ModelDescription
+from capabilities.core.delivery.reader import Reader
+from capabilities.core.delivery.receiver import Prepared, Receiver
+from capabilities.core.describing.key import DescriptionKey
+from capabilities.core.describing.prompt import describing_chat
+from capabilities.core.message import ChatRequest, FilePart, UnreadableError
+from capabilities.core.wire import Answer
+from routing_admin.core.fallback.chain import Call, RunResult
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.databases.away import UNAVAILABLE, is_away
+from routing_admin.descriptions.flights import SharedFlights
+from routing_admin.descriptions.store import DescriptionOutcome, keep_description
+from routing_admin.dispatch.description_desk import DescriptionDesk
+from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
+from routing_admin.dispatch.plan import PlannedRequest, plan_request
+from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.prepare import prepare_for
+from routing_admin.dispatch.receivers import describing_route
+from routing_admin.limits.gate import LimitReachedError
+from routing_admin.request_log.operations import DESCRIBE
+from routing_admin.request_log.recorder import BROKEN, RequestRecorder
+from routing_admin.server.draining import DrainingError
+
+if TYPE_CHECKING:
+    from routing_admin.dispatch.send import Dispatch
+
+log = logging.getLogger(__name__)
+
+MOST_AT_ONCE = 3
+"""Files of one request that are described at the same time."""
+MOST_SECONDS = 90.0
+TIME_SHARE = 0.5
+"""So long, and no more than that share of the time left, a candidate waits for all descriptions."""
+SLACK_SECONDS = 1.0
+NO_TIME, NOBODY = "deadline_exceeded", "no_describer"
+OWN_FAULTS = frozenset({NO_TIME, NOBODY, UNAVAILABLE, "budget_exceeded", "rate_limit_exceeded"})
+"""Faults of whoever asks, which say nothing to another call that waits for the same words."""
+
+Record = Callable[["Dispatch", RequestRecorder], Awaitable[RunResult[Answer]]]
+
+
+@lru_cache(maxsize=1)
+def process_flights() -> SharedFlights[DescriptionOutcome]:
+    """Those of this process."""
+    return SharedFlights()
+
+
+@dataclass(slots=True)
+class Describing:
+    """The descriptions for one request on its way; `recorder` is its own, `record` sends a request and logs it.
+
+    `keeps_failures` says that the request belongs to a conversation, which keeps what came of asking.
+    """
+
+    dispatch: Dispatch
+    recorder: RequestRecorder
+    record: Record
+    keeps_failures: bool = True
+    desk: DescriptionDesk = field(init=False)
+    _count: int = 0
+
+    def __post_init__(self) -> None:
+        self.desk = DescriptionDesk(self.dispatch.planned)
+
+    async def prepare(self, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
+        """The request as this candidate gets it, its files described first where nobody did so before."""
+        in_thread = self.dispatch.in_thread
+        work = partial(prepare_for, self.desk.plan_for(to.reader), chat, to, call)
+        prepared = await in_thread(work)
+        if isinstance(prepared, CannotRead) or not prepared.to_describe:
+            return prepared
+        await self._ask_all(prepared.to_describe, to.reader, call.timeouts.total)
+        return await in_thread(work)
+
+    async def describe(self, each: PartDelivery, reader: Reader, seconds: float) -> ModelDescription:
+        """What is known of one file's description in the end, asked for where nobody did. Raises `UnreadableError`."""
+        in_thread = self.dispatch.in_thread
+        find = partial(self.desk.find, reader, each.file, each.delivery.describer, each.message)
+        known = await in_thread(find)
+        if known.state is not DescriptionState.NOT_ASKED:
+            return known
+        await self._ask_all((each,), reader, seconds)
+        return await in_thread(find)
+
+    async def _ask_all(self, deliveries: Sequence[PartDelivery], reader: Reader, seconds: float) -> None:
+        """Every description that is missing, asked for once; the desk knows all of them then."""
+        clock = self.dispatch.run_context.clock
+        ends_at = clock() + min(MOST_SECONDS, seconds * TIME_SHARE)
+        gate = asyncio.Semaphore(MOST_AT_ONCE)
+        wanted = {key.digest: (key, each) for each in deliveries if (key := await self._key_of(reader, each))}
+
+        async def ask(key: DescriptionKey, each: PartDelivery) -> None:
+            async with gate:
+                await self._ask(key, each.file, self.desk.question_of(reader, each.message), ends_at - clock())
+
+        await asyncio.gather(*(ask(*each) for each in wanted.values()))
+
+    async def _key_of(self, reader: Reader, each: PartDelivery) -> DescriptionKey | None:
+        work = partial(self.desk.key_of, reader, each.file, each.delivery.describer, each.message)
+        try:
+            return await self.dispatch.in_thread(work)
+        except UnreadableError:  # gone meanwhile: the next look at it says so
+            return None
+
+    async def _ask(self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float) -> None:
+        walk = partial(self._walk, key, file, question, seconds)
+        outcome = await process_flights().join(key.digest, walk, lambda each: each.fault not in OWN_FAULTS)
+        if outcome.fault and not self.keeps_failures:
+            self.desk.outcomes[key.digest] = outcome
+            return
+        keep = partial(keep_description, key, self.desk.conversation, outcome)
+        try:
+            outcome = await self.dispatch.in_thread(keep)
+        except Exception as error:
+            if not is_away(error):
+                raise
+        self.desk.outcomes[key.digest] = outcome
+
+    async def _walk(
+        self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float
+    ) -> DescriptionOutcome:
+        """What comes of asking; never an error but the caller's leaving."""
+        failed = DescriptionOutcome(key.describer)
+        if seconds <= 0:
+            return replace(failed, fault=NO_TIME)
+        self._count += 1
+        began, request_id = self.dispatch.elapsed_ms(), f"{self.dispatch.request_id[:56]}.d{self._count}"
+        outcome = failed
+        try:
+            planned = await self.dispatch.in_thread(partial(self._plan, file, question, key.language, seconds))
+            async with asyncio.timeout(seconds + SLACK_SECONDS):
+                outcome = await self._send(planned, self.recorder.beside(request_id, DESCRIBE), request_id)
+        except (RouterError, LimitReachedError) as error:
+            outcome = replace(failed, fault=error.code)
+        except TimeoutError:
+            outcome = replace(failed, fault=NO_TIME)
+        except (LookupError, UnreadableError):
+            outcome = replace(failed, fault=NOBODY)
+        except DrainingError:
+            raise
+        except Exception:  # the last line of defence of the request that it is for
+            log.exception("describing a file for request %s failed", self.dispatch.request_id)
+            outcome = replace(failed, fault=BROKEN)
+        took = self.dispatch.elapsed_ms() - began
+        tokens = outcome.prompt_tokens, outcome.completion_tokens
+        self.desk.calls[key.digest] = DescriberCall(request_id, began, took, *tokens)
+        return outcome
+
+    def _plan(self, file: FilePart, question: str | None, language: str, seconds: float) -> PlannedRequest:
+        """The describer's request, within its time. Raises `LookupError` without a route for it."""
+        state = self.dispatch.planned.state
+        route = describing_route(state)
+        if route is None:
+            raise LookupError("there is no route that describes")
+        chat = describing_chat(file, question, language)
+        if route.max_tokens or any(each.max_tokens for each in route.candidates):
+            chat = replace(chat, max_tokens=None)
+        planned = plan_request(state, route, chat, agent=self.dispatch.planned.agent, direct=True)
+        timeouts = planned.plan.timeouts
+        limited = replace(timeouts, total=min(timeouts.total, seconds))
+        return replace(planned, plan=replace(planned.plan, timeouts=limited))
+
+    async def _send(self, planned: PlannedRequest, recorder: RequestRecorder, request_id: str) -> DescriptionOutcome:
+        record_plan(recorder, planned, planned.plan.task_type)
+        hold = self.dispatch.hold.beside() if self.dispatch.hold else None
+        try:
+            if hold is not None:
+                await reserve_planned(hold, planned)
+            result = await self.record(self.dispatch.beside(planned, request_id), recorder)
+        except RouterError as error:
+            if hold is not None:
+                charge_failures(hold, planned, error.attempts)
+            raise
+        except LimitReachedError as error:
+            recorder.end(outcome=error.code, status=error.status, error=error.message)
+            raise
+        else:
+            if hold is not None:
+                charge_failures(hold, planned, result.attempts)
+                settle_planned(hold, planned, result.candidate, result.answer.usage, result.answer.text)
+        finally:
+            if hold is not None:
+                hold.close()
+        name = planned.receiver(result.candidate.index).name
+        usage = result.answer.usage
+        return DescriptionOutcome(name, result.answer.text, "", usage.prompt_tokens, usage.completion_tokens)

@@ -1,0 +1,79 @@
+"""A file described because an agent asks for it, beside any request to a model: get_artifact and messages of agents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from capabilities.access import Principal
+from capabilities.core.delivery.adaptation import PartDelivery
+from capabilities.core.delivery.decision import Outcome, decide
+from capabilities.core.delivery.model_description import ModelDescription
+from capabilities.core.delivery.reader import ContentPolicy, Reader
+from capabilities.core.delivery.slots import Slots
+from capabilities.core.message import ChatRequest, FilePart, Message, Role, UnreadableError
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.core.configuration.specs import DESCRIBE_ROUTE
+from routing_admin.core.planning.allowed import ModelNotAllowedError, check_allowed
+from routing_admin.core.planning.model_names import NamedRoute, task_name
+from routing_admin.core.planning.plan import default_route_to
+from routing_admin.dispatch.describing import Describing
+from routing_admin.dispatch.plan import plan_request
+from routing_admin.dispatch.receivers import describing_route, find_describer
+from routing_admin.dispatch.recorded import record_answer
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.limits.gate import reservation_of
+from routing_admin.limits.labels import list_label_holders
+from routing_admin.request_log.recorder import RequestRecorder
+from routing_admin.upstream import run_sync
+
+MOST_SECONDS = 180.0
+"""Of which a description takes its share, see `describing`."""
+
+
+class RouteDescriber:
+    """See `capabilities.ports.FileDescriber`."""
+
+    def describe(self, principal: Principal, request_id: str, file: FilePart, language: str) -> ModelDescription | None:
+        """What is known of the description by now, asked for where nobody did; None where nobody can be asked."""
+        state = snapshot.current()
+        if not self._may_ask(state, principal):
+            return None
+        reader = Reader(
+            Slots(), policies=frozenset({ContentPolicy.DESCRIBER}), describer_for=partial(find_describer, state)
+        )
+        delivery = decide(file, reader)
+        if delivery.outcome is not Outcome.DESCRIBED or not delivery.describer:
+            return None
+        describing = self._describing(state, principal, request_id, file, language)
+        try:
+            return run_sync(describing.describe(PartDelivery(0, 0, file, delivery), reader, MOST_SECONDS))
+        except UnreadableError:
+            return None
+
+    def _may_ask(self, state: Snapshot, principal: Principal) -> bool:
+        """Whether there is who describes, and the agent's limits let it use that route."""
+        route = describing_route(state)
+        try:
+            if route is not None:
+                check_allowed(principal.rights, state.configuration, NamedRoute(route), task_name(DESCRIBE_ROUTE))
+        except ModelNotAllowedError:
+            return False
+        return route is not None
+
+    def _describing(
+        self, state: Snapshot, principal: Principal, request_id: str, file: FilePart, language: str
+    ) -> Describing:
+        """What asks for the agent. That it fails is kept for nobody: the next call asks anew."""
+        chat = ChatRequest((Message(Role.USER, (file,)),))
+        route = default_route_to(state.configuration)
+        planned = plan_request(state, replace(route, on_overflow="", on_drop=""), chat, agent=principal.agent)
+        planned = replace(planned, words=replace(planned.words, language=language))
+        recorder = RequestRecorder(request_id, "api")
+        recorder.add_facts(agent=principal.agent, key=principal.key, labels=principal.labels)
+        labels = list_label_holders(state.configuration, principal.key_owner, principal.labels)
+        hold = reservation_of((*principal.holders, *labels))
+        return Describing(
+            Dispatch(planned, request_id=request_id, hold=hold), recorder, record_answer, keeps_failures=False
+        )

@@ -1,0 +1,96 @@
+"""What is known of the descriptions of one request's files: as it was stored, and as it was asked for since."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from capabilities.core.delivery.model_description import DescriberCall, DescriptionState, ModelDescription
+from capabilities.core.delivery.reader import ContentPolicy, Reader
+from capabilities.core.describing.fence import quote_words
+from capabilities.core.describing.key import DescriptionKey, description_key
+from capabilities.core.describing.question import question_for
+from capabilities.core.message import FilePart
+from routing_admin.core.planning.affinity import opening_of
+from routing_admin.databases.away import UNAVAILABLE, is_away
+from routing_admin.descriptions.store import DescriptionOutcome, find_description
+from routing_admin.dispatch.plan import PlannedRequest
+
+
+@dataclass(slots=True)
+class DescriptionDesk:
+    """The descriptions of a request's files; rows are read for them, so it is asked in threads.
+
+    `outcomes` and `calls` are what this request has learnt, by the digest of the key; it stands for all candidates.
+    """
+
+    planned: PlannedRequest
+    outcomes: dict[str, DescriptionOutcome] = field(default_factory=dict)
+    calls: dict[str, DescriberCall] = field(default_factory=dict)
+    _conversation: str = ""
+    _digests: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def conversation(self) -> str:
+        """By what this conversation is known again: its agent, and how it begins."""
+        if not self._conversation:
+            name = f"{self.planned.agent}\0{opening_of(self.planned.chat)}"
+            self._conversation = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+        return self._conversation
+
+    def plan_for(self, reader: Reader) -> PlannedRequest:
+        """The request as it is written for that reader, with what is known."""
+        words = replace(self.planned.words, description_of=partial(self.find, reader))
+        return replace(self.planned, words=words)
+
+    def question_of(self, reader: Reader, message: int) -> str | None:
+        """What the describer is told of the user's words, where the policy says that it is."""
+        return question_for(self.planned.chat, message) if ContentPolicy.QUESTION in reader.policies else None
+
+    def key_of(self, reader: Reader, file: FilePart, describer: str, message: int) -> DescriptionKey:
+        """The key of a description. Raises `UnreadableError` for bytes that are gone."""
+        question = self.question_of(reader, message)
+        return description_key(self._digest_of(file), describer, self.planned.words.language, question)
+
+    def _digest_of(self, file: FilePart) -> str:
+        found = self._digests.get(id(file.content))
+        if found is None:
+            found = self._digests[id(file.content)] = content_digest(file)
+        return found
+
+    def find(self, reader: Reader, file: FilePart, describer: str, message: int) -> ModelDescription:
+        """What is known of a description. Raises `UnreadableError` for bytes that are gone."""
+        key = self.key_of(reader, file, describer, message)
+        outcome = self.outcomes.get(key.digest) or self._look_up(key)
+        if outcome is None:
+            return ModelDescription(DescriptionState.NOT_ASKED, describer)
+        call = self.calls.get(key.digest)
+        if outcome.fault:
+            return ModelDescription(DescriptionState.FAILED, outcome.describer, call=call, fault=outcome.fault)
+        text = quote_words(outcome.words, outcome.describer, self.planned.words.language)
+        return ModelDescription(DescriptionState.BY_MODEL, outcome.describer, text, call)
+
+    def _look_up(self, key: DescriptionKey) -> DescriptionOutcome | None:
+        try:
+            outcome = find_description(key, self.conversation)
+        except Exception as error:
+            if not is_away(error):
+                raise
+            outcome = DescriptionOutcome(
+                key.describer, fault=UNAVAILABLE
+            )  # without rows nobody is asked, and paid, twice
+        if outcome is not None:
+            self.outcomes[key.digest] = outcome
+        return outcome
+
+
+def content_digest(file: FilePart) -> str:
+    """The hash of a file's bytes, as it is stored or read now. Raises `UnreadableError`."""
+    stored = getattr(file.content, "sha256", None)
+    if isinstance(stored, str):
+        return stored
+    digest = hashlib.sha256()
+    for block in file.content.blob().blocks() if file.content else ():
+        digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,72 @@
+"""Descriptions of files as pages show them: what is known without asking, and asked for where a person says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from capabilities.core.delivery.adaptation import CannotRead
+from capabilities.core.delivery.model_description import FindDescription, ModelDescription
+from capabilities.core.delivery.reader import Reader
+from capabilities.core.delivery.reasons import Reason, ReasonCode, because
+from capabilities.core.delivery.tokens import Estimate
+from capabilities.core.describing.describable import obstacle_to_describing
+from capabilities.core.describing.estimates import estimate_describing
+from capabilities.core.message import ChatRequest, FilePart
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.core.fallback.chain import Call
+from routing_admin.core.planning.params import apply_params
+from routing_admin.core.planning.plan import default_route_to
+from routing_admin.descriptions.store import forget_failures
+from routing_admin.dispatch.describing import Describing
+from routing_admin.dispatch.description_desk import DescriptionDesk
+from routing_admin.dispatch.plan import PlannedRequest, plan_request
+from routing_admin.dispatch.receivers import describers_of
+from routing_admin.dispatch.recorded import record_answer
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.request_log.recorder import RequestRecorder
+from routing_admin.upstream.calls import run_sync
+
+
+class SnapshotDescriptions:
+    """See `capabilities.ports.FileDescriptions`."""
+
+    def finder(self, chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
+        """By reader, how the descriptions are found that it gets in a request along the default route."""
+        state = snapshot.current()
+        desk = DescriptionDesk(plan_request(state, default_route_to(state.configuration), chat, language=language))
+        return lambda reader: desk.plan_for(reader).words.description_of
+
+    def find_refusal(self, file: FilePart) -> Reason | None:
+        """Why no model can be asked about the file: what the first of them says; None where one can."""
+        describers = describers_of(snapshot.current())
+        if not describers:
+            return because(ReasonCode.NO_DESCRIBER)
+        reasons = [obstacle_to_describing(file, each.reader) for each in describers]
+        return None if None in reasons else reasons[0]
+
+    def estimate(self, describer: str, file: FilePart, language: str | None) -> Estimate | None:
+        """About how many tokens the describer reads to describe a file; None where nobody knows."""
+        return estimate_description(snapshot.current(), describer, file, language)
+
+
+def estimate_description(
+    state: Snapshot, describer: str, file: FilePart, language: str | None = None
+) -> Estimate | None:
+    """About how many tokens the describer of that name reads to describe a file; None where nobody knows."""
+    to = next((each for each in describers_of(state) if each.name == describer), None)
+    return estimate_describing(file, to.reader, to.target.model, None, language) if to else None
+
+
+def have_described(planned: PlannedRequest, recorder: RequestRecorder, request_id: str) -> ModelDescription | None:
+    """What comes of having the file of a previewed request described now; None where no model is to describe it.
+
+    That it failed before holds for its conversation until somebody asks on purpose, as here.
+    """
+    describing = Describing(Dispatch(planned, request_id=request_id), recorder, record_answer)
+    forget_failures(describing.desk.conversation)
+    call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
+    prepared = run_sync(describing.prepare(apply_params(planned.chat, call), planned.receiver(0), call))
+    if isinstance(prepared, CannotRead):
+        return None
+    return prepared.deliveries[0].delivery.description

@@ -1,0 +1,35 @@
+"""What an operator is told of: one row for each kind and subject that was in trouble."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Alert(models.Model):
+    """A trouble that lasts while `ended_at` is null; it is over by itself at `expires_at` unless it is found again.
+
+    `times` is how often it began, `sentence` what it says as `capabilities.core.worded.data_of` keeps it. It is told
+    once, at `sent_at`, and its end at `end_sent_at`. `next_try_at` is when a sending may begin, null when no more is
+    tried; `tries` were made, and `error` is why the last failed. Who raises `tries` first is who sends.
+    """
+
+    kind = models.CharField(max_length=40)
+    subject = models.CharField(max_length=400)
+    sentence = models.JSONField()
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    times = models.PositiveIntegerField(default=1)
+    ended_at = models.DateTimeField(null=True)
+    sent_at = models.DateTimeField(null=True)
+    end_sent_at = models.DateTimeField(null=True)
+    tries = models.PositiveIntegerField(default=0)
+    next_try_at = models.DateTimeField(null=True)
+    error = models.JSONField(null=True)
+
+    class Meta:
+        ordering = ["-first_seen_at", "-id"]
+        constraints = [models.UniqueConstraint(fields=["kind", "subject"], name="one_alert_per_subject")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject}"

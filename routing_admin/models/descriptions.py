@@ -1,0 +1,31 @@
+"""What models said of files for other models that cannot read them; in the database of the request log."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class FileDescription(models.Model):
+    """The first outcome of describing a file: the words, or, for one conversation, that there are none.
+
+    `digest` stands for the file's content, who was to describe it, how and in which language it was asked, and the
+    question. Words are everybody's, their `conversation` is empty; `fault` says why a conversation has none.
+    `describer` is who answered, `content` the hash of the file's bytes.
+    """
+
+    digest = models.CharField(max_length=64)
+    conversation = models.CharField(max_length=64, blank=True)
+    content = models.CharField(max_length=64, db_index=True)
+    describer = models.CharField(max_length=330)
+    words = models.TextField(blank=True)
+    fault = models.CharField(max_length=40, blank=True)
+    prompt_tokens = models.PositiveIntegerField(null=True)
+    completion_tokens = models.PositiveIntegerField(null=True)
+    created_at = models.DateTimeField()
+    used_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["digest", "conversation"], name="one_description")]
+
+    def __str__(self) -> str:
+        return f"{self.digest} {self.fault or 'words'}"

@@ -1,0 +1,86 @@
+"""How the files of a request went, as the log keeps it: names and decisions, neither bytes nor words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from capabilities.core.delivery.adaptation import PartDelivery
+from capabilities.core.delivery.decision import Delivery
+from capabilities.core.delivery.model_description import ModelDescription
+from capabilities.core.message import FilePart
+from capabilities.core.worded import data_of
+
+
+class SentFile(NamedTuple):
+    """How one file of a request went to one candidate: what is known of the file, and the decision; no content.
+
+    `digest` is that of the words in its place, None where there are none.
+    """
+
+    message: int
+    part: int
+    kind: str
+    filename: str | None
+    artifact_id: str | None
+    mime_type: str
+    size: int | None
+    delivery: Delivery
+    digest: int | None
+
+
+def sent_files(deliveries: Iterable[PartDelivery]) -> tuple[SentFile, ...]:
+    """What the log keeps of deliveries; a file's bytes and its text are left behind."""
+    return tuple(_sent_file(each, each.file) for each in deliveries)
+
+
+def _sent_file(each: PartDelivery, file: FilePart) -> SentFile:
+    return SentFile(
+        each.message,
+        each.part,
+        file.kind.value,
+        file.filename,
+        file.artifact_id,
+        file.mime_type,
+        file.size,
+        each.delivery,
+        None if each.text is None else crc32(each.text.encode("utf-8", "replace")),
+    )
+
+
+def delivery_column(file: SentFile) -> dict[str, Any]:
+    """How a file went, as its column keeps it: which file, as what, and why."""
+    delivery = file.delivery
+    described = {"description": _description(delivery.description)} if delivery.description else {}
+    return {
+        **described,
+        "message": file.message,
+        "part": file.part,
+        "kind": file.kind,
+        "filename": file.filename,
+        "artifactId": file.artifact_id,
+        "mimeType": file.mime_type,
+        "size": file.size,
+        "outcome": delivery.outcome.value,
+        "shown": delivery.form.value,
+        "loss": data_of(delivery.loss.sentence()) if delivery.loss else None,
+        "reason": delivery.reason.code.value,
+        "sentence": data_of(delivery.reason.sentence()),
+    }
+
+
+def _description(description: ModelDescription) -> dict[str, Any]:
+    """What came of having a model describe a file; `call` names the request by which it was asked, where this one had
+    that made: its row says who answered, with how many tokens and at which cost. Times from this request's beginning.
+    """
+    call = description.call
+    made = call and {
+        "requestId": call.request_id,
+        "startedMs": call.started_ms,
+        "durationMs": call.duration_ms,
+        "promptTokens": call.prompt_tokens,
+        "completionTokens": call.completion_tokens,
+    }
+    known = {"state": description.state.value, "describer": description.describer, "fault": description.fault}
+    return {**known, "call": made}

@@ -1,0 +1,91 @@
+"""Who can be asked about which file: one that gets it as it is, converted or page by page, and can do it in one go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from fake_content import FakeContent, FakeScan
+
+from capabilities.core.delivery.reader import Reader, policies_of
+from capabilities.core.delivery.reasons import ReasonCode
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.describing.describable import obstacle_to_describing
+from capabilities.core.message import Converted, FilePart, Inspection, blob_of
+from capabilities.core.vocabulary import Capabilities, Kind
+
+PAGE = Converted(blob_of(b"p" * 900), "image/png", 1000, 1400)
+PNG = FilePart(Kind.IMAGE, "image/png", "dot.png", 44, content=FakeContent())
+TIFF = replace(PNG, mime_type="image/tiff", filename="dot.tiff", content=FakeContent(image=PAGE))
+SCAN = FilePart(Kind.DOCUMENT, "application/pdf", "scan.pdf", 44, content=FakeScan(page=PAGE, total=3))
+CLIP = FilePart(Kind.VIDEO, "video/mp4", "clip.mp4", 44, seconds=60, content=FakeContent())
+VOICE = FilePart(Kind.AUDIO, "audio/mpeg", "voice.mp3", 44, seconds=60, content=FakeContent())
+SHEET = FilePart(Kind.DOCUMENT, "application/vnd.ms-excel", "sheet.xls", 44, content=FakeContent(words="a | b"))
+NOTHING = Inspection()
+
+
+@dataclass(frozen=True)
+class Inspected(FakeScan):
+    """A scan, or a clip, that was looked into."""
+
+    found: Inspection = NOTHING
+
+    def inspect(self) -> Inspection:
+        self._check()
+        return self.found
+
+
+def reader(*capabilities: str, protocol: str = "gemini", policy: str = "describe") -> Reader:
+    return Reader(slots_for(protocol), Capabilities(("text", *capabilities)), policies_of(policy))
+
+
+EVERYTHING = reader("vision", "audio", "video", "file")
+SEEING = reader("vision", protocol="openai")
+
+
+@pytest.mark.parametrize(
+    ("file", "describer"),
+    [
+        *((each, EVERYTHING) for each in (PNG, TIFF, SCAN, CLIP, VOICE)),
+        *((each, SEEING) for each in (PNG, TIFF, SCAN)),
+        (replace(PNG, content=None, url="https://example.com/dot.png"), SEEING),
+    ],
+)
+def test_a_file_that_reaches_the_describer_is_described(file: FilePart, describer: Reader) -> None:
+    """As it is, converted or as the images of its pages, whatever policy the describer itself has."""
+    assert obstacle_to_describing(file, describer) is None
+
+
+@pytest.mark.parametrize(
+    ("file", "describer", "code"),
+    [
+        (PNG, reader("audio"), ReasonCode.NO_CAPABILITY),
+        (VOICE, SEEING, ReasonCode.NO_CAPABILITY),
+        (CLIP, reader("video", protocol="openai"), ReasonCode.NO_SLOT),
+        (SHEET, reader("vision", "file", policy="extract+convert"), ReasonCode.TYPE),
+        (replace(TIFF, content=FakeContent()), SEEING, ReasonCode.NOT_CONVERTED),
+        (replace(SCAN, content=FakeScan()), SEEING, ReasonCode.NOT_CONVERTED),
+        (replace(CLIP, seconds=601), EVERYTHING, ReasonCode.TOO_LONG),
+        (replace(VOICE, seconds=1800.5), EVERYTHING, ReasonCode.TOO_LONG),
+        (replace(PNG, size=0), EVERYTHING, ReasonCode.EMPTY),
+        (replace(PNG, unreadable="artifact_missing"), EVERYTHING, ReasonCode.UNREADABLE),
+        (replace(PNG, content=None), EVERYTHING, ReasonCode.UNREADABLE),
+        (replace(TIFF, content=FakeContent(gone="artifact_corrupt")), SEEING, ReasonCode.UNREADABLE),
+        (replace(SCAN, content=Inspected(page=PAGE, found=Inspection(locked=True))), EVERYTHING, ReasonCode.LOCKED),
+        (replace(SCAN, content=Inspected(gone="artifact_missing")), EVERYTHING, ReasonCode.UNREADABLE),
+    ],
+)
+def test_what_cannot_be_described_says_why(file: FilePart, describer: Reader, code: ReasonCode) -> None:
+    """Before anybody is asked, and paid."""
+    reason = obstacle_to_describing(file, describer)
+    assert reason is not None
+    assert reason.code is code
+
+
+def test_the_length_of_a_recording_is_looked_up_where_it_is_not_known() -> None:
+    """A clip that came inside a request was not measured; one that cannot be measured is asked about."""
+    long = replace(CLIP, seconds=None, content=Inspected(found=Inspection(seconds=900.2)))
+    reason = obstacle_to_describing(long, EVERYTHING)
+    assert reason is not None
+    assert reason.sentence() == "The recording lasts 901 seconds; at most 600 are described."
+    assert obstacle_to_describing(replace(CLIP, seconds=None), EVERYTHING) is None

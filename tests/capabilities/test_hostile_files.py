@@ -1,0 +1,79 @@
+"""Twenty files that give orders: what a describer reads out of them reaches the answering model only as a quotation."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fake_content import FakeContent
+from hostile_words import HOSTILE
+from PIL import Image, ImageDraw
+
+from capabilities.core.delivery.adaptation import TextStyle
+from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
+from capabilities.core.delivery.reader import Reader, policies_of
+from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.describing.fence import quote_words
+from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, ToolCall
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Target
+
+SEER = "gemini/seer"
+SPEAKING = [name for name in PROTOCOLS if name != "echo"]
+
+
+def draw(name: str) -> FilePart:
+    """A picture with these words on it; every fifth as a scanned page."""
+    image = Image.new("RGB", (640, 240), "white")
+    ImageDraw.Draw(image).text((8, 8), HOSTILE[name][:400].encode("ascii", "replace").decode(), fill="black")
+    scanned, buffer = list(HOSTILE).index(name) % 5 == 4, io.BytesIO()
+    image.save(buffer, "PDF" if scanned else "PNG")
+    kind, mime_type = (Kind.DOCUMENT, "application/pdf") if scanned else (Kind.IMAGE, "image/png")
+    data = buffer.getvalue()
+    return FilePart(kind, mime_type, f"{name}.bin", len(data), "id1", content=FakeContent(data))
+
+
+def conversation(file: FilePart, role: Role) -> ChatRequest:
+    """The file in the user's message, or in the result of a tool."""
+    call = Message(Role.ASSISTANT, (TextPart("looking"),), (ToolCall("c1", "look", "{}"),))
+    asked = Message(Role.USER, (TextPart("What is in it?"), *([file] if role is Role.USER else [])))
+    result = Message(Role.TOOL, (file if role is Role.TOOL else TextPart("ok"),), tool_call_id="c1")
+    return ChatRequest((Message(Role.SYSTEM, (TextPart("Be brief."),)), asked, call, result))
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from strings(item)
+
+
+def say(file: FilePart, describer: str, message: int) -> ModelDescription:
+    """A describer that reads out what is on the file, word for word."""
+    words = HOSTILE[(file.filename or "").removesuffix(".bin")]
+    return ModelDescription(DescriptionState.BY_MODEL, describer, quote_words(words, describer, "en"))
+
+
+@pytest.mark.parametrize("role", [Role.USER, Role.TOOL])
+@pytest.mark.parametrize("protocol", SPEAKING)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_orders_of_a_file_stand_behind_marks_alone(name: str, protocol: str, role: Role) -> None:
+    """In every vendor's payload, in a message and in a tool's result; the file itself is not in it."""
+    slots = slots_for(protocol)
+    blind = Reader(slots, policies=policies_of("extract+convert+describer"), describer_for=lambda _: SEER)
+    to = Receiver(PROTOCOLS[protocol], Target("p", "https://example.org/v1", "m"), blind)
+    prepared = prepare(conversation(draw(name), role), to, TextStyle("en", description_of=say))
+    assert isinstance(prepared, Prepared)
+    payload = prepared.request.elide()
+    lines = [line for text in strings(payload) for line in text.split("\n") if "HACKED" in line]
+    assert lines
+    assert [line for line in lines if not line.startswith("> ")] == []
+    [quoting] = [text for text in strings(payload) if "HACKED" in text]
+    inside = quoting.partition("not seen by you:\n")[2]
+    fence = inside.partition("\n")[0]
+    assert inside.split("\n").count(fence) == 2
+    assert not any("base64" in text or "bytes>" in text for text in strings(payload))

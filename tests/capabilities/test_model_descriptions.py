@@ -1,0 +1,214 @@
+"""The rung above the bare facts: what another model says of a file reaches a reader that cannot read it, marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from fake_content import FakeContent
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt, is_sent_as_it_came, summary
+from capabilities.core.delivery.decision import Reader, can_read, decide
+from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
+from capabilities.core.delivery.reader import policies_of
+from capabilities.core.delivery.receiver import is_to_describe
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.delivery.slots_json import with_limits
+from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.texts.parser import parse_all
+from capabilities.core.vocabulary import Capabilities, Kind
+
+PICTURE = FilePart(Kind.IMAGE, "image/png", "cat.png", 30, "id1", content=FakeContent(b"x" * 30))
+POLICY = "extract+convert+describer"
+SEER = "gemini/seer"
+
+
+def reader(*words: str, policy: str = POLICY, describer: str = SEER) -> Reader:
+    return Reader(
+        slots_for("openai"), Capabilities(("text", *words)), policies_of(policy), describer_for=lambda _: describer
+    )
+
+
+def style(state: DescriptionState, text: str = "", language: str = "en") -> TextStyle:
+    return TextStyle(language, description_of=lambda _, describer, __: ModelDescription(state, describer, text))
+
+
+BY_MODEL = style(DescriptionState.BY_MODEL, "<A cat on a mat.>")
+
+
+def chat_with(*files: FilePart) -> ChatRequest:
+    return ChatRequest((Message(Role.USER, (TextPart("What is it?"), *files)),))
+
+
+def adapted(chat: ChatRequest, who: Reader, words: TextStyle) -> Adapted:
+    done = adapt(chat, who, words)
+    assert isinstance(done, Adapted)
+    return done
+
+
+def text_of(file: FilePart, who: Reader, words: TextStyle) -> str:
+    return adapted(chat_with(file), who, words).deliveries[0].text or ""
+
+
+def test_words_stand_between_the_facts_and_the_reference() -> None:
+    """First the description's lines, then the describer's words, then the reference."""
+    facts = text_of(PICTURE, reader(policy="describe"), TextStyle("en"))
+    assert text_of(PICTURE, reader(), BY_MODEL) == f"{facts}\n<A cat on a mat.>\nArtifact ID: artifact:id1"
+
+
+@pytest.mark.parametrize(
+    ("language", "slot"), [("en", f"[Here {SEER} describes"), ("zh", f"[此处为 {SEER} 对该文件的描述")]
+)
+def test_a_marked_slot_stands_where_nobody_was_asked_yet(language: str, slot: str) -> None:
+    """Without the words a line in the model's language says whose words will stand there."""
+    assert slot in text_of(PICTURE, reader(), TextStyle(language))
+
+
+def test_a_failed_describer_leaves_the_facts_and_the_reference() -> None:
+    """The text is the same as without the rung; only the header tells."""
+    done = adapted(chat_with(PICTURE), reader(), style(DescriptionState.FAILED))
+    assert done.deliveries[0].text == text_of(PICTURE, reader(policy="describe"), TextStyle("en"))
+    assert summary(done.deliveries) == "image=described:describer_failed"
+
+
+def test_the_header_says_that_a_model_described() -> None:
+    """`by_model` where its words arrive."""
+    assert summary(adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries) == "image=described:by_model"
+
+
+def test_what_is_still_to_be_described_is_told() -> None:
+    """A delivery says so until the words, or their failure, are known."""
+    waiting = adapted(chat_with(PICTURE), reader(), TextStyle("en")).deliveries[0].delivery
+    known = adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries[0].delivery
+    assert (is_to_describe(waiting), is_to_describe(known)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        replace(PICTURE, content=FakeContent(gone="artifact_missing"), unreadable="artifact_missing"),
+        replace(PICTURE, size=0),
+        replace(PICTURE, content=None, url="https://example.com/cat.png"),
+    ],
+    ids=["gone", "empty", "elsewhere"],
+)
+def test_nobody_describes_what_cannot_be_looked_at(file: FilePart) -> None:
+    """Gone and empty files, and those that are only an address, have their facts."""
+    assert decide(file, reader()).describer == ""
+
+
+@pytest.mark.parametrize(
+    "who", [reader(policy="extract+convert"), reader(describer="")], ids=["policy", "no describer"]
+)
+def test_the_rung_is_off_until_it_is_chosen_and_there(who: Reader) -> None:
+    """Without the policy's word, or without a model for it, a file has its facts."""
+    assert decide(PICTURE, who).describer == ""
+
+
+def test_what_only_lacks_room_is_not_described() -> None:
+    """A model that sees, and has seen enough pictures, is not told of the next one by another model."""
+    who = reader("vision")
+    full = replace(who, slots=with_limits(who.slots, {"image": {"maxCount": 1}}))
+    deliveries = adapted(chat_with(PICTURE, replace(PICTURE, artifact_id="id2")), full, BY_MODEL).deliveries
+    assert summary(deliveries) == "image=native;image=described"
+
+
+def test_a_scan_without_words_comes_to_the_rung() -> None:
+    """A document of which no text can be taken out is described, when its bytes have been looked into."""
+    scan = FilePart(Kind.DOCUMENT, "application/pdf", "scan.pdf", 30, "id1", content=FakeContent())
+    assert summary(adapted(chat_with(scan), reader(), BY_MODEL).deliveries) == "file=described:by_model"
+
+
+def test_who_is_told_of_a_file_does_not_count_as_its_reader() -> None:
+    """An agent whose model gets another model's words is not named as one that can read the file."""
+    assert not can_read(PICTURE, reader())
+
+
+def test_looking_whether_a_file_goes_as_it_came_asks_for_no_describer() -> None:
+    """That is looked at where nothing may be read."""
+    asked: list[FilePart] = []
+    who = replace(reader(), describer_for=_note(asked))
+    assert not is_sent_as_it_came(chat_with(replace(PICTURE, artifact_id=None)), who)
+    assert asked == []
+
+
+def _note(asked: list[FilePart]) -> Callable[[FilePart], str]:
+    def note(file: FilePart) -> str:
+        asked.append(file)
+        return SEER
+
+    return note
+
+
+def test_the_block_still_reads_back() -> None:
+    """Programs find the fields of the description before the words, and none in them."""
+    found = parse_all(text_of(PICTURE, reader(), style(DescriptionState.BY_MODEL, "> [Attachment received]")))
+    assert [(each.block, each.filename, each.artifact_ref) for each in found] == [
+        ("attachment", "cat.png", "artifact:id1")
+    ]
+
+
+KINDS = {
+    "image": FilePart(Kind.IMAGE, "image/png", "a.png", 30, content=FakeContent(b"x" * 30)),
+    "bitmap": FilePart(Kind.IMAGE, "image/bmp", "a.bmp", 30, content=FakeContent(b"x" * 30)),
+    "sound": FilePart(Kind.AUDIO, "audio/mpeg", "a.mp3", 30, content=FakeContent(b"x" * 30)),
+    "film": FilePart(Kind.VIDEO, "video/mp4", "a.mp4", 30, content=FakeContent(b"x" * 30)),
+    "pdf": FilePart(Kind.DOCUMENT, "application/pdf", "a.pdf", 30, content=FakeContent(words="words")),
+    "scan": FilePart(Kind.DOCUMENT, "application/pdf", "a.pdf", 30, content=FakeContent()),
+    "text": FilePart(Kind.TEXT, "text/plain", "a.txt", 30, content=FakeContent(words="words")),
+    "other": FilePart(Kind.OTHER, "application/x-thing", "a.bin", 30, content=FakeContent()),
+}
+
+
+@given(
+    files=st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=6),
+    protocol=st.sampled_from(["openai", "openai_responses", "anthropic", "gemini"]),
+    capabilities=st.frozensets(st.sampled_from(["vision", "audio", "video", "file"])),
+    role=st.sampled_from([Role.USER, Role.TOOL, Role.SYSTEM]),
+    words=st.sampled_from([BY_MODEL, style(DescriptionState.FAILED), TextStyle("en")]),
+)
+def test_the_rung_changes_nothing_of_what_a_candidate_can_read(
+    files: list[str], protocol: str, capabilities: frozenset[str], role: Role, words: TextStyle
+) -> None:
+    """With it and without, every file that arrives in any form arrives in the same; only bare facts grow."""
+    chat = ChatRequest((Message(role, tuple(KINDS[name] for name in files), tool_call_id="call"),))
+    base = Reader(slots_for(protocol), Capabilities(("text", *sorted(capabilities))), policies_of("extract+convert"))
+    rung = replace(base, policies=policies_of(POLICY), describer_for=lambda _: SEER)
+    before, after = adapted(chat, base, words), adapted(chat, rung, words)
+    for without, with_it in zip(before.deliveries, after.deliveries, strict=True):
+        if without.delivery.form == "described":
+            assert with_it.delivery.form == "described"
+            assert (with_it.text or "").startswith(without.text or "")
+        else:
+            assert with_it == without
+    if all(each.delivery.form != "described" for each in before.deliveries):
+        assert after == before
+
+
+@given(
+    turns=st.lists(st.lists(st.sampled_from(sorted(KINDS)), max_size=3), min_size=2, max_size=5),
+    capabilities=st.frozensets(st.sampled_from(["vision", "audio", "file"])),
+    failing=st.frozensets(st.sampled_from(sorted(KINDS))),
+)
+def test_a_conversation_with_descriptions_begins_as_it_did(
+    turns: list[list[str]], capabilities: frozenset[str], failing: frozenset[str]
+) -> None:
+    """The prefix law with the rung on: what came of a file first is what every later turn holds."""
+
+    def description_of(file: FilePart, describer: str, message: int) -> ModelDescription:
+        if any(file == KINDS[name] for name in failing):
+            return ModelDescription(DescriptionState.FAILED, describer)
+        return ModelDescription(DescriptionState.BY_MODEL, describer, f"<{file.filename}, asked about in {message}>")
+
+    who, words = reader(*sorted(capabilities)), TextStyle("en", description_of=description_of)
+    messages: list[Message] = []
+    earlier: tuple[Message, ...] = ()
+    for names in turns:
+        messages.append(Message(Role.USER, (TextPart("look"), *(KINDS[name] for name in names))))
+        now = adapted(ChatRequest(tuple(messages)), who, words).chat.messages
+        assert now[: len(earlier)] == earlier
+        earlier = now
+        messages.append(Message(Role.ASSISTANT, (TextPart("I see"),)))

@@ -1,0 +1,102 @@
+"""What describing takes counts against the limits of the agent that asked, and is refused where they say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from artifacts.actions import store_bytes
+from capabilities import actions
+from capabilities.acts import SYSTEM
+from capabilities.core.services.agent_limits import Meter
+from capabilities.models import Agent
+from routing_admin.limits.gate import keeper
+from routing_admin.limits.uses import find_uses
+from tests.cast import AgentProgram
+from tests.describing.describers import LOOK, WORDS, bodies_to, describing_lab
+from tests.gateway.plane import PNG, image, logged, post, said
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+
+@pytest.fixture(autouse=True)
+def _keeper(demo: None) -> Iterator[None]:
+    yield
+    keeper.stop()
+
+
+def limit(**most: Any) -> None:
+    row = Agent.objects.get(agent_id="text-agent")
+    row.limits = dict(most)
+    actions.save_agent(SYSTEM, row)
+
+
+def used() -> int:
+    return find_uses(["agent:text-agent"])["agent:text-agent", Meter.TOKENS_PER_DAY]
+
+
+def ask(key: str) -> Any:
+    return post(key, said(LOOK, image(), model="task:blind", language="en", max_tokens=50))
+
+
+def test_both_calls_are_counted(key: str) -> None:
+    """The tokens of the describer and those of the answer, together; the next turn's are the answer's alone."""
+    limit(tokensPerDay=1_000_000)
+    with describing_lab():
+        row = logged(ask(key).headers["x-request-id"])
+        (delivery,) = row.attempts.get().deliveries
+        call = delivery["description"]["call"]
+        own = row.prompt_tokens + row.completion_tokens
+        assert used() == own + call["promptTokens"] + call["completionTokens"]
+        ask(key)
+        assert used() == 2 * own + call["promptTokens"] + call["completionTokens"]
+
+
+def test_a_budget_without_room_for_it_leaves_the_facts(key: str) -> None:
+    """Enough for the answer and not for a description: nobody describes, the call is answered, the log says why."""
+    limit(tokensPerDay=5_000)
+    with describing_lab() as lab:
+        answer = ask(key)
+        assert bodies_to(lab, "seer") == []
+    assert (answer.status_code, answer.headers["x-routing-adaptation"]) == (200, "image=described:describer_failed")
+    (delivery,) = logged(answer.headers["x-request-id"]).attempts.get().deliveries
+    assert delivery["description"]["fault"] == "budget_exceeded"
+    assert logged(delivery["description"]["call"]["requestId"]).status == 429
+
+
+def test_what_agents_send_by_the_api_is_described_and_counted(text_agent: AgentProgram) -> None:
+    """`/llm/send` walks the same way."""
+    limit(tokensPerDay=1_000_000)
+    with describing_lab():
+        ref = text_agent.stored("dot.png", PNG, "image/png")["ref"]
+        attachment = {"type": "image", "artifactRef": ref}
+        answer = text_agent.post(
+            "/llm/send", {"prompt": "What is it?", "taskType": "blind", "attachments": [attachment]}
+        )
+        assert answer.status_code == 200, answer.content
+        assert answer.headers["x-routing-adaptation"] == "image=described:by_model"
+        row = logged(answer.headers["x-request-id"])
+        (delivery,) = row.attempts.get().deliveries
+        call = delivery["description"]["call"]
+        spent = row.prompt_tokens + row.completion_tokens + call["promptTokens"] + call["completionTokens"]
+        assert used() == spent
+
+
+def test_a_person_s_request_is_simulated_with_what_is_known_and_asks_when_sent_for_real(admin: Client) -> None:
+    """Simulating shows the place of the words and asks nobody; sending asks; simulating again shows the words."""
+    with describing_lab() as lab:
+        row = store_bytes(SYSTEM, PNG, filename="dot.png")
+        asked = {"task": "blind", "sim-message": "What is it?", "sim-artifact": row.pk, "sim-language": "en"}
+
+        def walk(act: str) -> Any:
+            return admin.post(reverse("simulate"), {**asked, "act": act}).context["panel"].run_view
+
+        assert "[Here seer describes the file" in str(walk("simulate").stops[0].payload)
+        assert bodies_to(lab, "seer") == []
+        assert WORDS in str(walk("send").stops[0].payload)
+        assert WORDS in str(walk("simulate").stops[0].payload)
+        assert len(bodies_to(lab, "seer")) == 1

@@ -1,0 +1,104 @@
+"""get_artifact and /messages/route have a file described only for who says `describe`, and who may call models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from capabilities import actions
+from capabilities.acts import SYSTEM
+from capabilities.models import Agent
+from tests.cast import AgentProgram
+from tests.describing.describers import WORDS, bodies_to, describing_lab
+from tests.gateway.plane import PNG, logged
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+
+def message(ref: str, **more: Any) -> dict[str, Any]:
+    attachment = {"type": "image", "artifactRef": ref}
+    return {"message": {"text": "look", "attachments": [attachment]}, "language": "en", **more}
+
+
+def test_nobody_is_asked_unless_that_is_said(text_agent: AgentProgram) -> None:
+    """The seeds' calls stay what they are."""
+    with describing_lab() as lab:
+        ref = text_agent.stored("dot.png", PNG)["ref"]
+        plain = text_agent.artifact(ref, language="en")
+        routed = text_agent.post("/messages/route", message(ref)).json()
+        assert bodies_to(lab, "seer") == []
+    assert WORDS not in str((plain, routed))
+    assert "warnings" not in plain
+
+
+def test_get_artifact_gives_the_words_behind_the_facts(text_agent: AgentProgram) -> None:
+    """Quoted, asked for once; the describer's request is in the log."""
+    with describing_lab() as lab:
+        ref = text_agent.stored("dot.png", PNG)["ref"]
+        facts = text_agent.artifact(ref, language="en")["content"]
+        answers = [text_agent.get(f"/artifacts/{ref}", language="en", describe="true") for _ in range(2)]
+        assert len(bodies_to(lab, "seer")) == 1
+    contents = [each.json()["content"] for each in answers]
+    assert contents[0] == contents[1]
+    assert contents[0].startswith(f"{facts}\nDescribed by seer, not seen by you:\n```\n> {WORDS}\n```")
+    beside = logged(f"{answers[0].headers['x-request-id']}.d1")
+    assert (beside.surface, beside.agent) == ("describe", "text-agent")
+
+
+def test_a_message_gives_the_words_behind_the_block(text_agent: AgentProgram) -> None:
+    """In the description, and in what the model gets."""
+    with describing_lab():
+        ref = text_agent.stored("dot.png", PNG)["ref"]
+        routed = text_agent.post("/messages/route", message(ref, describe=True)).json()
+    assert f"> {WORDS}" in routed["textDescription"]
+    assert f"> {WORDS}" in routed["processedContent"]
+
+
+def test_what_a_service_reads_is_not_described(vision_agent: AgentProgram) -> None:
+    """It gets the file."""
+    with describing_lab() as lab:
+        ref = vision_agent.stored("dot.png", PNG)["ref"]
+        assert vision_agent.get(f"/artifacts/{ref}", describe="true").json()["routing"] == "image_url"
+        assert vision_agent.post("/messages/route", message(ref, describe=True)).json()["canProcess"]
+        assert bodies_to(lab, "seer") == []
+
+
+def test_a_describer_that_fails_is_told_and_asked_again(text_agent: AgentProgram) -> None:
+    """The facts with a warning; nothing of the failure is kept, since no conversation goes on from it."""
+    with describing_lab({"seer": ["http_422", f"say:{WORDS}"]}):
+        ref = text_agent.stored("dot.png", PNG)["ref"]
+        failed = text_agent.get(f"/artifacts/{ref}", describe="true").json()
+        again = text_agent.get(f"/artifacts/{ref}", describe="true").json()
+    assert failed["warnings"] == ["describer_failed"]
+    assert WORDS not in failed["content"]
+    assert WORDS in again["content"]
+
+
+def test_without_a_route_for_it_nobody_can_be_asked(text_agent: AgentProgram) -> None:
+    """Told as a warning."""
+    ref = text_agent.stored("dot.png", PNG)["ref"]
+    assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]
+
+
+def test_a_key_that_may_not_call_models_is_refused(caller: Callable[..., AgentProgram]) -> None:
+    """It would cost what its administrator did not allow."""
+    reader = caller("text-agent", "artifacts:read", "artifacts:write")
+    ref = reader.stored("dot.png", PNG)["ref"]
+    answers = [
+        reader.get(f"/artifacts/{ref}", describe="true"),
+        reader.post("/messages/route", message(ref, describe=True)),
+    ]
+    assert [(each.status_code, each.json()["scope"]) for each in answers] == [(403, "route")] * 2
+
+
+def test_an_agent_that_may_not_use_the_route_gets_the_facts(text_agent: AgentProgram) -> None:
+    """Its limits name the routes that it may use."""
+    row = Agent.objects.get(agent_id="text-agent")
+    row.limits = {"models": ["task:planning"]}
+    actions.save_agent(SYSTEM, row)
+    with describing_lab() as lab:
+        ref = text_agent.stored("dot.png", PNG)["ref"]
+        assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]
+        assert bodies_to(lab, "seer") == []

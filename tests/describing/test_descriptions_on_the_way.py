@@ -1,0 +1,232 @@
+"""A file that a candidate cannot read is described by another model before it is called, over real sockets."""
+
+from __future__ import annotations
+
+import base64
+import io
+import wave
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from capabilities.acts import SYSTEM
+from routing_admin.actions.installation import set_content_policy
+from routing_admin.actions.routes import delete_route, save_route
+from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.dispatch import describing
+from routing_admin.models import FileDescription, TaskRoute
+from tests.describing.describers import LOOK, POLICY, WORDS, add_route, bodies_to, describing_lab, text_of
+from tests.gateway.plane import image, logged, post, said
+from tests.lab.scenarios import SCENARIOS
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
+FAULTS = (
+    *("http_401", "http_404", "http_429", "http_500", "http_529", "bad_json", "empty_choices", "reset_before_headers"),
+    *("truncated_body", "policy", "context_length", "html_200", "error_in_200", "empty_content"),
+)
+
+SLOW = ("silent", "drip")
+OTHERS = sorted(name for name, one in SCENARIOS.items() if one.plain and "openai" in one.needs and name not in FAULTS)
+"""What else the lab can do to a call that is not streamed; in OpenAI's bytes."""
+
+
+def picture(colour: str) -> dict[str, Any]:
+    """Another picture than the one that is sent otherwise."""
+    made = io.BytesIO()
+    Image.new("RGB", (2, 2), colour).save(made, "PNG")
+    return image("data:image/png;base64," + base64.b64encode(made.getvalue()).decode())
+
+
+def ask(key: str, *content: Any, model: str = "task:blind", **more: Any) -> Any:
+    return post(key, said(*(content or (LOOK, image())), model=model, language="en", **more))
+
+
+def words_in(body: Any) -> str:
+    """What the user's message of an OpenAI request says."""
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else "\n".join(part["text"] for part in content)
+
+
+def test_a_blind_candidate_gets_the_words_marked_and_fenced(key: str) -> None:
+    """The description's lines, whose words they are, the words, and the reference; the header says who spoke."""
+    with describing_lab() as lab:
+        answer = ask(key)
+        (asked,), (got,) = bodies_to(lab, "seer"), bodies_to(lab, "blind")
+    assert answer.headers["x-routing-adaptation"] == "image=described:by_model"
+    assert "data:image/png;base64" in text_of(asked)
+    assert LOOK["text"] not in text_of(asked)
+    text = words_in(got)
+    places = [text.index(each) for each in ("[Attachment received]", "Described by seer, not seen by you", WORDS)]
+    assert places == sorted(places)
+    assert text.rstrip().rpartition("\n")[2].startswith("Artifact ID: artifact:")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_protocol_describes_and_is_told(key: str, protocol: str, stream: bool) -> None:
+    """Whichever the describer speaks, and whichever the one that gets its words."""
+    other = PROTOCOLS[(PROTOCOLS.index(protocol) + 1) % len(PROTOCOLS)]
+    with describing_lab(seer=protocol, blind=other) as lab:
+        answer = ask(key, stream=stream)
+        answer.close()
+        (got,) = bodies_to(lab, "blind")
+    assert (answer.status_code, answer.headers["x-routing-adaptation"]) == (200, "image=described:by_model")
+    assert WORDS in text_of(got)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+@pytest.mark.parametrize("scenario", FAULTS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_describer_that_fails_fails_no_call(key: str, protocol: str, scenario: str, stream: bool) -> None:
+    """The candidate gets the facts and the reference, the header says so, and the answer comes."""
+    with describing_lab({"seer": scenario}, seer=protocol) as lab:
+        answer = ask(key, stream=stream)
+        answer.close()
+        (got,) = bodies_to(lab, "blind")
+    assert (answer.status_code, answer.headers["x-routing-adaptation"]) == (200, "image=described:describer_failed")
+    assert "Artifact ID: artifact:" in words_in(got)
+    assert "Described by" not in words_in(got)
+
+
+@pytest.mark.parametrize("scenario", OTHERS)
+def test_every_other_fault_of_a_describer_fails_no_call(
+    key: str, scenario: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does one that says nothing, or too little at a time, until the time for it is over."""
+    if scenario in SLOW:
+        monkeypatch.setattr(describing, "MOST_SECONDS", 0.5)
+    with describing_lab({"seer": scenario}) as lab:
+        answer = ask(key)
+        (got,) = bodies_to(lab, "blind")
+    assert (answer.status_code, answer.headers["x-routing-adaptation"]) == (200, "image=described:describer_failed")
+    assert "Artifact ID: artifact:" in words_in(got)
+
+
+def test_a_seeing_candidate_later_in_the_chain_still_gets_the_picture(key: str) -> None:
+    """Per candidate: the words for the one that cannot see, the picture for the next, which can."""
+    with describing_lab({"blind": "http_529"}) as lab:
+        answer = ask(key, model="task:both")
+        described, native = bodies_to(lab, "seer")
+    assert answer.headers["x-routing-adaptation"] == "image=native"
+    assert "You describe one file" in text_of(described)
+    assert "You describe one file" not in text_of(native)
+    assert "data:image/png;base64" in text_of(native)
+
+
+def test_who_is_not_reached_costs_nothing(key: str) -> None:
+    """The first candidate sees, so nobody describes for the second."""
+    with describing_lab() as lab:
+        add_route("seeing", "seer", "blind", content={"policy": POLICY})
+        answer = ask(key, model="task:seeing")
+        assert len(bodies_to(lab, "seer")) == 1
+    assert answer.headers["x-routing-adaptation"] == "image=native"
+
+
+@pytest.mark.parametrize("outcome", [f"say:{WORDS}", "http_500"], ids=["words", "failure"])
+def test_the_next_turn_costs_nothing_and_begins_the_same(key: str, outcome: str) -> None:
+    """Whatever came of it first stays for this conversation, though the describer would do better now."""
+    turn = [{"role": "user", "content": [LOOK, image()]}]
+    later = [*turn, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "And now?"}]
+    body = {"model": "task:blind", "language": "en"}
+    with describing_lab({"seer": [*([outcome] * 3), "say:Something else."]}) as lab:
+        post(key, {**body, "messages": turn})
+        asked = len(bodies_to(lab, "seer"))
+        post(key, {**body, "messages": later})
+        first, second = bodies_to(lab, "blind")
+        assert len(bodies_to(lab, "seer")) == asked
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+
+
+def test_another_conversation_asks_anew_after_a_failure(key: str) -> None:
+    """A failure holds for the conversation it came in; the one that had it keeps it even then."""
+    other = {"type": "text", "text": "Tell me about this."}
+    with describing_lab({"seer": ["http_500"] * 3 + [f"say:{WORDS}"]}):
+        outcomes = [ask(key, *content).headers["x-routing-adaptation"] for content in ((), (other, image()), ())]
+    failed, words = "image=described:describer_failed", "image=described:by_model"
+    assert outcomes == [failed, words, failed]
+
+
+def test_another_conversation_shares_the_words(key: str) -> None:
+    """The same content, describer, prompt and language are asked for once."""
+    with describing_lab() as lab:
+        ask(key)
+        ask(key, {"type": "text", "text": "Tell me about this."}, image())
+        assert len(bodies_to(lab, "seer")) == 1
+        assert all(WORDS in words_in(each) for each in bodies_to(lab, "blind"))
+
+
+def test_the_question_goes_along_where_the_policy_says_so(key: str) -> None:
+    """Quoted; another question about the same picture is another description."""
+    with describing_lab(policy=f"{POLICY}+question") as lab:
+        ask(key)
+        ask(key, {"type": "text", "text": "Which colour?"}, image())
+        first, second = bodies_to(lab, "seer")
+    assert f"> {LOOK['text']}" in text_of(first)
+    assert "> Which colour?" in text_of(second)
+
+
+def test_several_files_are_described_and_equal_ones_once(key: str) -> None:
+    """Each has its own words."""
+    with describing_lab() as lab:
+        answer = ask(key, LOOK, image(), picture("red"), image())
+        assert len(bodies_to(lab, "seer")) == 2
+        assert words_in(bodies_to(lab, "blind")[0]).count(WORDS) == 3
+    assert answer.headers["x-routing-adaptation"] == "image=described:by_model:3"
+
+
+@pytest.mark.parametrize("gone", ["absent", "disabled"])
+def test_without_its_route_the_rung_is_off(key: str, gone: str) -> None:
+    """A file has its facts, and `default` is never asked instead."""
+    with describing_lab() as lab:
+        route = TaskRoute.objects.get(task_type="describe")
+        if gone == "absent":
+            delete_route(SYSTEM, route)
+        else:
+            route.enabled = False
+            save_route(SYSTEM, route)
+        default = TaskRoute.objects.get(task_type="default")
+        save_route(SYSTEM, default, (CandidateSpec("seer"),))
+        answer = ask(key)
+        assert bodies_to(lab, "seer") == []
+    assert answer.headers["x-routing-adaptation"] == "image=described"
+
+
+def test_the_describer_itself_asks_nobody(key: str) -> None:
+    """What is asked of `task:describe` directly, and cannot be read there, has its facts: nobody describes for it."""
+    made = io.BytesIO()
+    with wave.open(made, "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(bytes(800))
+    data = base64.b64encode(made.getvalue()).decode()
+    sound = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
+    with describing_lab() as lab:
+        set_content_policy(SYSTEM, POLICY)
+        answer = ask(key, LOOK, sound, model="task:describe")
+        assert len(bodies_to(lab, "seer")) == 1
+    assert answer.headers["x-routing-adaptation"] == "audio=described"
+
+
+def test_the_describer_s_call_stands_in_the_log(key: str) -> None:
+    """As a request of its own, of the same agent, which the delivery names; with tokens."""
+    with describing_lab():
+        row = logged(ask(key).headers["x-request-id"])
+    (delivery,) = row.attempts.get().deliveries
+    description = delivery["description"]
+    assert (description["state"], description["describer"], description["fault"]) == ("by_model", "seer", "")
+    call = description["call"]
+    beside = logged(call["requestId"])
+    assert (beside.surface, beside.task_type, beside.agent, beside.key) == ("describe", "describe", row.agent, row.key)
+    assert (beside.prompt_tokens, beside.completion_tokens) == (call["promptTokens"], call["completionTokens"])
+    assert 0 <= call["startedMs"] <= call["startedMs"] + call["durationMs"] <= row.duration_ms
+
+
+def test_what_is_kept_holds_no_word_of_the_user(key: str) -> None:
+    """The question is kept as a digest alone."""
+    with describing_lab(policy=f"{POLICY}+question"):
+        ask(key)
+    (row,) = FileDescription.objects.all()
+    assert (row.words, row.describer, row.conversation, row.fault) == (WORDS, "seer", "", "")
+    assert LOOK["text"] not in str(vars(row))

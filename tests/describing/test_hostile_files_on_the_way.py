@@ -1,0 +1,50 @@
+"""Files that give orders, over real sockets: what a describer reads out of them reaches the next model as quotation."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from PIL import Image, ImageDraw
+
+from tests.capabilities.hostile_words import HOSTILE
+from tests.describing.describers import LOOK, bodies_to, describing_lab
+from tests.gateway.plane import image, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def picture_of(name: str) -> dict[str, Any]:
+    """A picture with the words on it."""
+    made, buffer = Image.new("RGB", (320, 120), "white"), io.BytesIO()
+    ImageDraw.Draw(made).text(
+        (4, 4), f"{name}\n{HOSTILE[name][:200]}".encode("ascii", "replace").decode(), fill="black"
+    )
+    made.save(buffer, "PNG")
+    return image("data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode())
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from strings(item)
+
+
+@pytest.mark.parametrize("blind", ["openai", "openai-responses", "anthropic", "gemini"])
+def test_orders_reach_the_answering_model_behind_marks_alone(key: str, blind: str) -> None:
+    """All twenty, each read out by the describer word for word; the answering model never gets a file."""
+    with describing_lab({"seer": [f"say:{words}" for words in HOSTILE.values()]}, blind=blind) as lab:
+        for name in HOSTILE:
+            answer = post(key, said(LOOK, picture_of(name), model="task:blind", language="en"))
+            assert answer.headers["x-routing-adaptation"] == "image=described:by_model", name
+        bodies = bodies_to(lab, "blind")
+    assert len(bodies) == len(HOSTILE)
+    for body in bodies:
+        lines = [line for text in strings(body) for line in text.split("\n") if "HACKED" in line]
+        assert lines
+        assert [line for line in lines if not line.startswith("> ")] == []
+        assert "base64" not in str(body)

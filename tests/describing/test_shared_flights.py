@@ -1,0 +1,69 @@
+"""Two calls at once that want the same description: one asks, both hear it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from routing_admin.descriptions.flights import SharedFlights
+
+
+def asker(name: str, gate: asyncio.Event, asked: list[str], word: str = "words") -> Callable[[], Awaitable[str]]:
+    async def ask() -> str:
+        asked.append(name)
+        await gate.wait()
+        return word
+
+    return ask
+
+
+def everybody(_: str) -> bool:
+    return True
+
+
+def test_one_asks_and_both_hear() -> None:
+    """While the first is under way the second waits for it; the next one afterwards asks anew."""
+
+    async def run() -> tuple[list[str], list[str]]:
+        flights, gate, asked = SharedFlights[str](), asyncio.Event(), list[str]()
+        both = [asyncio.create_task(flights.join("k", asker(name, gate, asked), everybody)) for name in "ab"]
+        await asyncio.sleep(0)
+        gate.set()
+        heard = await asyncio.gather(*both)
+        await flights.join("k", asker("c", gate, asked), everybody)
+        return heard, asked
+
+    assert asyncio.run(run()) == (["words", "words"], ["a", "c"])
+
+
+def test_a_caller_that_leaves_lets_the_next_one_ask() -> None:
+    """Who waited for it is told nothing by it, and asks itself."""
+
+    async def run() -> tuple[str, list[str]]:
+        flights, gate, asked = SharedFlights[str](), asyncio.Event(), list[str]()
+        first = asyncio.create_task(flights.join("k", asker("a", gate, asked), everybody))
+        second = asyncio.create_task(flights.join("k", asker("b", gate, asked), everybody))
+        await asyncio.sleep(0)
+        first.cancel()
+        gate.set()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        return await second, asked
+
+    assert asyncio.run(run()) == ("words", ["a", "b"])
+
+
+def test_what_is_one_caller_s_own_is_not_passed_on() -> None:
+    """Its own budget says nothing to another."""
+
+    async def run() -> tuple[list[str], list[str]]:
+        flights, gate, asked = SharedFlights[str](), asyncio.Event(), list[str]()
+        mine = asyncio.create_task(flights.join("k", asker("a", gate, asked, "too poor"), everybody))
+        yours = asyncio.create_task(flights.join("k", asker("b", gate, asked), lambda word: word != "too poor"))
+        await asyncio.sleep(0)
+        gate.set()
+        return list(await asyncio.gather(mine, yours)), asked
+
+    assert asyncio.run(run()) == (["too poor", "words"], ["a", "b"])

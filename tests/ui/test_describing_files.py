@@ -1,0 +1,101 @@
+"""A file that a model cannot read, in the browser: who would describe it, asking, and a request that finds words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from artifacts.actions import store_bytes
+from capabilities.acts import SYSTEM
+from routing_admin.actions.installation import set_content_policy
+from routing_admin.actions.routes import save_route
+from routing_admin.configuration import snapshot
+from routing_admin.models import TaskRoute
+from tests.describing.describers import POLICY, WORDS, bodies_to, describing_lab
+from tests.gateway.plane import PNG, image, logged, said
+
+pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
+VARIANTS = [(1440, "light", "en"), (390, "dark", "zh-Hans"), (1440, "dark", "zh-Hans"), (390, "light", "en")]
+
+
+def disable_describing() -> None:
+    describe = TaskRoute.objects.get(task_type="describe")
+    describe.enabled = False
+    save_route(SYSTEM, describe, expected=describe.version)
+    snapshot.refresh()
+
+
+def call(page: Any, key: str) -> str:
+    """A call of an agent with the picture; its id in the log."""
+    headers = {"authorization": f"Bearer {key}"}
+    sent = said(image(), model="task:blind", language="en")
+    answer = page.request.post("/v1/chat/completions", headers=headers, data=sent)
+    assert answer.headers["x-routing-adaptation"] == "image=described:by_model"
+    return str(logged(answer.headers["x-request-id"]).pk)
+
+
+def test_a_file_is_previewed_asked_about_and_found_described_by_a_request(
+    new_page: Callable[..., Any], sign_in: Callable[[Any], Any], key: str
+) -> None:
+    """The preview asks nobody; the button asks once; the request gets the words without another call."""
+    with describing_lab() as lab:
+        set_content_policy(SYSTEM, POLICY)
+        snapshot.refresh()
+        row = store_bytes(SYSTEM, PNG, filename="cat.png", declared="image/png")
+        page = sign_in(new_page(1440))
+        page.goto(f"/artifacts/{row.pk}/?service=blind&language=en")
+        card = page.locator("#d-blind")
+        expect(card).to_contain_text("Would be described by seer")
+        expect(card.locator(".said")).to_contain_text("[Here seer describes the file; it was not asked yet]")
+        assert lab.requests == []
+        card.get_by_role("button", name="Ask seer now").click()
+        expect(card).to_contain_text("seer described the file; its words are kept.")
+        expect(card.locator(".said")).to_contain_text(f"> {WORDS}")
+        expect(card.get_by_role("button", name="Ask seer now")).to_have_count(0)
+        request = call(page, key)
+        assert len(bodies_to(lab, "seer")) == 1
+        assert f"> {WORDS}" in str(bodies_to(lab, "blind")[0])
+    page.goto(f"/requests/{request}/")
+    expect(page.locator("#main")).to_contain_text("blind")
+
+
+@pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
+def test_described_files_are_readable_by_everybody(
+    new_page: Callable[..., Any],
+    sign_in: Callable[[Any], Any],
+    axe: Callable[[Any], list[str]],
+    shot: Callable[[Any, str], Path],
+    key: str,
+    width: int,
+    scheme: str,
+    language: str,
+) -> None:
+    """The card, the request with its describer's bar, and the route that says what is missing."""
+    found = []
+    with describing_lab():
+        set_content_policy(SYSTEM, POLICY)
+        snapshot.refresh()
+        row = store_bytes(SYSTEM, PNG, filename="cat.png", declared="image/png")
+        page = sign_in(new_page(width, scheme, language))
+        request = call(page, key)
+        pages = {
+            "kept": f"/artifacts/{row.pk}/?service=blind&language=en",
+            "asked": f"/artifacts/{row.pk}/?service=blind&language=zh",
+            "request": f"/requests/{request}/",
+            "missing": f"/artifacts/{row.pk}/?service=blind",
+            "route": "/routes/blind/",
+            "routes": "/routes/",
+        }
+        for name, address in pages.items():
+            if name == "missing":
+                disable_describing()
+            page.goto(address)
+            shot(page, f"describing-{name}-{width}-{scheme}-{language}")
+            if not page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"):
+                found.append(f"{name} scrolls sideways")
+            found += [f"{name}: {problem}" for problem in axe(page)]
+    assert found == []
