@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q
+from django.utils import timezone
 
 from artifacts.models import Artifact
 from capabilities.last_use import last_uses
@@ -18,6 +19,7 @@ from routing_admin.models import AuditEvent, Installation, RequestLog, Revision
 from routing_admin.request_log.endings import FAILURES
 from routing_admin.request_log.health import DAY_HOURS, HOUR
 from routing_admin.request_log.search import failed_condition, fell_back_condition
+from routing_admin.request_log.stretches import back_from, within
 
 TROUBLED = 8
 """How many requests that fell back or failed are shown."""
@@ -63,5 +65,11 @@ def find_beginnings(user: str) -> Beginnings:
         chose_password=chosen.exists(),
         used_key=AgentKey.objects.filter(used).exists(),
         uploaded_file=Artifact.objects.filter(owner="").exclude(uploaded_by="").exists(),  # no agent's: by the index
-        answered_request=RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO).exists(),
+        answered_request=_was_answered(),
     )
+
+
+def _was_answered() -> bool:
+    """Whether a program was; the newest days are asked first, since mostly one was then."""
+    answered = RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO)
+    return any(within(answered, each, "started_at").exists() for each in back_from(timezone.now()))

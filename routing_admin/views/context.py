@@ -85,7 +85,7 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
                 "history", gettext_lazy("History"), "history", "h", within=("revision", "compare", "audit")
             ),
             NavigationEntry("users", gettext_lazy("Users"), "user", "u", within=USERS_PAGES, for_administrators=True),
-            NavigationEntry("settings", gettext_lazy("Settings"), "gear", "s", within=("password_change",)),
+            NavigationEntry("settings", gettext_lazy("Settings"), "gear", "s", within=("password_change", "alerts")),
         ),
     ),
 )

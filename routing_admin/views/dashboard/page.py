@@ -23,8 +23,11 @@ from capabilities.views.drift import render_drifts
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import KeyFrom
 from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.core.alerts.kinds import KINDS, Severity
 from routing_admin.core.planning.plan import RoutingQuery
 from routing_admin.dispatch.decisions import decisions_of
+from routing_admin.dispatch.send import process_run_context
+from routing_admin.queries.alerts import count_open
 from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
 from routing_admin.queries.endings import list_endings
 from routing_admin.queries.limits import list_low_budgets
@@ -34,6 +37,7 @@ from routing_admin.redis_link.link import link
 from routing_admin.request_log import health
 from routing_admin.request_log.journal import journal
 from routing_admin.server.disk_space import low_disk_space
+from routing_admin.views.dashboard.cooling import list_cooling_lines
 from routing_admin.views.dashboard.figures import figures_of
 from routing_admin.views.dashboard.tiles import SHOWN, Tile, configured_models, tiles_of
 from routing_admin.views.requests.pages import build_row
@@ -128,8 +132,10 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "log_dropped": journal.dropped,
         "disk_space": low_disk_space(),
         "low_quotas": list_low_quotas(),
+        **_count_alerts(),
         "state": state,
         "endings": list_endings(),
+        "cooling": list_cooling_lines(process_run_context().cooldowns),
         "key_refusals": list_key_refusals(state),
         "blocked": [each for each in standings if not each.ready],
         "drifts": drifts[:MOST_DRIFTS],
@@ -192,6 +198,13 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
     names = {"count": len(troubled), "names": _(", ").join(troubled[:NAMED])}
     both = {"first": first, "second": second % names}
     return _("%(first)s %(second)s") % both
+
+
+def _count_alerts() -> dict[str, Any]:
+    """How many alerts last, and whether one of them is worth getting up for."""
+    counted = count_open()
+    critical = any(count for kind, count in counted.items() if KINDS[kind].severity is Severity.CRITICAL)
+    return {"alerts_open": sum(counted.values()), "alerts_tone": "bad" if critical else "warn"}
 
 
 def _troubled_rows(now: datetime) -> list[dict[str, Any]]:

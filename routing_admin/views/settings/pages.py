@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import platform
 import shutil
-import tomllib
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import django
@@ -30,7 +28,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import added_languages, directives, keeping_of, read_keeping
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
 from routing_admin.demo import load as demo
-from routing_admin.environment import BASE_DIR
+from routing_admin.environment import program_version
 from routing_admin.forms.settings import (
     ContentPolicyForm,
     DefaultLanguageForm,
@@ -205,7 +203,7 @@ def describe_runtime() -> dict[str, Any]:
     """What runs here: versions, who detects file types, and how much space is used; no file's content is read."""
     files = settings.DATA_DIR.glob("*.sqlite3*")
     return {
-        "version": version(),
+        "version": program_version(),
         "python": platform.python_version(),
         "django": django.get_version(),
         "database": find_database_name(),
@@ -216,10 +214,3 @@ def describe_runtime() -> dict[str, Any]:
         "artifact_bytes": sum_artifact_sizes(),
         "free_bytes": shutil.disk_usage(settings.DATA_DIR).free,
     }
-
-
-@cache
-def version() -> str:
-    """The product's version, from pyproject.toml."""
-    with (BASE_DIR / "pyproject.toml").open("rb") as file:
-        return str(tomllib.load(file)["project"]["version"])

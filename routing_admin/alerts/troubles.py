@@ -1,0 +1,91 @@
+"""What is wrong at this moment, by what the process knows already: nothing is called, and no call waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from capabilities.core.services.agent_limits import Meter
+from capabilities.core.worded import worded
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.core.alerts.kinds import STATE, AlertKind, Stage, Trouble, trouble_of
+from routing_admin.core.configuration.specs import RouteSpec
+from routing_admin.core.fallback.cooldown import Cooldowns
+from routing_admin.core.planning.plan import RoutingQuery
+from routing_admin.dispatch.decisions import decisions_of
+from routing_admin.dispatch.send import process_run_context
+from routing_admin.queries.alerts import list_budget_uses
+from routing_admin.queries.endings import list_endings
+from routing_admin.server.disk_space import low_disk_space
+
+MIB = 1024 * 1024
+SPENT = 100
+EVERYWHERE = "*"
+"""The subject where no route at all has anybody left."""
+
+METERS: Mapping[Meter, str] = {
+    Meter.BYTES_PER_DAY: worded("Bytes of requests a day"),
+    Meter.TOKENS_PER_DAY: worded("Tokens a day"),
+    Meter.TOKENS_PER_MONTH: worded("Tokens a month"),
+    Meter.MONEY_PER_DAY: worded("Money a day"),
+    Meter.MONEY_PER_MONTH: worded("Money a month"),
+}
+"""What the limits are called that are budgets."""
+
+
+def find_troubles(state: Snapshot) -> Iterator[Trouble]:
+    """Every trouble that is a state of this moment."""
+    return chain(find_cooling(state), find_budgets(state), find_low_disk(), find_retired())
+
+
+def find_cooling(state: Snapshot) -> Iterator[Trouble]:
+    """The routes all of whose candidates are left alone; one trouble where that is so of every route."""
+    cooldowns = process_run_context().cooldowns
+    routes = [route for route in state.configuration.routes if route.enabled and route.candidates]
+    cooling = [route.task_type for route in routes if _is_cooling(state, route, cooldowns)]
+    if len(cooling) > 1 and len(cooling) == len(routes):
+        yield trouble_of(AlertKind.ALL_COOLING, EVERYWHERE, Stage.EVERY_PROVIDER)
+        return
+    for task_type in cooling:
+        yield trouble_of(AlertKind.ALL_COOLING, task_type)
+
+
+def _is_cooling(state: Snapshot, route: RouteSpec, cooldowns: Cooldowns) -> bool:
+    """Whether nobody is left to ask. A look tells nearly every route apart; only the others are planned."""
+    places = ((each.provider, each.model or _default_model(state, each.provider)) for each in route.candidates)
+    if not any(cooldowns.look(*place) for place in places):
+        return False
+    plan = decisions_of(state).plan(route, RoutingQuery(route.task_type), matched=True)
+    ready = [each for each in plan.candidates if each.skip is None]
+    return bool(ready) and all(cooldowns.look(each.provider, each.model) for each in ready)
+
+
+def _default_model(state: Snapshot, provider: str) -> str:
+    spec = state.configuration.provider(provider)
+    return spec.default_model if spec else ""
+
+
+def find_budgets(state: Snapshot) -> Iterator[Trouble]:
+    """Budgets of which 80 % are used, and once more where nothing is left."""
+    for use in list_budget_uses(state.configuration):
+        subject, name, meter = f"{use.holder} {use.meter}", use.name, METERS[use.meter]
+        percent = min(use.percent, SPENT)
+        yield trouble_of(AlertKind.BUDGET, subject, Stage.WARNED, name=name, meter=meter, percent=percent)
+        if use.percent >= SPENT:
+            yield trouble_of(AlertKind.BUDGET, f"{subject} {SPENT}%", Stage.SPENT, name=name, meter=meter)
+
+
+def find_low_disk() -> Iterator[Trouble]:
+    """The data directory's disk, where little is left on it."""
+    free = low_disk_space()
+    if free is not None:
+        yield trouble_of(AlertKind.DISK, "data directory", free=free // MIB)
+
+
+def find_retired() -> Iterator[Trouble]:
+    """Models in use whose last day has come."""
+    for ending in list_endings():
+        if ending.is_over:
+            subject = f"{ending.end.provider}/{ending.end.model}"
+            day = ending.end.retirement.day.isoformat()
+            yield trouble_of(AlertKind.RETIRED_MODEL, subject, lasts=STATE, day=day)

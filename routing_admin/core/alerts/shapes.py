@@ -1,0 +1,161 @@
+"""The table of shapes: how a notice is written for each chat, how it is signed, and which answers are refusals.
+
+Chats answer 200 with a code of their own inside where they refused. By the vendors' pages:
+
+- WeCom: developer.work.weixin.qq.com/document/path/91770 (text of 2048 bytes at most, `errcode`)
+- DingTalk: open.dingtalk.com/document/robots/custom-robot-access and …/customize-robot-security-settings (`errcode`;
+  milliseconds and signature in the address)
+- Feishu, Lark: open.feishu.cn/document/client-docs/bot-v3/add-custom-bot (`code`, earlier `StatusCode`; seconds and
+  signature in the body, made with an empty text)
+- Slack: docs.slack.dev/messaging/sending-messages-using-incoming-webhooks (`text`, with &, < and > escaped)
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import quote
+
+from capabilities.core.worded import Worded, worded
+
+TEXT_BYTES = 2000
+"""The most of a text that is sent: what the shortest of the chats takes."""
+SAID = 300
+"""Characters of a refusal's own words that are kept."""
+
+
+class ShapeName(StrEnum):
+    """The word behind `shape=`."""
+
+    JSON = "json"
+    WECOM = "wecom"
+    DINGTALK = "dingtalk"
+    FEISHU = "feishu"
+    SLACK = "slack"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is sent: lines for people, in their language, and the same as fields for programs."""
+
+    lines: tuple[str, ...]
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The lines as one text, cut at a character where it is too long."""
+        return "\n".join(self.lines).encode()[:TEXT_BYTES].decode(errors="ignore")
+
+
+Body = Mapping[str, Any]
+Signed = tuple[str, Body]
+"""An address and a body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One chat: its hosts, the language it is read in, its body, its signature, and the fields of its answer's code.
+
+    An answer is a success where the first of `codes` that it has is 0; without `codes` its status alone counts.
+    """
+
+    hosts: tuple[str, ...]
+    language: str
+    body: Callable[[Notice], Body]
+    sign: Callable[[str, Body, str, float], Signed] | None = None
+    codes: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+    @property
+    def signs(self) -> bool:
+        """Whether a secret means anything to it."""
+        return self.sign is not None
+
+
+def _plain(notice: Notice) -> Body:
+    return {**notice.fields, "text": notice.text}
+
+
+def _text(notice: Notice) -> Body:
+    return {"msgtype": "text", "text": {"content": notice.text}}
+
+
+def _feishu_text(notice: Notice) -> Body:
+    """A tag in a text would call people: `<at user_id="all">`."""
+    return {"msg_type": "text", "content": {"text": notice.text.replace("<", "‹")}}
+
+
+def _slack_text(notice: Notice) -> Body:
+    return {"text": notice.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
+
+
+def _sign_address(url: str, body: Body, secret: str, now: float) -> Signed:
+    """DingTalk: milliseconds and secret, signed with the secret, behind the address."""
+    stamp = str(round(now * 1000))
+    sign = _hmac(secret, f"{stamp}\n{secret}")
+    return f"{url}{'&' if '?' in url else '?'}timestamp={stamp}&sign={quote(sign, safe='')}", body
+
+
+def _sign_body(url: str, body: Body, secret: str, now: float) -> Signed:
+    """Feishu: seconds and secret are the key, and what is signed is empty."""
+    stamp = str(int(now))
+    return url, {"timestamp": stamp, "sign": _hmac(f"{stamp}\n{secret}", ""), **body}
+
+
+def _hmac(key: str, text: str) -> str:
+    return base64.b64encode(hmac.new(key.encode(), text.encode(), hashlib.sha256).digest()).decode()
+
+
+FEISHU_HOSTS = ("open.feishu.cn", "open.larksuite.com")
+SHAPES: Mapping[ShapeName, Shape] = MappingProxyType(
+    {
+        ShapeName.JSON: Shape((), "en", _plain),
+        ShapeName.WECOM: Shape(("qyapi.weixin.qq.com",), "zh-hans", _text, None, ("errcode",), ("errmsg",)),
+        ShapeName.DINGTALK: Shape(
+            ("oapi.dingtalk.com", "api.dingtalk.com"), "zh-hans", _text, _sign_address, ("errcode",), ("errmsg",)
+        ),
+        ShapeName.FEISHU: Shape(
+            *(FEISHU_HOSTS, "zh-hans", _feishu_text, _sign_body, ("code", "StatusCode"), ("msg", "StatusMessage")),
+        ),
+        ShapeName.SLACK: Shape(("hooks.slack.com", "hooks.slack-gov.com"), "en", _slack_text),
+    }
+)
+
+REFUSED = worded("It answered with the code %(code)s: %(words)s")
+STATUS = worded("It answered with the status %(status)s: %(words)s")
+NO_CODE = worded("It answered with the status %(status)s, and not as %(shape)s answers: is the address right?")
+
+
+def write(shape: ShapeName, notice: Notice, url: str, secret: str, now: float) -> Signed:
+    """The address to call and the body to send; `now` in seconds since 1970, for the signature."""
+    row = SHAPES[shape]
+    body = row.body(notice)
+    return row.sign(url, body, secret, now) if row.sign and secret else (url, body)
+
+
+def refusal_in(shape: ShapeName, status: int, body: bytes) -> Worded | None:
+    """Why the notice was not taken, by the answer; None where it was."""
+    row, text = SHAPES[shape], body.decode(errors="replace").strip()
+    answer = _object_in(text)
+    code = next((answer[name] for name in row.codes if name in answer), None)
+    if code not in (None, 0, "0"):
+        words = next((str(answer[name]) for name in row.words if answer.get(name)), text)
+        return worded(REFUSED, code=str(code)[:40], words=words[:SAID])
+    if not 200 <= status < 300:
+        return worded(STATUS, status=status, words=text[:SAID] or "-")
+    return worded(NO_CODE, status=status, shape=shape.value) if row.codes and code is None else None
+
+
+def _object_in(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

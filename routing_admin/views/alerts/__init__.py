@@ -1,0 +1,1 @@
+"""What is an operator told of, and does it arrive?"""

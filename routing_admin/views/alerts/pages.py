@@ -1,0 +1,55 @@
+"""The page of alerts: what lasts, what is over, where it is sent, and a button that sends a test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_POST
+
+from capabilities.access import actor_of
+from routing_admin.actions.alerts import record_test
+from routing_admin.alerts.sending import send_test
+from routing_admin.core.alerts.shapes import ShapeName
+from routing_admin.queries.alerts import list_alerts
+
+SHAPES = {
+    ShapeName.JSON: _("plain JSON"),
+    ShapeName.WECOM: _("WeCom"),
+    ShapeName.DINGTALK: _("DingTalk"),
+    ShapeName.FEISHU: _("Feishu"),
+    ShapeName.SLACK: "Slack",
+}
+"""What people call the shapes."""
+
+
+@require_GET
+def alerts(request: HttpRequest) -> HttpResponse:
+    """Every alert, those that last first."""
+    return render(request, "alerts/alerts.html", page_context())
+
+
+@require_POST
+def alert_test(request: HttpRequest) -> HttpResponse:
+    """Sends a test, and says whether it was taken; the chat has some seconds for it."""
+    actor = actor_of(request)
+    refusal = send_test(actor.name, timezone.now())
+    record_test(actor, settings.ALERT_WEBHOOK, arrived=not refusal)
+    template = "alerts/webhook.html" if getattr(request, "htmx", None) else "alerts/alerts.html"
+    context = {**page_context(), "is_tested": True, "refusal": refusal}
+    return render(request, template, context)
+
+
+def page_context() -> dict[str, Any]:
+    """What the page shows."""
+    lines, webhook = list_alerts(), settings.ALERT_WEBHOOK
+    return {
+        "lasting": [line for line in lines if line.ended_at is None],
+        "over": [line for line in lines if line.ended_at is not None],
+        "webhook": webhook,
+        "shape": SHAPES[webhook.shape] if webhook else "",
+    }

@@ -1,0 +1,116 @@
+"""The page of alerts: what lasts and what is over, where it is sent, and a test that says whether it was taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from routing_admin.actions.alerts import claim_next, end_kind, note_failed, note_trouble
+from routing_admin.core.alerts.kinds import AlertKind, trouble_of
+from routing_admin.core.alerts.webhook import parse_webhook
+from routing_admin.models import AuditEvent
+from tests.cast import HTMX, token_of
+from tests.engines.webhook import Chat, running_chat
+from tests.views.visits import text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+SECRETS = ("swordfish", "0123456789abcdef", "SECRETSECRET")
+
+
+@pytest.fixture
+def chat(settings: Any) -> Iterator[Chat]:
+    with running_chat() as found:
+        address = f"{found.base}/hook/0123456789abcdef?key=swordfish-swordfish#shape=feishu&secret=SECRETSECRET"
+        settings.ALERT_WEBHOOK = parse_webhook(address)
+        yield found
+
+
+def test_the_page_says_what_lasts_what_is_over_and_what_was_not_sent(viewer: Client) -> None:
+    """For everybody who may see pages, in sentences, and where it stands what to do; the dashboard leads there."""
+    now = timezone.now()
+    note_trouble(trouble_of(AlertKind.KEY_REFUSED, "deepseek", status=401), now)
+    claimed = claim_next(now)
+    assert claimed is not None
+    note_failed(claimed, "It answered with the status 503: busy")
+    note_trouble(trouble_of(AlertKind.DISK, "data directory", free=12), now)
+    end_kind(AlertKind.DISK, timezone.now())
+    page = text_of(viewer.get("/alerts/"))
+    assert "1 alert lasts." in page
+    assert "The provider deepseek refuses our key (401)." in page
+    assert "docs/alerts.md#key_refused" in page
+    assert "It answered with the status 503: busy" in page
+    assert "The disk of the data directory has 12 MiB left." in page
+    assert 'href="/alerts/"' in viewer.get("/").content.decode()
+    assert "提供商 deepseek 拒绝了我们的密钥" in text_of(viewer.get("/alerts/", headers={"accept-language": "zh-CN"}))
+
+
+def test_the_button_sends_a_test_and_says_that_it_was_taken(admin: Client, chat: Chat) -> None:
+    """With and without scripts; who sent it is in the audit log."""
+    for headers in ({}, HTMX):
+        answer = admin.post("/alerts/test/", headers=headers)
+        assert answer.status_code == 200
+        assert "The test was taken: it stands in the chat." in text_of(answer)
+    assert len(chat.received) == 2
+    assert "admin" in chat.received[0].body["content"]["text"]
+    events = AuditEvent.objects.filter(action="alert.test")
+    assert [event.details["arrived"] for event in events] == [True, True]
+
+
+def test_a_test_that_is_refused_says_why(admin: Client, chat: Chat) -> None:
+    """In the vendor's words, which are 200 here."""
+    chat.replies[:] = [(200, b'{"code": 19021, "msg": "sign match fail: SECRETSECRET"}')]
+    page = text_of(admin.post("/alerts/test/"))
+    assert "The test did not arrive." in page
+    assert "It answered with the code 19021: sign match fail: …" in page
+
+
+def test_without_a_webhook_the_page_says_how_to_set_one(admin: Client, settings: Any) -> None:
+    """And the button is not there; who sends the form all the same is told, too."""
+    settings.ALERT_WEBHOOK = None
+    page = text_of(admin.get("/alerts/"))
+    assert "ROUTING_ADMIN_ALERT_WEBHOOK names a chat" in page
+    assert "Send a test" not in page
+    assert "No webhook is set" in text_of(admin.post("/alerts/test/"))
+
+
+def test_only_administrators_send_tests(viewer: Client, editor: Client, chat: Chat) -> None:
+    """The others see the page without the button."""
+    for person in (viewer, editor):
+        assert "Send a test" not in text_of(person.get("/alerts/"))
+        assert person.post("/alerts/test/").status_code == 403
+    assert chat.received == []
+
+
+def test_scripts_read_alerts_and_send_tests(admin_account: Any, chat: Chat) -> None:
+    """With an administrator's token; the address is not in the answer either."""
+    note_trouble(trouble_of(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
+    headers = {"authorization": f"Bearer {token_of(admin_account)}"}
+    answer = Client().get("/api/v1/admin/alerts", headers=headers)
+    (line,) = answer.json()["alerts"]
+    assert (line["kind"], line["subject"], line["ended"], line["sent"]) == ("key_refused", "deepseek", None, None)
+    assert answer.json()["webhook"] == {"host": chat.base.removeprefix("http://"), "shape": "feishu"}
+    for reply, told in ((200, b'{"code": 0}'), True), ((200, b'{"code": 19021, "msg": "no"}'), False):
+        chat.replies[:] = [reply]
+        tested = Client().post("/api/v1/admin/alerts/test", headers=headers).json()
+        assert (tested["arrived"], tested["error"] is None) == (told, told)
+    assert all(secret not in answer.content.decode() for secret in SECRETS)
+
+
+def test_no_page_log_or_export_has_the_address(admin: Client, chat: Chat, caplog: Any, monkeypatch: Any) -> None:
+    """Host and shape are all of it that is shown."""
+    monkeypatch.setenv("ROUTING_ADMIN_ALERT_WEBHOOK", f"{chat.base}/hook/0123456789abcdef#secret=SECRETSECRET")
+    chat.replies[:] = [(500, b"swordfish-swordfish SECRETSECRET /hook/0123456789abcdef")]
+    pages = [admin.post("/alerts/test/").content.decode()]
+    addresses = ("/alerts/", "/settings/", "/history/audit/", "/config/export/llm-routing/")
+    answers = [admin.get(address) for address in addresses]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    pages += [b"".join(answer).decode() for answer in answers]
+    assert chat.base.removeprefix("http://") in pages[1]
+    assert "Feishu" in pages[1]
+    for secret in SECRETS:
+        assert all(secret not in page for page in pages)
+        assert secret not in caplog.text

@@ -1,0 +1,72 @@
+"""Alerts of a real server with two processes: one chat, each trouble once, from a call's refusal to its end."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.engines.webhook import Chat, running_chat
+from tests.gateway.serving import Server, served
+
+PATIENCE = 60
+HELLO = json.dumps({"model": "one/lab", "messages": [{"role": "user", "content": "hello"}]}).encode()
+
+
+@pytest.fixture
+def chat() -> Iterator[Chat]:
+    with running_chat() as found:
+        yield found
+
+
+@pytest.fixture
+def server(tmp_path: Any, chat: Chat) -> Iterator[Server]:
+    settings = {"ALERT_WEBHOOK": f"{chat.base}/hook/swordfish-swordfish", "ALLOWED_ORIGINS": "*"}
+    with served(tmp_path, settings=settings, options=("--workers", "2")) as found:
+        yield found
+
+
+def until(is_so: Callable[[], bool]) -> bool:
+    """Whether it came to be so, as long as anybody waits for it."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if is_so():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def open_alerts(server: Server, kind: str) -> bool:
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as answer:
+        return f'routing_admin_alerts_open{{kind="{kind}"}} 1.0' in answer.read().decode()
+
+
+def call(server: Server) -> None:
+    try:
+        server.post("/v1/chat/completions", HELLO)
+    except urllib.error.HTTPError as refused:
+        refused.close()
+
+
+def test_two_processes_tell_of_a_refused_key_once_and_its_end_is_seen(server: Server, chat: Chat) -> None:
+    """Calls that both of them answer; `/metrics` has it while it lasts, and the next answer ends it."""
+    server.lab.play({"one": "http_401"})
+    for _ in range(8):
+        call(server)
+    assert until(lambda: bool(chat.received))
+    assert until(lambda: open_alerts(server, "key_refused"))
+    server.lab.play({})
+
+    def is_well() -> bool:
+        call(server)
+        return not open_alerts(server, "key_refused")
+
+    assert until(is_well)
+    begun = [each.body for each in chat.received if each.body["kind"] == "key_refused"]
+    assert [(each["event"], each["subject"]) for each in begun] == [("begun", "one")]
+    assert "swordfish" not in server.log

@@ -1,0 +1,50 @@
+"""The table of alerts: every kind has its row, its sentences in both languages, and a page that says what to do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.utils.translation import gettext, override
+
+from capabilities.core.worded import data_of, text_of
+from capabilities.sentences import translate_sentence
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, Stage, trouble_of
+
+ROOT = Path(__file__).resolve().parents[2]
+FACTS = {"name": "deepseek", "status": "401", "percent": 80, "meter": "Tokens a day", "free": 12}
+MORE_FACTS = {"day": "2026-11-01", "problem": "routes: a name stands twice."}
+SENTENCES = [(kind, stage) for kind in AlertKind for stage in KINDS[kind].sentences]
+
+
+def test_every_kind_of_alert_has_its_row():
+    """The table is complete over its enum."""
+    assert list(KINDS) == list(AlertKind)
+
+
+@pytest.mark.parametrize("kind", AlertKind)
+def test_every_kind_links_to_a_heading_that_says_what_to_do(kind):
+    """Its page is a document of this repository with that anchor; the document's table has it, too."""
+    file, _, anchor = KINDS[kind].page.partition("#")
+    headings = re.findall(r"^#+ (.+)$", (ROOT / file).read_text(), re.MULTILINE)
+    assert anchor in [heading.lower().replace(" ", "-") for heading in headings] or not anchor
+    assert f"| `{kind}` |" in (ROOT / "docs/alerts.md").read_text()
+
+
+@pytest.mark.parametrize(("kind", "stage"), SENTENCES)
+def test_every_alert_reads_in_both_languages(kind, stage):
+    """The sentence is kept as data, holds its facts, and is another one in Chinese, as is the kind's title."""
+    found = trouble_of(kind, "subject", stage, **FACTS, **MORE_FACTS)
+    kept = text_of(data_of(found.sentence))
+    assert kept == found.sentence
+    with override("zh-hans"):
+        said, title = translate_sentence(kept), gettext(KINDS[kind].title)
+    assert re.search("[一-鿿]", said)
+    assert re.search("[一-鿿]", title)
+    assert "%(" not in said + found.sentence
+
+
+def test_the_subject_is_the_name_where_no_other_is_given():
+    """Most subjects are what people call the thing."""
+    assert "deepseek" in trouble_of(AlertKind.KEY_REFUSED, "deepseek", Stage.USUAL, status="401").sentence

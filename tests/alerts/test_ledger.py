@@ -1,0 +1,149 @@
+"""The ledger of alerts: once for its kind and subject while it lasts, whoever notes it, and one who sends."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connections
+from django.test import Client
+
+from routing_admin.actions import alerts as ledger
+from routing_admin.core.alerts.kinds import AlertKind, trouble_of
+from routing_admin.queries.alerts import list_alerts
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+REFUSED = trouble_of(AlertKind.KEY_REFUSED, "deepseek", status=401)
+FULL = trouble_of(AlertKind.DISK, "data directory", free=12)
+WELL = (AlertKind.KEY_REFUSED, "deepseek")
+
+
+def tell(now: datetime) -> list[str]:
+    """What is due is claimed and sent; what each was."""
+    told = []
+    while claimed := ledger.claim_next(now):
+        ledger.note_sent(claimed, now)
+        told.append(f"{claimed.kind} {'over' if claimed.ended_at else 'begun'}")
+    return told
+
+
+def test_a_trouble_that_lasts_is_told_once():
+    """However often it is found."""
+    for minutes in range(5):
+        ledger.note_trouble(REFUSED, NOON + minutes * MINUTE)
+    assert tell(NOON + 5 * MINUTE) == ["key_refused begun"]
+    assert tell(NOON + 9 * MINUTE) == []
+    (line,) = list_alerts()
+    assert (line.times, line.first_seen_at, line.last_seen_at) == (1, NOON, NOON + 4 * MINUTE)
+
+
+def test_an_end_is_told_once_and_what_comes_back_is_told_again():
+    """Both after a time in which it did not change."""
+    ledger.note_trouble(REFUSED, NOON)
+    tell(NOON)
+    ledger.end_alerts({WELL: NOON + MINUTE}, {}, NOON + MINUTE)
+    assert tell(NOON + 2 * MINUTE) == []
+    assert tell(NOON + 4 * MINUTE) == ["key_refused over"]
+    ledger.note_trouble(REFUSED, NOON + 10 * MINUTE)
+    assert tell(NOON + 10 * MINUTE) == ["key_refused begun"]
+    assert list_alerts()[0].times == 2
+
+
+def test_what_comes_and_goes_is_told_once():
+    """An end that lasts less than two minutes was none."""
+    ledger.note_trouble(REFUSED, NOON)
+    tell(NOON)
+    for minutes in range(1, 20, 2):
+        ledger.end_alerts({WELL: NOON + minutes * MINUTE}, {}, NOON + minutes * MINUTE)
+        ledger.note_trouble(REFUSED, NOON + (minutes + 1) * MINUTE)
+        assert tell(NOON + (minutes + 1) * MINUTE) == []
+    assert list_alerts()[0].ended_at is None
+
+
+def test_older_news_changes_nothing():
+    """Of two processes one may be late."""
+    ledger.note_trouble(REFUSED, NOON)
+    ledger.end_alerts({WELL: NOON - MINUTE}, {}, NOON)
+    assert list_alerts()[0].ended_at is None
+    ledger.end_alerts({WELL: NOON + MINUTE}, {}, NOON + MINUTE)
+    ledger.note_trouble(REFUSED, NOON + MINUTE / 2)
+    assert list_alerts()[0].ended_at == NOON + MINUTE
+
+
+def test_a_state_ends_when_it_is_not_found_any_more():
+    """A minute of silence ends what is looked at all the time; a call's sign holds for a day."""
+    ledger.note_trouble(FULL, NOON)
+    ledger.note_trouble(REFUSED, NOON)
+    ledger.note_trouble(FULL, NOON + MINUTE / 2)
+    ledger.end_alerts({}, {}, NOON + MINUTE)
+    assert [line.ended_at for line in list_alerts()] == [None, None]
+    ledger.end_alerts({}, {}, NOON + 2 * MINUTE)
+    assert {line.kind: line.ended_at for line in list_alerts()} == {
+        AlertKind.KEY_REFUSED: None,
+        AlertKind.DISK: NOON + 2 * MINUTE,
+    }
+
+
+def test_what_was_taken_out_of_the_configuration_has_no_trouble():
+    """The provider is gone, so is its alert."""
+    ledger.note_trouble(REFUSED, NOON)
+    ledger.end_alerts({}, {AlertKind.KEY_REFUSED: {"qwen"}}, NOON + MINUTE)
+    assert list_alerts()[0].ended_at == NOON + MINUTE
+
+
+def test_what_cannot_be_sent_is_tried_again_ever_later_and_then_given_up():
+    """The page keeps why."""
+    ledger.note_trouble(REFUSED, NOON)
+    now, waits = NOON, []
+    while claimed := ledger.claim_next(now):
+        ledger.note_failed(claimed, "nothing listens there.")
+        due = list_alerts()[0].next_try_at
+        if due is None:
+            break
+        assert ledger.claim_next(due - timedelta(seconds=1)) is None
+        waits.append(due - now)
+        now = due
+    assert waits == sorted(waits)
+    assert (len(waits), waits[0], waits[-1]) == (9, timedelta(seconds=30), timedelta(hours=1))
+    (line,) = list_alerts()
+    assert line.is_given_up
+    assert line.error == "nothing listens there."
+    assert ledger.claim_next(now + timedelta(days=1)) is None
+
+
+def test_a_scraper_reads_how_many_last():
+    """By kind, nought for those that have none."""
+    ledger.note_trouble(REFUSED, NOON)
+    numbers = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
+    assert 'routing_admin_alerts_open{kind="key_refused"} 1.0' in numbers
+    assert 'routing_admin_alerts_open{kind="disk"} 0.0' in numbers
+
+
+def test_what_is_over_for_long_goes():
+    """Pruned after 90 days."""
+    ledger.note_trouble(REFUSED, NOON)
+    ledger.end_kind(AlertKind.KEY_REFUSED, NOON + MINUTE)
+    ledger.prune_alerts(NOON + timedelta(days=89))
+    assert len(list_alerts()) == 1
+    ledger.prune_alerts(NOON + timedelta(days=91))
+    assert list_alerts() == []
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+def test_of_many_who_find_and_claim_at_once_one_sends():
+    """Each in a connection of its own, as processes have."""
+
+    def find_and_claim(_: int) -> int:
+        try:
+            ledger.note_trouble(REFUSED, NOON)
+            return int(ledger.claim_next(NOON) is not None)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(find_and_claim, range(24))) == 1
+    assert len(list_alerts()) == 1

@@ -1,0 +1,179 @@
+"""Alerts at a chat on the loopback, over real sockets: each kind once, in every shape, signed, and nothing leaks."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from capabilities.core.providers.origins import OriginPolicy
+from routing_admin.actions.alerts import end_kind, note_trouble
+from routing_admin.alerts import sending
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, trouble_of
+from routing_admin.core.alerts.shapes import ShapeName
+from routing_admin.core.alerts.webhook import parse_webhook
+from routing_admin.queries.alerts import list_alerts
+from routing_admin.upstream import Upstream
+from tests.engines.webhook import Chat, running_chat
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+FACTS: dict[str, Any] = {"status": 401, "percent": 80, "meter": "Tokens a day", "free": 12, "day": "2026-11-01"}
+SECRET_PATH = "/hook/0123456789abcdef?key=swordfish-swordfish"
+
+
+@pytest.fixture
+def chat() -> Iterator[Chat]:
+    with running_chat() as found:
+        yield found
+
+
+def trouble(kind: AlertKind, **facts: Any) -> Any:
+    return trouble_of(kind, "deepseek", next(iter(KINDS[kind].sentences)), **{**FACTS, "problem": "twice", **facts})
+
+
+def hook_of(chat: Chat, shape: str = "json", more: str = "") -> Any:
+    return parse_webhook(f"{chat.base}{SECRET_PATH}#shape={shape}{more}")
+
+
+def text_of_body(shape: str, body: Any) -> str:
+    """The lines for people, wherever the shape has them."""
+    return str({"feishu": lambda: body["content"]["text"]}.get(shape, lambda: _text(body["text"]))())
+
+
+def _text(found: Any) -> Any:
+    return found["content"] if isinstance(found, dict) else found
+
+
+@pytest.mark.parametrize("shape", [each.value for each in ShapeName])
+def test_each_kind_arrives_once_in_every_shape(chat, shape):
+    """With its sentence, and the page that says what to do; rounds that follow send nothing."""
+    now = timezone.now()
+    for kind in AlertKind:
+        note_trouble(trouble(kind), now)
+    for minutes in range(3):
+        sending.send_due(hook_of(chat, shape), now + timedelta(minutes=minutes))
+    texts = [text_of_body(shape, each.body) for each in chat.received]
+    assert len(texts) == len(AlertKind)
+    for kind in AlertKind:
+        (own,) = [text for text in texts if KINDS[kind].page in text]
+        assert own.startswith("[routing_admin] ")
+        assert "/alerts/" in own
+    assert {each.path for each in chat.received} == {SECRET_PATH}
+    assert all(line.sent_at and not line.error for line in list_alerts())
+
+
+def test_programs_get_fields_beside_the_text(chat):
+    """In plain JSON: what began, about whom, how bad, since when, in both languages; and that it is over."""
+    now = timezone.now()
+    note_trouble(trouble(AlertKind.KEY_REFUSED), now)
+    sending.send_due(hook_of(chat), now)
+    end_kind(AlertKind.KEY_REFUSED, now + timedelta(seconds=1))
+    sending.send_due(hook_of(chat), now + timedelta(minutes=5))
+    begun, over = (each.body for each in chat.received)
+    assert (begun["event"], begun["kind"], begun["subject"]) == ("begun", "key_refused", "deepseek")
+    assert (begun["severity"], begun["since"], begun["times"]) == ("critical", now.isoformat(), 1)
+    assert begun["message"]["en"] == "The provider deepseek refuses our key (401)."
+    assert "deepseek" in begun["message"]["zh"] != begun["message"]["en"]
+    assert (over["event"], over["ended"]) == ("over", (now + timedelta(seconds=1)).isoformat())
+
+
+def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(chat):
+    """By the shape, or `lang=`."""
+    now = timezone.now()
+    note_trouble(trouble(AlertKind.DISK), now)
+    sending.send_due(hook_of(chat, "wecom"), now)
+    assert "数据目录所在磁盘只剩 12 MiB" in chat.received[0].body["text"]["content"]
+    assert sending.send(hook_of(chat, "wecom", "&lang=en"), sending.write_test("en", "ada", now)) == ""
+    assert "Test: alerts arrive here." in chat.received[1].body["text"]["content"]
+
+
+def test_signatures_arrive_as_they_were_made(chat):
+    """DingTalk's in the address, Feishu's in the body; the secret itself is never sent."""
+    notice = sending.write_test("en", "ada", timezone.now())
+    for shape in ("dingtalk", "feishu"):
+        assert sending.send(hook_of(chat, shape, "&secret=SEC+/0123456789=="), notice) == ""
+    secret, (dingtalk, feishu) = "SEC+/0123456789==", chat.received
+    query = parse_qs(urlsplit(dingtalk.path).query)
+    assert query["sign"] == [signature(secret, f"{query['timestamp'][0]}\n{secret}")]
+    assert feishu.body["sign"] == signature(f"{feishu.body['timestamp']}\n{secret}", "")
+    assert all(secret not in each.path + json.dumps(each.body) for each in chat.received)
+
+
+def signature(key: str, text: str) -> str:
+    return base64.b64encode(hmac.new(key.encode(), text.encode(), hashlib.sha256).digest()).decode()
+
+
+def test_a_refused_notice_is_tried_again_until_it_is_taken(chat, caplog):
+    """The reason stands on the page meanwhile; address and secret stand nowhere."""
+    caplog.set_level(logging.DEBUG)
+    echo = json.dumps({"errcode": 93000, "errmsg": f"invalid webhook url {chat.base}{SECRET_PATH} secret SECRETSECRET"})
+    chat.replies[:] = [(200, echo.encode()), (503, b"busy")]
+    now, hook = timezone.now(), hook_of(chat, "dingtalk", "&secret=SECRETSECRET")
+    note_trouble(trouble(AlertKind.KEY_REFUSED), now)
+    errors = []
+    for minutes in (0, 1, 3, 10):
+        sending.send_due(hook, now + timedelta(minutes=minutes))
+        errors.append(list_alerts()[0].error)
+    assert "93000" in errors[0]
+    assert "503" in errors[1]
+    assert errors[2:] == ["", ""]
+    assert len(chat.received) == 3
+    for secret in ("swordfish", "0123456789abcdef", "SECRETSECRET"):
+        assert secret not in caplog.text + "".join(errors)
+
+
+@pytest.mark.parametrize(
+    ("base", "words"),
+    [("http://127.0.0.1:9", "nothing listens there"), ("http://no-such-host.invalid", "does not resolve")],
+)
+def test_a_chat_that_is_not_reached_is_said_so(base, words):
+    """By its host alone."""
+    found = sending.send(parse_webhook(base + SECRET_PATH), sending.write_test("en", "ada", timezone.now()))
+    assert words in found
+    assert "swordfish" not in found
+
+
+def test_a_redirect_is_not_followed(chat):
+    """The notice would go to somebody whom nobody named."""
+    chat.replies[:] = [(302, b"")]
+    assert "redirects are not followed" in sending.send(hook_of(chat), sending.write_test("en", "ada", timezone.now()))
+    assert len(chat.received) == 1
+
+
+def test_an_address_that_may_not_be_called_is_not(chat, monkeypatch):
+    """The rules of all that goes out hold for it; the sentence names the setting."""
+    monkeypatch.setattr(sending, "process_upstream", lambda: Upstream(OriginPolicy()))
+    found = sending.send(hook_of(chat), sending.write_test("en", "ada", timezone.now()))
+    assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in found
+    assert "swordfish" not in found
+    assert chat.received == []
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+def test_of_many_senders_one_sends(chat):
+    """Each with a connection of its own, as processes have."""
+    now, hook = timezone.now(), hook_of(chat)
+    for kind in AlertKind:
+        note_trouble(trouble(kind), now)
+
+    def round_of_sending(_: int) -> None:
+        try:
+            sending.send_due(hook, now)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(round_of_sending, range(6)))
+    assert sorted(each.body["kind"] for each in chat.received) == sorted(AlertKind)

@@ -1,0 +1,102 @@
+"""What is written to each chat, how it is signed, and which answers are refusals."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from routing_admin.core.alerts.shapes import SHAPES, TEXT_BYTES, Notice, ShapeName, refusal_in, write
+
+NOTICE = Notice(
+    ("[routing_admin] Critical – Key refused", "The provider a&b <x> refuses our key (401)."), {"kind": "k"}
+)
+NOW = 1_763_800_000.25
+
+
+def signature(key: str, text: str) -> str:
+    return base64.b64encode(hmac.new(key.encode(), text.encode(), hashlib.sha256).digest()).decode()
+
+
+def test_every_shape_has_its_row():
+    """The table is complete over its enum."""
+    assert list(SHAPES) == list(ShapeName)
+
+
+@pytest.mark.parametrize(
+    ("shape", "body"),
+    [
+        (ShapeName.JSON, {"kind": "k", "text": NOTICE.text}),
+        (ShapeName.WECOM, {"msgtype": "text", "text": {"content": NOTICE.text}}),
+        (ShapeName.DINGTALK, {"msgtype": "text", "text": {"content": NOTICE.text}}),
+        (ShapeName.FEISHU, {"msg_type": "text", "content": {"text": NOTICE.text.replace("<", "‹")}}),
+        (ShapeName.SLACK, {"text": NOTICE.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}),
+    ],
+)
+def test_each_chat_gets_its_own_body(shape, body):
+    """By the vendors' pages; no tag in a name calls people."""
+    assert write(shape, NOTICE, "https://chat.example/hook", "", NOW) == ("https://chat.example/hook", body)
+
+
+def test_dingtalk_is_signed_in_the_address():
+    """Milliseconds and secret, by HMAC-SHA256 with the secret."""
+    url, _ = write(ShapeName.DINGTALK, NOTICE, "https://oapi.dingtalk.com/robot/send?access_token=t", "SECs", NOW)
+    found = parse_qs(urlsplit(url).query)
+    assert found["timestamp"] == ["1763800000250"]
+    assert found["access_token"] == ["t"]
+    assert found["sign"] == [signature("SECs", "1763800000250\nSECs")]
+
+
+def test_feishu_is_signed_in_the_body():
+    """Seconds and secret are the key, and what is signed is empty."""
+    url, body = write(ShapeName.FEISHU, NOTICE, "https://open.feishu.cn/x", "s3cret", NOW)
+    assert url == "https://open.feishu.cn/x"
+    assert (body["timestamp"], body["sign"]) == ("1763800000", signature("1763800000\ns3cret", ""))
+
+
+def test_a_long_text_is_cut_at_a_letter():
+    """No chat takes more than the shortest of them, which counts bytes."""
+    text = write(ShapeName.WECOM, Notice(("密" * 3000,)), "https://chat.example", "", NOW)[1]["text"]["content"]
+    assert TEXT_BYTES - 3 < len(text.encode()) <= TEXT_BYTES
+    assert set(text) == {"密"}
+
+
+@pytest.mark.parametrize(
+    ("shape", "status", "answer", "words"),
+    [
+        (ShapeName.WECOM, 200, {"errcode": 93000, "errmsg": "invalid webhook url"}, ("93000", "invalid webhook url")),
+        (ShapeName.DINGTALK, 200, {"errcode": 310000, "errmsg": "sign not match"}, ("310000", "sign not match")),
+        (ShapeName.FEISHU, 200, {"code": 19021, "msg": "sign match fail"}, ("19021", "sign match fail")),
+        (ShapeName.FEISHU, 400, {"code": 9499, "msg": "Bad Request"}, ("9499", "Bad Request")),
+        (ShapeName.SLACK, 403, "invalid_token", ("403", "invalid_token")),
+        (ShapeName.JSON, 500, "", ("500",)),
+        (ShapeName.WECOM, 200, "<html>", ("wecom", "200")),
+        (ShapeName.FEISHU, 200, [], ("feishu",)),
+    ],
+)
+def test_a_refusal_is_seen_in_the_answer(shape, status, answer, words):
+    """Also one that comes as 200, and an answer that is not that chat's."""
+    body = answer if isinstance(answer, str) else json.dumps(answer)
+    found = refusal_in(shape, status, body.encode())
+    assert found is not None
+    assert all(word in found for word in words)
+
+
+@pytest.mark.parametrize(
+    ("shape", "answer"),
+    [
+        (ShapeName.WECOM, b'{"errcode": 0, "errmsg": "ok"}'),
+        (ShapeName.DINGTALK, b'{"errcode": 0, "errmsg": "ok"}'),
+        (ShapeName.FEISHU, b'{"code": 0, "msg": "success", "data": {}}'),
+        (ShapeName.FEISHU, b'{"StatusCode": 0, "StatusMessage": "success"}'),
+        (ShapeName.SLACK, b"ok"),
+        (ShapeName.JSON, b""),
+    ],
+)
+def test_a_success_is_one(shape, answer):
+    """As each of them says it."""
+    assert refusal_in(shape, 200, answer) is None

@@ -1,0 +1,206 @@
+"""The watch: each kind of trouble is found where it happens, arrives at a chat once, and is over once it is mended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from capabilities import actions as capability_actions
+from capabilities.acts import SYSTEM, Actor
+from capabilities.core.providers.catalogue import default_catalogue
+from capabilities.core.services.agent_limits import Meter
+from capabilities.errors import InvalidError
+from capabilities.models import Agent, Provider
+from routing_admin import actions
+from routing_admin.alerts.watch import watch
+from routing_admin.configuration import snapshot
+from routing_admin.core.alerts.kinds import AlertKind
+from routing_admin.core.alerts.webhook import parse_webhook
+from routing_admin.dispatch.send import process_run_context
+from routing_admin.models import Candidate, LimitWindow, TaskRoute
+from routing_admin.queries.alerts import list_alerts
+from routing_admin.request_log.call_signs import call_signs
+from routing_admin.request_log.journal import journal
+from routing_admin.server import disk_space
+from tests.cast import key_of
+from tests.engines.webhook import Chat, running_chat
+from tests.gateway.plane import post, said
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+MODEL = "owl-1"
+ANSWER = {"id": "1", "object": "chat.completion", "choices": [{"index": 0, "message": {"content": "hi"}}]}
+WELL = (200, json.dumps(ANSWER).encode())
+
+
+def refusal(status: int, message: str = "no", code: str = "") -> tuple[int, bytes]:
+    return status, json.dumps({"error": {"message": message, "code": code}}).encode()
+
+
+@pytest.fixture
+def chat(settings: Any) -> Iterator[Chat]:
+    """The operator's."""
+    with running_chat() as found:
+        settings.ALERT_WEBHOOK = parse_webhook(found.base + "/hook")
+        yield found
+
+
+@pytest.fixture
+def provider(demo: None) -> Iterator[Chat]:
+    """A provider that answers as it is told to, alone in a route of its own."""
+    call_signs.take()
+    with running_chat() as found:
+        row = Provider.objects.create(
+            name="night-owl",
+            endpoint=f"{found.base}/v1/chat/completions",
+            default_model=MODEL,
+            protocol="openai",
+            key_source="none",
+        )
+        route = TaskRoute.objects.create(task_type="night", position=99)
+        Candidate.objects.create(route=route, provider=row, model=MODEL, position=1)
+        snapshot.refresh()
+        yield found
+
+
+def ask(*replies: tuple[int, bytes], provider: Chat) -> None:
+    """A call along that route, while the provider answers so; and the log is written."""
+    provider.replies[:] = replies
+    post(key_of("text-agent"), said("hello", model="task:night"))
+    journal.flush()
+
+
+def received(chat: Chat) -> list[tuple[str, str, str]]:
+    return [(each.body["event"], each.body["kind"], each.body["subject"]) for each in chat.received]
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "subject"),
+    [
+        (refusal(401, "invalid api key"), "key_refused", "night-owl"),
+        (refusal(402, "Insufficient Balance"), "balance_gone", "night-owl"),
+        (refusal(429, "You exceeded your current quota", "insufficient_quota"), "balance_gone", "night-owl"),
+        (refusal(404, "no such model", "model_not_found"), "retired_model", f"night-owl/{MODEL}"),
+    ],
+)
+def test_what_a_call_shows_arrives_once_and_an_answer_ends_it(chat, provider, reply, kind, subject):
+    """However many calls show it; the end is noted at once, and told when it has lasted."""
+    ask(*[reply] * 5, provider=provider)
+    for _ in range(3):
+        watch.round()
+    assert received(chat).count(("begun", kind, subject)) == 1
+    process_run_context.cache_clear()  # its rest is over
+    ask(WELL, provider=provider)
+    watch.round()
+    assert [line.ended_at is not None for line in list_alerts() if line.kind == kind] == [True]
+
+
+def test_a_model_that_only_a_caller_names_is_nobodys_trouble(chat, provider):
+    """It stands in no route and is no service."""
+    provider.replies[:] = [refusal(404, "no such model", "model_not_found")]
+    post(key_of("text-agent"), said("hello", model="night-owl/owl-xl"))
+    journal.flush()
+    watch.round()
+    assert "retired_model" not in [kind for _, kind, _ in received(chat)]
+
+
+def test_a_route_without_anybody_left_is_told_of_and_all_of_them_as_one(chat, provider):
+    """By what this process remembers; a route that has somebody else left is well."""
+    ask(refusal(402, "Insufficient Balance"), provider=provider)
+    watch.round()
+    assert ("begun", "all_cooling", "night") in received(chat)
+    TaskRoute.objects.exclude(task_type="night").delete()
+    Candidate.objects.create(
+        route=TaskRoute.objects.create(task_type="late", position=1),
+        provider=Provider.objects.get(name="night-owl"),
+        model=MODEL,
+        position=1,
+    )
+    snapshot.refresh()
+    watch.round()
+    assert ("begun", "all_cooling", "*") in received(chat)
+    assert ("begun", "all_cooling", "late") not in received(chat)
+
+
+def use(holder: str, meter: Meter, drawn: int) -> None:
+    """So much of a limit is used up in the window of now."""
+    end = timezone.now() + timedelta(hours=1)
+    place = {"holder": holder, "meter": meter, "window": "now"}
+    LimitWindow.objects.update_or_create(**place, defaults={"drawn": drawn, "ends_at": end})
+
+
+def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo):
+    """Of an agent, and of a key's own; what is counted by the minute is none."""
+    limits = {"tokensPerDay": 100, "requestsPerMinute": 1}
+    row = Agent.objects.get(agent_id="text-agent")
+    row.limits = limits
+    capability_actions.save_agent(SYSTEM, row)
+    key = key_of("vision-agent", terms={"limits": {"tokensPerMonth": 1000}})
+    snapshot.refresh()
+    for agent_tokens, key_tokens in ((85, 150), (100, 900)):
+        use("agent:text-agent", Meter.TOKENS_PER_DAY, agent_tokens)
+        use(f"key:{key[3:11]}", Meter.TOKENS_PER_MONTH, key_tokens)
+        watch.round()
+    agent, key_subject = "agent:text-agent tokensPerDay", f"key:{key[3:11]} tokensPerMonth"
+    assert received(chat) == [
+        ("begun", "budget", agent),
+        ("begun", "budget", f"{agent} 100%"),
+        ("begun", "budget", key_subject),
+    ]
+    assert "The agent text-agent: 85 % of the limit “Tokens a day” are used." in chat.received[0].body["text"]
+
+
+def test_a_disk_that_is_nearly_full_is_told_of(chat, demo, monkeypatch):
+    """As the dashboard tells of it."""
+    monkeypatch.setattr(disk_space, "LOW_BYTES", 1 << 62)
+    watch.round()
+    assert received(chat) == [("begun", "disk", "data directory")]
+
+
+def test_a_model_whose_last_day_has_come_is_told_of(chat, demo, monkeypatch):
+    """Where a route or an agent loses something by it."""
+    endpoint, model = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
+    end = default_catalogue().retirement_at("claude", endpoint, model)
+    monkeypatch.setattr(timezone, "localdate", lambda: end.day + timedelta(days=1))
+    row = Provider.objects.create(
+        name="claude", endpoint=endpoint, default_model=model, protocol="anthropic", key_source="none"
+    )
+    route = TaskRoute.objects.create(task_type="pictures", position=99)
+    Candidate.objects.create(route=route, provider=row, model=model, position=1)
+    snapshot.refresh()
+    watch.round()
+    assert ("begun", "retired_model", f"claude/{model}") in received(chat)
+
+
+def test_a_refused_import_is_told_of_and_a_good_one_ends_it(chat, demo, tmp_path):
+    """By page, script and command alike, for they are one action; what it says is the first problem."""
+    with pytest.raises(InvalidError):
+        actions.import_configuration(Actor("person", "ada"), [b'{"routing": {"planning": 7}}'])
+    bad = tmp_path / "llm-routing.json"
+    bad.write_text("{")
+    with pytest.raises(CommandError):
+        call_command("import_config", str(bad))
+    watch.round()
+    assert sorted(kind for _, kind, _ in received(chat)) == ["configuration_rejected"] * 2
+    assert ("begun", "configuration_rejected", "person ada") in received(chat)
+    actions.import_configuration(SYSTEM, [b'{"services": []}'])
+    assert all(line.ended_at for line in list_alerts() if line.kind is AlertKind.CONFIGURATION_REJECTED)
+
+
+def test_without_a_webhook_the_page_has_it_all_the_same(settings, demo, monkeypatch):
+    """Nothing is sent, and it is due once there is one."""
+    settings.ALERT_WEBHOOK = None
+    monkeypatch.setattr(disk_space, "LOW_BYTES", 1 << 62)
+    watch.round()
+    (line,) = list_alerts()
+    assert (line.sent_at, line.tries, line.error) == (None, 0, "")
+    with running_chat() as found:
+        settings.ALERT_WEBHOOK = parse_webhook(found.base + "/hook")
+        watch.round()
+    assert len(found.received) == 1

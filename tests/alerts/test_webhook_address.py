@@ -1,0 +1,57 @@
+"""The webhook's address: its shape, its secret, its language, and that nothing of it is seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing_admin.core.alerts.shapes import ShapeName
+from routing_admin.core.alerts.webhook import CHINESE, ENGLISH, WebhookAddressError, parse_webhook
+
+HOOKS = {
+    "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=k": (ShapeName.WECOM, CHINESE),
+    "https://oapi.dingtalk.com/robot/send?access_token=t": (ShapeName.DINGTALK, CHINESE),
+    "https://open.feishu.cn/open-apis/bot/v2/hook/h": (ShapeName.FEISHU, CHINESE),
+    "https://open.larksuite.com/open-apis/bot/v2/hook/h#lang=en": (ShapeName.FEISHU, ENGLISH),
+    "https://hooks.slack.com/services/T/B/x": (ShapeName.SLACK, ENGLISH),
+    "https://ops.example/hook": (ShapeName.JSON, ENGLISH),
+    "https://ops.example/hook#shape=slack&lang=zh": (ShapeName.SLACK, CHINESE),
+}
+
+
+@pytest.mark.parametrize("text", HOOKS)
+def test_the_host_tells_the_shape_unless_it_is_written(text):
+    """And the shape the language."""
+    found = parse_webhook(text)
+    assert (found.shape, found.language) == HOOKS[text]
+
+
+def test_what_stands_behind_the_hash_is_never_called():
+    """It is the secret; a plus in it stays one."""
+    found = parse_webhook(" https://ops.example/hook?id=1#shape=feishu&secret=a+b/c= ")
+    assert (found.url, found.secret) == ("https://ops.example/hook?id=1", "a+b/c=")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("hunter2", "ftp://ops.example/hunter2", "https://hunter2@ops.example/x", "echo://local", "https:///hunter2"),
+        *("https://a.example/#hunter2", "https://a.example/#shape=hunter2", "https://a.example/#lang=hunter2"),
+        *("https://a.example/#secret=", "https://a.example/#shape=json&secret=hunter2", "https://a.example/#a=hunter2"),
+    ],
+)
+def test_a_wrong_address_is_refused_and_not_repeated(text):
+    """The sentence says what to write."""
+    with pytest.raises(WebhookAddressError) as refused:
+        parse_webhook(text)
+    assert "hunter2" not in str(refused.value)
+    assert str(refused.value).endswith((".", "empty."))
+
+
+def test_only_host_and_shape_show():
+    """In whatever is made of it: its own form, and words of others that repeat it."""
+    hook = parse_webhook("https://ops.example/services/hunter2hunter2?key=0123-4567-89#shape=feishu&secret=swordfish1")
+    said = hook.hide("no /services/hunter2hunter2?key=0123-4567-89 here, hunter2hunter2, 0123-4567-89, swordfish1")
+    for secret in ("hunter2hunter2", "0123-4567-89", "swordfish1"):
+        assert secret not in said
+        assert secret not in repr(hook)
+    assert hook.host == "ops.example"

@@ -1,0 +1,68 @@
+"""A chat of the tests: a webhook on the loopback that keeps what it is sent, and answers as it is told to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from routing_admin.upstream import process_upstream, run_sync
+
+Reply = tuple[int, bytes]
+TAKEN: Reply = (200, b'{"errcode": 0, "code": 0, "errmsg": "ok"}')
+"""What every chat's reader takes for a success."""
+
+
+@dataclass
+class Received:
+    """One notice as it came in."""
+
+    path: str
+    headers: dict[str, str]
+    body: Any
+
+
+@dataclass
+class Chat:
+    """What came in; `replies` are given one after the other, and then `TAKEN`."""
+
+    base: str
+    received: list[Received] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+
+
+@contextmanager
+def running_chat() -> Iterator[Chat]:
+    """A chat that listens until the block is left."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            chat.received.append(Received(self.path, {name.lower(): text for name, text in self.headers.items()}, body))
+            status, answer = chat.replies.pop(0) if chat.replies else TAKEN
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(answer)))
+            if 300 <= status < 400:
+                self.send_header("location", f"{chat.base}/elsewhere")
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    chat = Chat(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield chat
+    finally:
+        run_sync(process_upstream().close())  # what is called from a thread is called from that loop
+        server.shutdown()
+        server.server_close()
+        thread.join()
