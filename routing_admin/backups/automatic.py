@@ -11,6 +11,7 @@ from django.utils import timezone
 from capabilities.acts import Act, Actor
 from routing_admin.backups import databases
 from routing_admin.backups.manifest import BackupError, write_manifest
+from routing_admin.backups.rows import measure_rows
 from routing_admin.backups.saving import PART, begin, copy_databases, describe, finish
 from routing_admin.configuration.revisions import ledger
 from routing_admin.databases.schema import list_pending
@@ -26,12 +27,11 @@ SPARE_BYTES = 1024 * 1024
 def back_up_before_migrating() -> Path | None:
     """Copies the databases where migrations are pending, and says where to; None where nothing is to be saved.
 
-    Raises `BackupError` when the disk has no room for the copy and for what the migrations write, `OtherEngineError`.
+    Raises `BackupError` when the disk has no room for the copy and for what the migrations write.
     """
     pending = list_pending()
     if not pending:
         return None
-    databases.check_engine()
     root = Path(settings.DATA_DIR) / FOLDER
     root.mkdir(mode=0o700, exist_ok=True)
     for path in root.glob(f"*{PART}"):  # of a start that was broken off
@@ -58,8 +58,7 @@ def note_backup(actor: Actor, out: Path) -> None:
 
 
 def _check_room(count: int) -> None:
-    files = [Path(f"{databases.file_of(alias)}{end}") for alias in databases.FILES for end in databases.BESIDE]
-    needed = SPARE_BYTES + 2 * sum(path.stat().st_size for path in files if path.exists())
+    needed = SPARE_BYTES + (2 * databases.measure_files() if databases.are_files() else measure_rows())
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:
         raise BackupError(

@@ -25,20 +25,9 @@ class DatabaseInUseError(Exception):
     """Somebody has the database open that is to be replaced."""
 
 
-class OtherEngineError(Exception):
-    """The installation's databases are on an engine with tools of its own."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "DATABASE_URL names PostgreSQL, whose own pg_dump and pg_restore save and bring back its databases. "
-            "Artifacts and secrets are saved beside: docs/backup.md says how."
-        )
-
-
-def check_engine() -> None:
-    """Raises `OtherEngineError` where a database is not in an SQLite file."""
-    if any(connections[alias].vendor != "sqlite" for alias in FILES):
-        raise OtherEngineError
+def are_files() -> bool:
+    """Whether the installation's databases are SQLite files, and no server's."""
+    return all(connections[alias].vendor == "sqlite" for alias in FILES)
 
 
 def copy_database(alias: str, path: Path) -> None:
@@ -84,6 +73,12 @@ def find_head(path: Path) -> AuditHead | None:
 def file_of(alias: str) -> Path:
     """Where this installation's SQLite file is."""
     return Path(str(connections[alias].settings_dict["NAME"]))
+
+
+def measure_files() -> int:
+    """How many bytes this installation's SQLite files have."""
+    paths = [Path(f"{file_of(alias)}{end}") for alias in FILES for end in BESIDE]
+    return sum(path.stat().st_size for path in paths if path.exists())
 
 
 def close_for_good(path: Path) -> None:

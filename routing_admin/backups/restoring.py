@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,10 @@ from artifacts.storage.content import byte_store
 from artifacts.storage.files import FileStore
 from capabilities.acts import Act, Actor
 from capabilities.signing import read_secrets_again
+from routing_admin.actions.moving.serving import is_in_use
 from routing_admin.backups import databases
 from routing_admin.backups.manifest import ARTIFACTS, SECRETS, BackupError, Manifest, read_manifest
+from routing_admin.backups.rows import bring_back_rows, has_rows, schema_moved_aside
 from routing_admin.backups.secret_marks import is_marked
 from routing_admin.configuration import exports, integrity, snapshot
 from routing_admin.configuration.audit import NOTED, find_head, note_head
@@ -37,13 +39,12 @@ class Restored:
     """What a backup held, where the installation of before lies now, and what is to be done still, a sentence each."""
 
     manifest: Manifest
-    beside: Path | None
+    beside: tuple[str, ...]
     remarks: tuple[str, ...]
 
 
 def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
     """Makes the installation what it was. Raises `BackupError`, and then everything is as before."""
-    databases.check_engine()
     manifest = read_manifest(folder)
     try:
         for each in manifest.databases.values():
@@ -51,15 +52,8 @@ def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
     except NewerSchemaError as newer:
         raise BackupError(str(newer)) from newer
     _check_room(folder, manifest, replace=replace)
-    connections.close_all()
-    for alias in databases.FILES:
-        try:
-            databases.close_for_good(databases.file_of(alias))
-        except databases.DatabaseInUseError:
-            raise BackupError(
-                f"{databases.file_of(alias)} is open in another process. Stop the server first, then restore."
-            ) from None
-    with _moved_aside(manifest) as beside:
+    _close_databases()
+    with _moved_aside(manifest) as beside, _rows_moved_aside() as schema:
         _bring_back(folder, manifest)
     remarks = tuple(_remarks(folder, manifest))
     details = {"createdAt": manifest.created_at, "revision": manifest.revision, "auditHead": manifest.audit_head}
@@ -67,12 +61,35 @@ def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
         pass
     if (head := find_head()) is not None:
         note_head(head)
-    return Restored(manifest, beside, remarks)
+    return Restored(manifest, tuple(str(each) for each in (schema, beside) if each), remarks)
+
+
+def _close_databases() -> None:
+    """Raises `BackupError` while another process has a database open."""
+    connections.close_all()
+    if not databases.are_files():
+        if is_in_use():
+            raise BackupError("Another process uses the database. Stop the servers first, on every machine.")
+        return
+    for alias in databases.FILES:
+        try:
+            databases.close_for_good(databases.file_of(alias))
+        except databases.DatabaseInUseError:
+            raise BackupError(
+                f"{databases.file_of(alias)} is open in another process. Stop the server first, then restore."
+            ) from None
+
+
+def _rows_moved_aside() -> AbstractContextManager[str | None]:
+    """The same for the rows of a database that is no file of ours."""
+    return nullcontext() if databases.are_files() else schema_moved_aside()
 
 
 def _check_room(folder: Path, manifest: Manifest, *, replace: bool) -> None:
     """Raises `BackupError` where something is in the way, or the disk has no room."""
     there = [str(path) for path in _parts(manifest) if path.exists() and _is_in_use(path)]
+    if not databases.are_files() and has_rows():
+        there.insert(0, "rows in the database")
     if there and not replace:
         raise BackupError(
             f"There is an installation already: {', '.join(there)}. With --replace it is kept beside, and the backup "
@@ -91,7 +108,7 @@ def _is_in_use(path: Path) -> bool:
 
 def _parts(manifest: Manifest) -> list[Path]:
     """What of the installation a backup replaces."""
-    found = [databases.file_of(alias) for alias in databases.FILES]
+    found = [databases.file_of(alias) for alias in databases.FILES] if databases.are_files() else []
     if manifest.artifacts is not None and isinstance(byte_store(), FileStore):
         found.append(Path(settings.DATA_DIR) / ARTIFACTS)
     return found
@@ -132,6 +149,9 @@ def _bring_back(folder: Path, manifest: Manifest) -> None:
         _bring_back_artifacts(folder)
     if manifest.has_secrets:
         _bring_back_secrets(folder)
+    if not databases.are_files():
+        bring_back_rows(folder, manifest)
+        return
     for alias, saved in manifest.databases.items():
         databases.put_in_place(folder / saved.file, databases.file_of(alias))
     for alias in manifest.databases:

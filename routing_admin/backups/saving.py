@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from django.conf import settings
@@ -24,6 +23,7 @@ from artifacts.storage.files import FileStore
 from capabilities.acts import Act, Actor
 from routing_admin.backups import databases
 from routing_admin.backups.manifest import ARTIFACTS, SECRETS, BackupError, Manifest, SavedDatabase, write_manifest
+from routing_admin.backups.rows import save_rows
 from routing_admin.backups.secret_marks import mark_secret
 from routing_admin.configuration import exports
 from routing_admin.configuration.audit import note_head
@@ -31,6 +31,7 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.core.configuration.as_json import from_json
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.databases.schema import list_applied_in_file
+from routing_admin.environment import program_version
 
 PART = ".part"
 """How a folder is called that is still being written."""
@@ -38,7 +39,6 @@ PART = ".part"
 
 def back_up(actor: Actor, out: Path, *, with_secrets: bool = False) -> Manifest:
     """Writes a backup into a new folder, which has its name once it is whole. Raises `BackupError`, `OSError`."""
-    databases.check_engine()
     part = begin(out)
     try:
         with ledger.audit(actor, Act("installation.backup", details={"withSecrets": with_secrets})):
@@ -96,11 +96,14 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
 
 
 def copy_databases(part: Path) -> dict[str, SavedDatabase]:
-    """Copies each database into the folder, and says what is in it."""
+    """Copies each database into the folder, and says what is in it. Raises `BackupError`."""
     copies = {}
+    if not databases.are_files():
+        save_rows(part)
     for alias, name in databases.FILES.items():
         path = part / name
-        databases.copy_database(alias, path)
+        if databases.are_files():
+            databases.copy_database(alias, path)
         applied = [list(each) for each in list_applied_in_file(path)]
         copies[alias] = SavedDatabase(name, connections[alias].vendor, applied, databases.count_rows(path))
     return copies
@@ -120,7 +123,7 @@ def describe(
     newest = databases.find_newest_revision(part / databases.FILES["default"])
     return Manifest(
         created_at=timezone.now().isoformat(timespec="seconds"),
-        version=_version(),
+        version=program_version(),
         databases=copies,
         revision=newest[0] if newest else None,
         audit_head=str(databases.find_head(part / databases.FILES["default"]) or ""),
@@ -130,13 +133,6 @@ def describe(
         has_secrets=with_secrets,
         secret_marks=[mark_secret(each) for each in settings.SIGNING_SECRETS],
     )
-
-
-def _version() -> str:
-    try:
-        return version("routing_admin")
-    except PackageNotFoundError:
-        return ""
 
 
 def _save_bytes(store: ByteStore, sha256: str, folder: Path) -> bool:

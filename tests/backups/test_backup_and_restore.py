@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.callers import Person, at_once, send
+from tests.chaos.callers import send
 from tests.chaos.installation import Installation, installed
-from tests.chaos.kills import Ledger, Pusher
+from tests.chaos.kills import back_up_under_load
 from tests.gateway.serving import ROOT, listening, manage
 
 PROVIDER_KEY = "sk-provider-key-0123456789"
@@ -42,21 +42,9 @@ class Saved:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
     """Calls, uploads, imports and edits go on until the backup is made; then the server is killed."""
-    backup, files = tmp_path_factory.mktemp("backups") / "one", {}
+    backup = tmp_path_factory.mktemp("backups") / "one"
     with installed() as installation, installation.serve() as server:
-        person, ledger = Person(server).sign_in(), Ledger()
-
-        def save() -> None:
-            try:
-                while ledger.count < 20:
-                    person.open("/routes/")
-                files.update(ledger.files)
-                manage(installation.environment, "backup", str(backup))
-            finally:
-                server.process.kill()
-
-        assert at_once(*Pusher(server, person, ledger, 1).works(), save) == []
-        yield Saved(installation, backup, files)
+        yield Saved(installation, backup, back_up_under_load(installation, server, backup))
 
 
 def tables(path: Path) -> dict[str, list[Any]]:

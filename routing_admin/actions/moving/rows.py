@@ -1,42 +1,53 @@
-"""Rows on their way: batch by batch with a mark of how far it is, then counted and hashed on both sides."""
+"""Rows of a database put in place of those of another: taken away, inserted as they are, counted and hashed.
+
+Where tables of a database are, is told by the alias that the installation has them under.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
-from django.db import transaction
+from django.core.management.color import no_style
+from django.db import connections, transaction
 
-from routing_admin.actions.moving.tables import Table, alias_of, digest_table, read_batches, references_of, write_rows
-from routing_admin.actions.moving.target import ALIASES, Destination, MoveError
+from routing_admin.actions.moving.tables import Table, alias_of, digest_table
+from routing_admin.databases.append_only import refuse_changes, statements_to_allow
 
-
-def copy_rows(target: Destination, table: Table, tell: Callable[[int], None]) -> None:
-    """Carries the rows that are not there yet; `tell` hears of each batch. Rows that refer to one another in their own
-    table come in one transaction, whose end looks at references."""
-    to = ALIASES[alias_of(table)]
-    if table in references_of(table):
-        with transaction.atomic(using=to):
-            _copy_batches(target, table, to, tell)
-    else:
-        _copy_batches(target, table, to, tell)
+Places = Mapping[str, str]
+"""The alias of a database by the one that the installation has the same tables under."""
 
 
-def _copy_batches(target: Destination, table: Table, to: str, tell: Callable[[int], None]) -> None:
-    name, count = table._meta.db_table, 0
-    for rows in read_batches(table, alias_of(table), target.read_mark(to, name)):
-        with transaction.atomic(using=to):
-            write_rows(table, to, rows)
-            target.write_mark(to, name, rows[-1].pk)
-        count += len(rows)
-        tell(count)
+class DifferenceError(Exception):
+    """A table that is not the same on both sides; the sentence says which."""
 
 
-def verify_rows(table: Table) -> int:
-    """How many rows a table has on both sides. Raises `MoveError` where count or digest differ."""
-    here, there = digest_table(table, alias_of(table)), digest_table(table, ALIASES[alias_of(table)])
-    if here != there:
-        raise MoveError(
-            f"{table._meta.db_table} differs: {here.count} rows here, {there.count} there. Look whether something "
-            "wrote to the source meanwhile; then empty the target and begin anew."
-        )
-    return here.count
+def empty_tables(tables: list[Table], places: Places) -> None:
+    """Takes every row away, lines of the audit log, too, which are append-only again behind it."""
+    main = places["default"]
+    with transaction.atomic(using=main):
+        for statement in statements_to_allow(connections[main].vendor):
+            _execute(main, statement)
+        for table in reversed(tables):
+            _execute(places[alias_of(table)], f'DELETE FROM "{table._meta.db_table}"')  # noqa: S608
+        refuse_changes(main)
+
+
+def number_anew(tables: list[Table], places: Places) -> None:
+    """Sets what numbers new rows behind those that are there."""
+    for alias in dict.fromkeys(places.values()):
+        own = [each for each in tables if places[alias_of(each)] == alias]
+        for statement in connections[alias].ops.sequence_reset_sql(no_style(), own):
+            _execute(alias, statement)
+
+
+def compare_rows(table: Table, here: str, there: str) -> int:
+    """How many rows a table has in both databases. Raises `DifferenceError` where count or digest differ."""
+    one, other = digest_table(table, here), digest_table(table, there)
+    if one != other:
+        raise DifferenceError(f"{table._meta.db_table} differs: {one.count} rows here, {other.count} there.")
+    return one.count
+
+
+def _execute(alias: str, statement: str) -> None:
+    with connections[alias].cursor() as cursor:
+        cursor.execute(statement)

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from django.apps import apps
+from django.apps.registry import Apps
 from django.db import connections, router
 from django.db.models import Field, Model
 from django.db.models.sql import InsertQuery
@@ -32,9 +33,9 @@ class TableDigest:
     sum: int
 
 
-def list_tables() -> list[Table]:
+def list_tables(registry: Apps = apps) -> list[Table]:
     """Every table, those first that others refer to. Raises `LookupError` where they do so in a circle."""
-    waiting = [each for each in apps.get_models(include_auto_created=True) if each._meta.managed]
+    waiting = [each for each in registry.get_models(include_auto_created=True) if each._meta.managed]
     ordered: list[Table] = []
     while waiting:
         ready = [each for each in waiting if not references_of(each) & set(waiting) - {each}]

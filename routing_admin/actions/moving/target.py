@@ -11,16 +11,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Any
 
-from django.core.management.color import no_style
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError, connections
 from django.utils.connection import ConnectionDoesNotExist
 
+from routing_admin.actions.moving.rows import empty_tables, number_anew
 from routing_admin.actions.moving.tables import Table, alias_of
-from routing_admin.databases.append_only import refuse_changes, statements_to_allow
 from routing_admin.databases.router import LOGS
 from routing_admin.environment import BASE_DIR
 from routing_admin.settings import databases
@@ -80,10 +79,12 @@ class Destination:
                 raise MoveError(f"The target is not empty: there are rows in {name}. Name an empty database.")
         return False
 
-    def make_tables(self) -> None:
-        """Migrates. Raises `MoveError`."""
-        of_logs = [["migrate", "--database", LOGS]] if connections["target"].vendor == "sqlite" else []
-        for words in (["migrate"], *of_logs):
+    def make_tables(self, until: Sequence[tuple[str, str]] = ()) -> None:
+        """Migrates, until these migrations where some are named. Raises `MoveError`."""
+        aliases = ("default", LOGS) if connections["target"].vendor == "sqlite" else ("default",)
+        steps: Sequence[Sequence[str]] = until or [()]
+        for alias, names in product(aliases, steps):
+            words = ["migrate", *names, "--database", alias]
             done = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
                 [sys.executable, str(BASE_DIR / "manage.py"), *words, "--verbosity", "0"],
                 env=os.environ | {"DATABASE_URL": self.url, "DJANGO_SETTINGS_MODULE": "routing_admin.settings"},
@@ -99,25 +100,12 @@ class Destination:
         """Empties what migrations filled; from now on a move counts as begun."""
         for alias in ALIASES.values():
             self.execute(alias, f"CREATE TABLE IF NOT EXISTS {MARKS} (name varchar(200) PRIMARY KEY, value text)")
-        with self.allowing_changes(), transaction.atomic(using="target"):
-            for table in reversed(tables):
-                self.execute(ALIASES[alias_of(table)], f'DELETE FROM "{table._meta.db_table}"')  # noqa: S608
+        empty_tables(tables, ALIASES)
         self.write_mark("target", SOURCE, self.source)
-
-    @contextmanager
-    def allowing_changes(self) -> Iterator[None]:
-        """Meanwhile the audit log's table may be emptied."""
-        for statement in statements_to_allow(connections["target"].vendor):
-            self.execute("target", statement)
-        yield
-        refuse_changes("target")
 
     def finish(self, tables: list[Table]) -> None:
         """Sets what numbers new rows, and takes the marks away."""
-        for alias in ALIASES.values():
-            own = [each for each in tables if ALIASES[alias_of(each)] == alias]
-            for statement in connections[alias].ops.sequence_reset_sql(no_style(), own):
-                self.execute(alias, statement)
+        number_anew(tables, ALIASES)
         for alias in ALIASES.values():
             self.execute(alias, f"DROP TABLE IF EXISTS {MARKS}")
 

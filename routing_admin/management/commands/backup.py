@@ -8,7 +8,6 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from capabilities.templatetags.ui import size
-from routing_admin.backups.databases import OtherEngineError
 from routing_admin.backups.manifest import BackupError
 from routing_admin.backups.saving import back_up
 from routing_admin.management import command
@@ -36,7 +35,7 @@ class Command(command.Command):
         out: Path = options["out"].absolute()
         try:
             done = back_up(command.command_actor(), out, with_secrets=options["with_secrets"])
-        except (BackupError, OtherEngineError) as refusal:
+        except BackupError as refusal:
             raise CommandError(str(refusal)) from refusal
         for sha256 in done.missing:
             self.stderr.write(f"The bytes {sha256} are missing or damaged, and not in the backup. Run: doctor")

@@ -23,7 +23,6 @@ from routing_admin import actions
 from routing_admin.actions.installation import create_installation
 from routing_admin.actions.people import create_first_administrator
 from routing_admin.backups.automatic import back_up_before_migrating, note_backup
-from routing_admin.backups.databases import OtherEngineError
 from routing_admin.backups.manifest import BackupError
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.history import newest_number
@@ -79,9 +78,6 @@ class Command(command.Command):
         """The backup before pending migrations. Raises `CommandError` without room for it."""
         try:
             return back_up_before_migrating()
-        except OtherEngineError:
-            self.stdout.write("  no copy is made of PostgreSQL before its migrations: pg_dump makes one")
-            return None
         except BackupError as refusal:
             raise CommandError(str(refusal)) from refusal
 

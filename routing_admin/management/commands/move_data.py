@@ -11,8 +11,8 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
 
 from artifacts.core.store import ByteStore
+from routing_admin.actions.moving.copying import copy_rows, verify_rows
 from routing_admin.actions.moving.files import FILES, check_store, copy_files, open_target_store, verify_files
-from routing_admin.actions.moving.rows import copy_rows, verify_rows
 from routing_admin.actions.moving.serving import is_in_use
 from routing_admin.actions.moving.tables import list_tables
 from routing_admin.actions.moving.target import Destination, MoveError

@@ -8,7 +8,6 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from capabilities.templatetags.ui import size
-from routing_admin.backups.databases import OtherEngineError
 from routing_admin.backups.manifest import BackupError
 from routing_admin.backups.restoring import restore
 from routing_admin.management import command
@@ -34,7 +33,7 @@ class Command(command.Command):
         """What is back, and what is to be done still. Raises `CommandError` where it cannot be brought back."""
         try:
             done = restore(command.command_actor(), options["folder"].absolute(), replace=options["replace"])
-        except (BackupError, OtherEngineError) as refusal:
+        except BackupError as refusal:
             raise CommandError(str(refusal)) from refusal
         found = done.manifest
         artifacts = (
@@ -43,8 +42,8 @@ class Command(command.Command):
             else f"{found.artifacts} artifacts ({size(found.artifact_bytes or 0)})"
         )
         self.stdout.write(f"Restored the backup of {found.created_at}: revision {found.revision or 0}, {artifacts}.")
-        if done.beside:
-            self.stdout.write(f"What was there lies in {done.beside}")
+        for place in done.beside:
+            self.stdout.write(f"What was there lies in {place}")
         for sentence in done.remarks:
             self.stderr.write(sentence)
         self.stdout.write("Look at it: python manage.py doctor")

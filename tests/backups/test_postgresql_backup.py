@@ -1,0 +1,182 @@
+"""A backup of PostgreSQL and S3 made under load, both destroyed, and all of it brought back, there and in files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from artifacts.core.bucket import Bucket
+from tests.chaos.callers import send
+from tests.chaos.installation import Installation, installed, write_import
+from tests.chaos.kills import back_up_under_load
+from tests.engines.cluster import Cluster, find_programs, running_cluster
+from tests.engines.s3 import s3_server
+from tests.gateway.serving import ROOT, listening, manage
+
+FACTS = str(ROOT / "tests" / "databases" / "moved_facts.py")
+PROVIDER_KEY = "sk-provider-key-0123456789"
+TOLD = "routing_admin_auditevent"
+TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename"
+pytestmark = pytest.mark.sqlite  # it brings its own engines
+
+
+@dataclass(frozen=True)
+class Saved:
+    """An installation on PostgreSQL and S3, its backup, and the files that were acknowledged before that began."""
+
+    installation: Installation
+    cluster: Cluster
+    backup: Path
+    files: Mapping[str, bytes]
+
+    def elsewhere(self, directory: Path, database: str = "", secrets: tuple[str, ...] = ()) -> dict[str, str]:
+        """Settings of an empty place: a data directory with these secrets, and a database with a bucket or files."""
+        directory.mkdir(mode=0o700)
+        for name in secrets:
+            shutil.copy(self.installation.directory / name, directory / name)
+        given = {**self.installation.environment, "ROUTING_ADMIN_DATA_DIR": str(directory)}
+        del given["DATABASE_URL"], given["ROUTING_ADMIN_ARTIFACTS_URL"]
+        if database:
+            given["DATABASE_URL"] = self.cluster.make_database(database)
+            given["ROUTING_ADMIN_ARTIFACTS_URL"] = url_of(s3_server().place())
+        return given
+
+
+def url_of(place: Bucket) -> str:
+    return f"s3://{place.name}/{place.prefix}?endpoint_url={place.endpoint}"
+
+
+def run(environment: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def facts(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Rows, exports, keys in plain text and the state of all bytes."""
+    done = run(environment, FACTS)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def rows_of(url: str) -> dict[str, list[str]]:
+    """Every row of every table as PostgreSQL itself writes it, but when migrations were applied and lines added."""
+    with psycopg.connect(url, autocommit=True) as reader:
+        names = {name for (name,) in reader.execute(TABLES)} - {"django_migrations", TOLD}
+        return {name: sorted(row for (row,) in reader.execute(f'SELECT t::text FROM "{name}" t')) for name in names}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
+    """Calls, uploads, imports and edits go on until the backup is made; then the server is killed."""
+    if find_programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    backup, place = tmp_path_factory.mktemp("backups") / "one", s3_server().place()
+    with (
+        running_cluster() as cluster,
+        installed(cluster.make_database("one"), ARTIFACTS_URL=url_of(place)) as installation,
+    ):
+        provider = {"providerName": "kept", "apiKey": PROVIDER_KEY, "defaultModel": "m"}
+        provider["endpoint"] = "https://api.example.com/v1/chat/completions"
+        write_import(installation.environment, installation.directory, {"providers": [provider]})
+        with installation.serve() as server:
+            files = back_up_under_load(installation, server, backup)
+        yield Saved(installation, cluster, backup, files)
+
+
+def test_a_backup_of_postgresql_under_load_comes_back_there_and_in_files(saved: Saved, tmp_path: Path) -> None:
+    """Law: one backup makes equal installations on both engines; what was acknowledged is there, byte for byte."""
+    secrets = ("secret_key", "keys")
+    there, here = saved.elsewhere(tmp_path / "a", "two", secrets), saved.elsewhere(tmp_path / "b", "", secrets)
+    for environment in (there, here):
+        done = run(environment, "manage.py", "restore", str(saved.backup))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "is whole" in manage(environment, "audit_verify")
+        manage(environment, "doctor")
+    one, other = facts(there), facts(here)
+    assert one["rows"].pop(TOLD)[0] == other["rows"].pop(TOLD)[0]
+    assert one == other
+    assert one["keys"]["kept"] == PROVIDER_KEY
+    assert set(one["bytes"].values()) == {True}
+    for name, text in one["exports"].items():
+        assert text == (saved.backup / f"{name}.json").read_text()
+    key, lab = saved.installation.key, saved.installation.lab
+    server = listening(there, key, lab, tmp_path / "a")
+    try:
+        assert saved.files
+        for ref, content in saved.files.items():
+            reply = send(server, "GET", f"/v1/files/{ref}/content", headers={"authorization": f"Bearer {key}"})
+            assert reply.body == content
+    finally:
+        server.process.terminate()
+        server.process.wait(timeout=60)
+
+
+def test_every_value_comes_back_as_postgresql_itself_writes_it(saved: Saved, tmp_path: Path) -> None:
+    """Law: nothing is lost on the way through the files of a backup: times, JSON, numbers, odd texts."""
+    there = saved.elsewhere(tmp_path / "a", "three", ("secret_key", "keys"))
+    manage(saved.installation.environment, "backup", str(tmp_path / "two"))
+    before = rows_of(saved.installation.environment["DATABASE_URL"])
+    subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=tmp_path / "two", check=True)
+    manage(there, "restore", str(tmp_path / "two"))
+    assert rows_of(there["DATABASE_URL"]) == before
+    assert before["routing_admin_revision"]
+
+
+def test_without_the_saved_secrets_no_key_of_the_backup_can_be_read(saved: Saved, tmp_path: Path) -> None:
+    """Law: the installation is back, and says whose keys have to be given anew; nothing opens them."""
+    there = saved.elsewhere(tmp_path / "a", "four")
+    done = run(there, "manage.py", "restore", str(saved.backup))
+    assert done.returncode == 0
+    assert "every agent needs a new key" in done.stderr
+    assert "kept" in done.stderr
+    assert run(there, FACTS).returncode == 1
+    everything = b"".join(path.read_bytes() for path in saved.backup.rglob("*") if path.is_file())
+    assert PROVIDER_KEY.encode() not in everything
+
+
+def test_what_is_there_is_kept_beside_in_a_schema(saved: Saved, tmp_path: Path) -> None:
+    """Law: nothing is replaced unasked, nor while somebody uses it; a restore that fails leaves all as it was."""
+    there = saved.elsewhere(tmp_path / "a", "five", ("secret_key", "keys"))
+    manage(there, "bootstrap", "--no-demo")
+    before = rows_of(there["DATABASE_URL"])
+    refused = run(there, "manage.py", "restore", str(saved.backup))
+    assert (refused.returncode, "--replace" in refused.stderr) == (1, True)
+    words = ("manage.py", "restore", str(saved.backup), "--replace")
+    with psycopg.connect(there["DATABASE_URL"], application_name="routing_admin") as other:
+        other.execute("SELECT 1")
+        refused = run(there, *words)
+    assert (refused.returncode, "Stop the servers first" in refused.stderr) == (1, True)
+    nowhere = there["ROUTING_ADMIN_ARTIFACTS_URL"].replace("s3://artifacts/", "s3://nobody/")
+    assert run(there | {"ROUTING_ADMIN_ARTIFACTS_URL": nowhere}, *words).returncode == 1
+    assert rows_of(there["DATABASE_URL"]) == before
+    done = run(there, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    schema = next(word for word in done.stdout.split() if word.startswith("before_restore_"))
+    count = saved.cluster.ask("five", f"SELECT count(*) FROM {schema}.auth_user")
+    assert count == str(len(before["auth_user"]))
+    manage(there, "doctor")
+
+
+@pytest.mark.slow
+def test_postgresql_is_saved_before_its_migrations(saved: Saved, tmp_path: Path) -> None:
+    """Law: as it was, at the migrations it had; the copy comes back through a later program."""
+    there = saved.elsewhere(tmp_path / "a", "six", ("secret_key", "keys"))
+    manage(there, "restore", str(saved.backup))
+    manage(there, "migrate", "routing_admin", "0026")
+    assert "as they were before their migrations" in manage(there, "bootstrap", "--no-demo")
+    (copy,) = (tmp_path / "a" / "backups").iterdir()
+    applied = json.loads((copy / "manifest.json").read_text())["databases"]["default"]["migrations"]
+    assert ["routing_admin", "0026_label_budgets"] in applied
+    assert ["routing_admin", "0027_agent_quota"] not in applied
+    manage(there, "restore", str(copy), "--replace")
+    assert facts(there)["keys"]["kept"] == PROVIDER_KEY
