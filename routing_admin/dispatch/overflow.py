@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt
+from capabilities.core.delivery.model_description import without_describer
 from capabilities.core.delivery.receiver import Receiver
 from capabilities.core.message import ChatRequest
 from capabilities.core.worded import Worded
@@ -27,7 +28,7 @@ def pass_overflowed_by(plan: Plan, chat: ChatRequest, words: TextStyle, receiver
 
 
 def _find_obstacle(candidate: PlannedCandidate, chat: ChatRequest, words: TextStyle, to: Receiver) -> Worded | None:
-    adapted = adapt(apply_params(chat, Call(candidate, 1, Timeouts())), to.reader, words)
+    adapted = adapt(apply_params(chat, Call(candidate, 1, Timeouts())), without_describer(to.reader), words)
     return to.tokens.obstacle(adapted, to.target.model) if isinstance(adapted, Adapted) else None
 
 

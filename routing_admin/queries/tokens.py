@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from django.utils import timezone
+
+from capabilities.signing import name_of_secret, newest_secret
 from routing_admin.models import AdminToken
+from routing_admin.server.admin_tokens import name_of
 
 
 def list_tokens() -> list[AdminToken]:
@@ -14,3 +18,10 @@ def list_tokens() -> list[AdminToken]:
 def find_token(public_id: str) -> AdminToken | None:
     """The token with that public part; None for none."""
     return AdminToken.objects.select_related("owner").filter(public_id=public_id).first()
+
+
+def tokens_behind() -> list[str]:
+    """Living tokens that still need an older signing secret: they did not come in since the rotation."""
+    living = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
+    behind = living.exclude(signed_with=name_of_secret(newest_secret()))
+    return sorted(name_of(row.owner.get_username(), row.name) for row in behind)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from operator import add
 from typing import Any
 
 from django.db import connections
@@ -34,6 +34,9 @@ HOURS_UP_TO = timedelta(days=2)
 MONEY = ("cost_nanos", "saved_nanos", "fallback_nanos")
 PLAIN_COUNTS = tuple(name for name in COUNTS if name not in MONEY)
 """What is counted, as against what is paid."""
+SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
+SERIES_COUNTS = ("requests", "cost_nanos")
+"""What a chart over time shows."""
 NO_RATES = ExchangeTable()
 MOST_GROUPS = 1000
 """More are never listed; the sums of all of them are right none the less."""
@@ -85,6 +88,7 @@ class UsageReport:
     total: Counts
     groups: Sequence[tuple[Any, Counts]]
     series: Sequence[tuple[datetime, Counts]]
+    """Requests and costs alone, unless it is grouped by day."""
 
 
 def sum_usage(since: datetime, group_by: str, exchange: ExchangeTable = NO_RATES, **only: str) -> UsageReport:
@@ -94,45 +98,59 @@ def sum_usage(since: datetime, group_by: str, exchange: ExchangeTable = NO_RATES
     Currencies are weighed against one another where `exchange` has their rates.
     """
     span, start = _span_of(since)
-    wanted = {GROUPS[name]: value for name, value in only.items()}
-    rows = UsageSum.objects.filter(span=span, start__gte=start, **wanted)
-    groups, series = _sum_by(rows, GROUPS[group_by])
+    of = {GROUPS[name]: value for name, value in only.items()}
+    rows = UsageSum.objects.filter(span=span, start__gte=start, **of).order_by()
+    groups: Mapping[Any, Counts]
+    if group_by == "day":
+        series = _sum_by_start(rows)
+        groups = _by_day(series)
+    else:
+        groups, series = _sum_by(rows, GROUPS[group_by])
     total = Counts()
-    for each in series.values():
+    for each in groups.values():
         total.merge(each)
     if group_by == "day":
-        ordered: list[tuple[Any, Counts]] = sorted(_by_day(series).items(), reverse=True)
+        ordered = sorted(groups.items(), reverse=True)
     else:
         ordered = sorted(groups.items(), key=_weigher(total, exchange))
     return UsageReport(start, total, ordered[:MOST_GROUPS], sorted(series.items()))
 
 
-def _sum_by(rows: QuerySet[UsageSum], name: str) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
-    """The sums by the values of a column, and by when their hour or day began.
+def _sum_by_start(rows: QuerySet[UsageSum]) -> dict[datetime, Counts]:
+    """The sums by when their hour or day began."""
+    found = defaultdict[datetime, Counts](Counts)
+    for start, currency, *counts in rows.values_list("start", "currency").annotate(**SUMS):
+        found[start].add(currency, list(map(int, counts)))
+    return found
 
-    There may be thousands of pairs of the two: numbers are read as the database gives them, and a moment is made of
-    its text once.
+
+PAIRS = """
+WITH pairs (start, value, currency, {counts}) AS ({pairs})
+SELECT NULL, value, currency, {sums} FROM pairs GROUP BY value, currency
+UNION ALL
+SELECT start, NULL, currency, {series} FROM pairs GROUP BY start, currency
+"""
+"""The sums of a column's values, then those of hours or days, from one pass through the rows."""
+
+
+def _sum_by(rows: QuerySet[UsageSum], name: str) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
+    """The sums by the values of a column, and by when their hour or day began; of the latter only `SERIES_COUNTS`.
+
+    There may be thousands of pairs of the two, which stay in the database.
     """
-    groups, series = dict[tuple[Any, str], Sequence[int]](), dict[tuple[Any, str], Sequence[int]]()
-    sums = {f"all_{each}": Sum(each) for each in COUNTS}
-    names = ("start", "currency", *(() if name == "start" else (name,)))
-    sql, parameters = rows.order_by().values_list(*names).annotate(**sums).query.get_compiler(LOGS).as_sql()
+    pairs = rows.values_list("start", name, "currency").annotate(**SUMS).query
+    inner, parameters = pairs.get_compiler(LOGS).as_sql()
+    sums = [f"SUM({each})" for each in COUNTS]
+    series = [f"SUM({each})" if each in SERIES_COUNTS else "0" for each in COUNTS]
+    parts = {"counts": COUNTS, "sums": sums, "series": series}
+    sql = PAIRS.format(pairs=inner, **{part: ", ".join(columns) for part, columns in parts.items()})
+    groups, moments = defaultdict[Any, Counts](Counts), defaultdict[datetime, Counts](Counts)
     with connections[LOGS].cursor() as cursor:
         cursor.execute(sql, parameters)
-        for row in cursor.fetchall():
-            start, currency, value = row[0], row[1], row[len(names) - 1] if len(names) > 2 else row[0]
-            counts = tuple(map(int, row[len(names) :]))  # PostgreSQL's sums are decimals
-            for tally, key in ((groups, (value, currency)), (series, (start, currency))):
-                known = tally.get(key)
-                tally[key] = counts if known is None else tuple(map(add, known, counts))
-    return _counts_of(groups), {_moment(start): counts for start, counts in _counts_of(series).items()}
-
-
-def _counts_of(tally: Mapping[tuple[Any, str], Sequence[int]]) -> dict[Any, Counts]:
-    found: dict[Any, Counts] = {}
-    for (value, currency), counts in tally.items():
-        found.setdefault(value, Counts()).add(currency, counts)
-    return found
+        for start, value, currency, *counts in cursor.fetchall():
+            of = groups[value] if start is None else moments[_moment(start)]
+            of.add(currency, list(map(int, counts)))  # PostgreSQL's sums are decimals
+    return groups, moments
 
 
 def _moment(start: Any) -> datetime:

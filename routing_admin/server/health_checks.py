@@ -13,9 +13,10 @@ from django.urls import path
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 
-from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from routing_admin.configuration import snapshot
+from routing_admin.databases.away import WAIT_SECONDS
+from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.redis_link.link import link
 from routing_admin.server.addresses import address_in
 from routing_admin.server.connections import process_connections
@@ -73,11 +74,15 @@ def _redis() -> dict[str, str]:
 
 def _works(check: Callable[[], None]) -> bool:
     try:
-        check()
+        with waiting_at_most(WAIT_SECONDS):
+            check()
+    except LookupError as error:  # ours, in a sentence
+        log.error("readiness check failed: %s", error)
     except Exception:
         log.exception("readiness check failed")
-        return False
-    return True
+    else:
+        return True
+    return False
 
 
 @require_safe
@@ -94,7 +99,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
         ("routing_admin_services", "Model services configured.", len(state.configuration.services)),
         ("routing_admin_routes", "Task routes configured.", len(state.configuration.routes)),
         ("routing_admin_agents", "Living agents.", len(state.agents)),
-        ("routing_admin_artifacts", "Living artifacts.", Artifact.objects.living().count()),
     )
     return HttpResponse(render(Numbers(installed, ()), load_of_process()), content_type=CONTENT_TYPE)
 

@@ -7,7 +7,13 @@ import logging
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.http.multipartparser import MultiPartParserError
+
+from artifacts.core.errors import StoreAwayError
 from capabilities.core.providers.redaction import redact
+from routing_admin.databases.away import is_away
+from routing_admin.databases.explaining import explain_failure
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of the request that is answered just now."""
@@ -21,6 +27,29 @@ class RedactFilter(logging.Filter):
         record.msg, record.args = redact(record.getMessage()), ()
         if record.exc_info and not record.exc_text:
             record.exc_text = redact(TRACEBACKS.formatException(record.exc_info))
+        return True
+
+
+REFUSALS = (PermissionDenied, BadRequest, MultiPartParserError)
+"""What a caller is refused for; the line says what and where, and nothing of ours is broken."""
+
+
+class ExplainFilter(logging.Filter):
+    """Tells of a database or a store that is away in one sentence: what to do, of which a traceback says nothing.
+
+    Neither does it say anything of a refusal.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always lets the record through, with the sentence behind its own."""
+        error = record.exc_info[1] if record.exc_info else None
+        problem = error.details if isinstance(error, StoreAwayError) else None
+        if error is not None and is_away(error):
+            problem = explain_failure(error)
+        if problem:
+            record.msg, record.args, record.exc_info = f"{record.getMessage()}: {problem}", (), None
+        elif isinstance(error, REFUSALS):
+            record.exc_info = None
         return True
 
 

@@ -6,8 +6,11 @@ on buckets; ours begin with `routing_admin`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from threading import Lock
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -18,6 +21,8 @@ from capabilities.core.prices import NANO
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_MODELS = 1000
 """Models that are told apart; a caller may name any model of a provider, so there could be any number."""
+MOST_CHILDREN = 4096
+"""Sets of labels that are found without asking the library."""
 OTHER = "other"
 SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
@@ -68,45 +73,63 @@ class RequestMetrics:
         self._usage = Histogram(
             "gen_ai_client_token_usage", "Tokens of a call.", usage, buckets=TOKENS, registry=registry
         )
+        self._refused_keys = Counter(
+            "routing_admin_keys_refused",
+            "Calls refused for their key or token, by the door they came to and the code they were told.",
+            ("door", "code"),
+            registry=registry,
+        )
         self._models: set[tuple[str, str]] = set()
         self._lock = Lock()
+        self._child = lru_cache(maxsize=MOST_CHILDREN)(_child_of)
 
     def count_request(self, route: str, surface: str, outcome: str) -> None:
         """One more request, and what became of it."""
-        self._requests.labels(route, surface, outcome).inc()
+        self._child(self._requests, route, surface, outcome).inc()
 
     def count_attempt(self, route: str, provider: str, model: str, outcome: str) -> None:
         """One more candidate that was reached."""
-        self._attempts.labels(route, provider, self._model(provider, model), outcome).inc()
+        self._child(self._attempts, route, provider, self._model(provider, model), outcome).inc()
 
     def observe_call(self, operation: str, provider: str, model: str, error: str, seconds: float) -> None:
         """How long a call took; `error` is the fault's code, empty where it answered."""
-        self._duration.labels(operation, provider, self._model(provider, model), error).observe(seconds)
+        self._child(self._duration, operation, provider, self._model(provider, model), error).observe(seconds)
 
     def count_tokens(self, route: str, operation: str, provider: str, model: str, tokens: dict[str, int]) -> None:
         """The tokens of an answer by sort; `input` and `output` are the whole, the others parts of them."""
         name = self._model(provider, model)
         for kind, count in tokens.items():
-            self._tokens.labels(route, provider, name, kind).inc(count)
+            self._child(self._tokens, route, provider, name, kind).inc(count)
         for kind in ("input", "output"):
             if kind in tokens:
-                self._usage.labels(operation, provider, name, kind).observe(tokens[kind])
+                self._child(self._usage, operation, provider, name, kind).observe(tokens[kind])
 
     def count_cost(self, route: str, provider: str, model: str, currency: str, nanos: int) -> None:
         """What a candidate's calls cost, in thousand-millionths of the currency's unit."""
-        self._cost.labels(route, provider, self._model(provider, model), currency).inc(nanos / NANO)
+        self._child(self._cost, route, provider, self._model(provider, model), currency).inc(nanos / NANO)
 
     def observe_first_content(self, operation: str, provider: str, model: str, seconds: float) -> None:
         """How long a streamed answer took to begin."""
-        self._first.labels(operation, provider, self._model(provider, model)).observe(seconds)
+        self._child(self._first, operation, provider, self._model(provider, model)).observe(seconds)
+
+    def count_refused_key(self, door: str, code: str) -> None:
+        """One more call whose key or token did not open that door."""
+        self._refused_keys.labels(door, code).inc()
 
     def _model(self, provider: str, model: str) -> str:
         """The model's name, while there are not too many."""
+        if (provider, model) in self._models:
+            return model
         with self._lock:
-            if (provider, model) not in self._models and len(self._models) >= MOST_MODELS:
+            if len(self._models) >= MOST_MODELS:
                 return OTHER
             self._models.add((provider, model))
         return model
+
+
+def _child_of(metric: Any, *labels: str) -> Any:
+    """What counts for these labels; the library looks each up with a lock and a text of its own."""
+    return metric.labels(*labels)
 
 
 class Numbers(Collector):
@@ -123,10 +146,41 @@ class Numbers(Collector):
             yield CounterMetricFamily(name, explanation, value=value)
 
 
-def render(*numbers: Numbers) -> bytes:
+@dataclass(frozen=True, slots=True)
+class MetricFamily:
+    """A number of this moment for each set of labels; none where nothing is known."""
+
+    name: str
+    explanation: str
+    values: Mapping[tuple[str, ...], float]
+    labels: tuple[str, ...] = ()
+    only_grows: bool = False
+
+
+class Families(Collector):
+    """Families read at this moment."""
+
+    def __init__(self, families: Iterable[MetricFamily]) -> None:
+        self._families = tuple(families)
+
+    def collect(self) -> Iterable[Metric]:
+        """Each in Prometheus' form."""
+        for each in self._families:
+            kind = CounterMetricFamily if each.only_grows else GaugeMetricFamily
+            family = kind(each.name, each.explanation, labels=each.labels)
+            for labels, value in each.values.items():
+                family.add_metric(labels, value)
+            yield family
+
+
+sources: list[Callable[[], Iterable[MetricFamily]]] = []
+"""Who else has families to show; filled by the rooms above."""
+
+
+def render(*numbers: Collector) -> bytes:
     """The numbers of the moment and the counts of this process, in Prometheus' text form."""
     now = CollectorRegistry()
-    for each in numbers:
+    for each in (*numbers, *(Families(source()) for source in sources)):
         now.register(each)
     return generate_latest(now) + generate_latest(request_metrics.registry)
 

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import transaction
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from routing_admin.models import Installation, SignInAttempt
+from routing_admin.databases.router import one_at_a_time
+from routing_admin.models import SignInAttempt
 from routing_admin.server.addresses import place_of
 
 
@@ -31,6 +31,8 @@ class Limit:
 
 NAME_AND_ADDRESS = Limit(5, timedelta(minutes=15))
 ADDRESS = Limit(50, timedelta(hours=1))
+LOCK = 0x7369676E
+"""The number of the lock that tries queue for, where the database's transactions do not queue by themselves."""
 
 
 def seconds_to_wait(failed: Iterable[datetime], limit: Limit, now: datetime) -> int:
@@ -45,8 +47,7 @@ def enter(name: str, address: str, now: datetime | None = None) -> int:
     """Takes a place for one try to sign in; 0 when it may go on, else the seconds to wait, and no place is taken."""
     now = now or timezone.now()
     digest, place = digest_of(name), place_of(address)
-    with transaction.atomic():
-        Installation.objects.select_for_update().filter(id=1).first()  # one at a time, where the database has row locks
+    with one_at_a_time(LOCK):
         SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
         tries = list(SignInAttempt.objects.filter(address=place).values_list("name", "at"))
         own = [at for tried, at in tries if tried == digest]

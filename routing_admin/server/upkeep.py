@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from django.db import DatabaseError, InterfaceError, connections
@@ -38,6 +39,8 @@ class Upkeep:
 
     uses: LastUses = last_uses
     refusals: NotedRefusals = noted_refusals
+    further: list[Callable[[], object]] = field(default_factory=list)
+    """What rooms above do in each round, once the newest configuration is known."""
     _days_due: float = float("-inf")
     _thread: RepeatingThread = field(init=False)
 
@@ -68,6 +71,8 @@ class Upkeep:
             self.uses.write()
             self.refusals.write()
             sightings.write()
+            for look in self.further:
+                look()
         self._make_days()
 
     def _make_days(self) -> None:

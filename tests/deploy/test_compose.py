@@ -36,12 +36,14 @@ COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 FOREIGN = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL", "TESTS_")
 """Variables of this machine that no container has."""
-OURS = ("setup", "one", "two")
+OURS = ("setup", "one", "two", "daily")
 VARIABLE = re.compile(r"\$\{(\w+)\}")
 SECRETS = {
     "PUBLIC_URL": "http://localhost",
     "SECRET_KEY": "x" * 50,
     "ENCRYPTION_KEYS": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
+    "METRICS_TOKEN": "a scraper's own",
+    "ALERT_WEBHOOK": "",
     "ADMIN_PASSWORD": "an administrator's own",
     "DATABASE_PASSWORD": "secret",
     "FILES_KEY": CREDENTIALS["AWS_ACCESS_KEY_ID"],
@@ -56,6 +58,15 @@ class Installation:
     environment: Mapping[str, str]
     url: str
     servers: Mapping[str, subprocess.Popen[bytes]]
+
+
+class RepeatedLines(dict[str, Any]):
+    """A section of a unit in which a key may stand several times: its lines together."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if isinstance(value, list) and key in self:
+            value = [*self[key], *value]
+        super().__setitem__(key, value)
 
 
 def variables(value: Any) -> set[str]:
@@ -196,6 +207,29 @@ def test_the_unit_of_systemd_runs_commands_that_are_there():
     words = shlex.split(unit["Service"]["ExecStart"])
     assert words[1:] == ["manage.py", "serve"]
     assert int(unit["Service"]["TimeoutStopSec"]) > 30
+
+
+def test_what_is_due_once_a_day_is_done_by_commands_that_are_there(tmp_path):
+    """The daily unit's lines, one after the other, with its folders elsewhere: fourteen backups stay."""
+    unit = configparser.RawConfigParser(strict=False, dict_type=RepeatedLines)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(DEPLOY / "routing-admin-daily.service")
+    backups, data = tmp_path / "backups", tmp_path / "data"
+    for number in range(14):
+        (backups / f"2020-01-{number + 10}").mkdir(parents=True)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    environment = {**inherited, "ROUTING_ADMIN_DATA_DIR": str(data)}
+    subprocess.run([sys.executable, "manage.py", "bootstrap"], cwd=ROOT, env=environment, check=True)
+    for line in unit["Service"]["ExecStart"].splitlines():
+        words = [word.replace("$$", "$").replace("%%", "%") for word in shlex.split(line)]
+        places = (("/opt/routing-admin/.venv/bin/python", sys.executable), ("/var/backups/routing-admin", str(backups)))
+        for place, here in places:
+            words = [word.replace(place, here) for word in words]
+        subprocess.run(words, cwd=ROOT, env=environment, check=True)
+    kept = sorted(path.name for path in backups.iterdir())
+    assert len(kept) == 14
+    assert kept[0] == "2020-01-11"
+    assert (backups / kept[-1] / "manifest.json").exists()
 
 
 def test_two_servers_behind_the_proxy_are_one_installation(installation):

@@ -154,3 +154,19 @@ def test_a_caller_s_own_mistake_cools_nobody(cooldowns, fault):
     for _ in range(10):
         failing(cooldowns, fault)
     assert cooldowns.look("a", "m") is None
+
+
+def test_who_is_left_alone_is_listed_and_forgotten_by_provider(cooldowns, clock):
+    """Providers as a whole and single models; one that rests no more is not named, and others stay as they are."""
+    failing(cooldowns, Fault.HTTP_402)
+    failing(cooldowns, Fault.TOO_LARGE, "n")
+    verdict = Policy().verdict(Failure(Fault.HTTP_402))
+    cooldowns.record_failure("b", "m", Failure(Fault.HTTP_402), verdict)
+    found = {key: (cooling.seconds, cooling.failure.fault) for key, cooling in cooldowns.list_cooling()}
+    assert found[("a", "n")] == (30.0, Fault.TOO_LARGE)
+    assert set(found) == {("a", None), ("a", "n"), ("b", None)}
+    clock.now += 40
+    assert {key for key, _ in cooldowns.list_cooling()} == {("a", None), ("b", None)}
+    cooldowns.forget("a")
+    assert [key for key, _ in cooldowns.list_cooling()] == [("b", None)]
+    assert cooldowns.look("a", "m") is None

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 
-from capabilities.access import Principal, authenticate
+from capabilities.access import Principal, Refusal, authenticate
 from capabilities.models import Agent
-from routing_admin.models import Revision
+from routing_admin.models import AuditEvent, Revision
+from routing_admin.server.admin_tokens import authenticate_token
+from tests.cast import token_of
 from tests.gateway.serving import environment_of, manage
 from tests.lab import Lab
 
@@ -79,3 +82,56 @@ def test_what_cannot_be_made_is_said_in_a_line(demo: None, words: tuple[str, ...
     with pytest.raises(CommandError, match=sentence):
         run("create_agent", *words, "--key")
     assert not Agent.objects.exclude(agent_id__endswith="-agent").exists()
+
+
+def may_call(key: str) -> bool:
+    return isinstance(authenticate({"authorization": f"Bearer {key}"}), Principal)
+
+
+def test_a_key_that_leaked_is_revoked_and_its_successor_may_the_same(
+    demo: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Law: by the text that leaked; stdout is the new key and nothing else, and the audit log has both acts."""
+    leaked = run("issue_agent_key", "text-agent", "--scope", "route", "--scope", "config:read")
+    new = run("revoke_key", f"Authorization: Bearer {leaked}", "--replace")
+    assert "of text-agent is revoked" in capsys.readouterr().err
+    assert (may_call(leaked), may_call(new)) == (False, True)
+    found = authenticate({"authorization": f"Bearer {new}"})
+    assert isinstance(found, Principal)
+    assert (found.agent, found.scopes) == ("text-agent", {"route", "config:read"})
+    assert set(AuditEvent.objects.values_list("action", flat=True)) >= {"key.roll", "key.revoke"}
+
+
+def test_the_first_part_of_a_key_is_enough_and_twice_is_no_fault(
+    demo: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Law: as pages and audit log show it."""
+    key = run("issue_agent_key", "text-agent")
+    for sentence in ("is revoked.", "was revoked before."):
+        assert run("revoke_key", key[:11]) == ""
+        assert sentence in capsys.readouterr().err
+    assert not may_call(key)
+
+
+def test_a_token_that_leaked_is_revoked_too(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Law: its name and its owner are said; a successor is made on its page alone."""
+    token = token_of(admin_account)
+    with pytest.raises(CommandError, match="Leave --replace out"):
+        run("revoke_key", token, "--replace")
+    run("revoke_key", token)
+    assert "The token deploy of admin (rat_" in capsys.readouterr().err
+    assert isinstance(authenticate_token({"authorization": f"Bearer {token}"}), Refusal)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("sk-something", "That is no key: one begins with ra_"),
+        ("ra_00000000", "There is no key ra_00000000"),
+        ("rat_00000000", "There is no token rat_00000000"),
+    ],
+)
+def test_what_is_no_key_is_said_in_a_line(demo: None, text: str, sentence: str) -> None:
+    """Law: and nothing is revoked."""
+    with pytest.raises(CommandError, match=sentence):
+        run("revoke_key", text)

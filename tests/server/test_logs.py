@@ -10,7 +10,10 @@ from contextlib import closing
 from io import StringIO
 
 import pytest
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.db import OperationalError
 
+from artifacts.core.errors import StoreAwayError
 from routing_admin.server import logs
 from tests.gateway.serving import served
 
@@ -70,3 +73,33 @@ def test_a_served_installation_writes_json_where_it_is_told_to(tmp_path):
     found = [json.loads(line) for line in text.splitlines()]
     assert {"uvicorn.error"} < {line["logger"] for line in found}
     assert any(line["level"] == "error" and line["request_id"].startswith("req_") for line in found)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (StoreAwayError("The artifact store s3://b has no such bucket. Create it."), "has no such bucket. Create it."),
+        (OperationalError("database is locked"), "does not answer: database is locked."),
+    ],
+)
+def test_what_is_away_is_one_sentence_without_a_traceback(lines, error: Exception, sentence: str):
+    """Whoever reads the log learns what to do; a fault of ours keeps its traceback."""
+    logger, explain = logging.getLogger("tests.logs"), logs.ExplainFilter()
+    logger.addFilter(explain)
+    logger.error("readiness check failed", exc_info=error)
+    logger.error("a fault", exc_info=ValueError("of ours"))
+    logger.removeFilter(explain)
+    away, fault = map(json.loads, lines.getvalue().splitlines())
+    assert away["message"].startswith("readiness check failed: The ")
+    assert away["message"].endswith(sentence)
+    assert ("error" in away, "error" in fault) == (False, True)
+
+
+@pytest.mark.parametrize("error", [PermissionDenied("editors only"), BadRequest("no such field")])
+def test_a_refusal_is_one_line_without_a_traceback(error):
+    """Whoever was not let in, or asked for what is not there, broke nothing of ours."""
+    record = logging.LogRecord("django.request", logging.WARNING, "", 0, "Forbidden: %s", ("/users/",), None)
+    record.exc_info = (type(error), error, None)
+    assert logs.ExplainFilter().filter(record)
+    assert logs.RedactFilter().filter(record)
+    assert logging.Formatter("%(message)s").format(record) == "Forbidden: /users/"

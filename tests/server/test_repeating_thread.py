@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 from django.db import OperationalError
 
 from routing_admin.server.repeating_thread import RepeatingThread
@@ -23,3 +24,25 @@ def test_work_that_fails_is_done_again():
     thread.start()
     assert enough.wait(30)
     thread.stop()
+
+
+def test_what_goes_on_failing_is_said_once(caplog: pytest.LogCaptureFixture):
+    """And what else it fails of, and that it is done again: a log is read by people."""
+    faults, enough = iter(["away", "away", "away", "locked", "locked"]), threading.Event()
+
+    def work() -> None:
+        fault = next(faults, None)
+        if fault is not None:
+            raise ValueError(fault)
+        enough.set()
+
+    thread = RepeatingThread("test", 0.0, work, lambda: None)
+    thread.start()
+    assert enough.wait(30)
+    thread.stop()
+    said = [record.getMessage() for record in caplog.records if record.name == RepeatingThread.__module__]
+    assert said == [
+        "the work of the thread test failed: ValueError: away",
+        "the work of the thread test failed: ValueError: locked",
+        "the work of the thread test is done again",
+    ]

@@ -9,7 +9,7 @@ the cooldown or begins a longer one. Time is seconds of the clock handed in (mon
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -26,6 +26,9 @@ NONSENSE_SECONDS = 60.0
 PAYMENT_SECONDS = 600.0
 STRETCH = 0.1
 """By which part of itself a cooldown of ours may be longer, never shorter."""
+
+Key = tuple[str, str | None]
+"""A provider and its model, None for the provider itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,12 @@ class Cooldowns(Protocol):
     def release_probe(self, provider: str, model: str) -> None:
         """The call ended without telling anything (the caller went away): a claimed probe is free again."""
 
+    def list_cooling(self) -> Sequence[tuple[Key, Cooling]]:
+        """Everybody who is left alone now."""
+
+    def forget(self, provider: str) -> None:
+        """Everything about a provider and its models is forgotten: somebody says that it is well."""
+
 
 @dataclass(slots=True)
 class _State:
@@ -63,10 +72,6 @@ class _State:
     until: float = 0.0
     probe_until: float = 0.0
     failure: Failure | None = None
-
-
-Key = tuple[str, str | None]
-"""A provider and its model, None for the provider itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +153,20 @@ class LocalCooldowns:
             free = self._free(provider, model)
         self._tell(free)
 
+    def list_cooling(self) -> list[tuple[Key, Cooling]]:
+        """Everybody who is left alone now: providers as a whole (None for the model), and single models."""
+        with self._lock:
+            found = [(key, self._rest(state)) for key, state in self._states.items()]
+        return [(key, cooling) for key, cooling in found if cooling is not None]
+
+    def forget(self, provider: str) -> None:
+        """Forget every failure of the provider and of its models."""
+        with self._lock:
+            well = [key for key in self._states if key[0] == provider]
+            for key in well:
+                del self._states[key]
+        self._tell(well)
+
     def ailment_of(self, key: Key) -> Ailment | None:
         """What another process may take over; None for one that is well."""
         with self._lock:
@@ -174,16 +193,15 @@ class LocalCooldowns:
             self.watcher(key)
 
     def _look(self, provider: str, model: str) -> Cooling | None:
-        now = self.clock()
-        found: list[Cooling] = []
-        for key in _keys(provider, model):
-            state = self._states.get(key)
-            if state is None or state.failure is None:
-                continue
-            left = max(state.until, state.probe_until) - now
-            if left > 0:
-                found.append(Cooling(left, state.failure, probing=state.probe_until > state.until))
+        known = [self._rest(self._states[key]) for key in _keys(provider, model) if key in self._states]
+        found = [cooling for cooling in known if cooling is not None]
         return max(found, key=lambda cooling: cooling.seconds, default=None)
+
+    def _rest(self, state: _State) -> Cooling | None:
+        left = max(state.until, state.probe_until) - self.clock()
+        if state.failure is None or left <= 0:
+            return None
+        return Cooling(left, state.failure, probing=state.probe_until > state.until)
 
     def _claim(self, provider: str, model: str) -> list[Key]:
         """After a cooldown only one request asks; its claim lapses by itself, so that a lost one blocks nobody."""

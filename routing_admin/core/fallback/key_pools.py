@@ -124,6 +124,10 @@ class KeyPools:
         """Whether the key rests: for how long yet, and after what."""
         return self.health.look(provider, key.mark)
 
+    def forget(self, provider: str) -> None:
+        """Every key of the provider counts as well."""
+        self.health.forget(provider)
+
     def record(self, provider: str, key: PoolKey, failure: Failure | None) -> None:
         """What came of a call with the key: an answer (None) makes it well, its own refusal lets it rest."""
         effect = KEY_EFFECTS.get(failure.fault) if failure is not None else None

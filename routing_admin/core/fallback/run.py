@@ -62,6 +62,10 @@ class FallbackRun(Generic[T]):
         self._context = run_context
         self._began = run_context.clock()
 
+    def elapsed_ms(self) -> float:
+        """Milliseconds since the request began."""
+        return self._ms(self._context.clock())
+
     def steps(self) -> Generator[Step, Any, RunResult[T]]:
         """Yield `Call` (sent `T`, `Failure` or a `Reply` with either) and `Wait` (sent anything).
 

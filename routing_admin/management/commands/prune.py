@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
+from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from capabilities.templatetags.ui import size
-from routing_admin.actions.pruning import prune
+from routing_admin.actions.pruning import UNDO, prune
 from routing_admin.management import command
 
 
 class Command(command.Command):
     """The command."""
 
-    help = "Remove requests, artifacts and sessions that are past their time, as the settings page says. Run it daily."
+    help = (
+        "Remove requests, artifacts and sessions that are past their time, as the settings page says. Run it daily; on "
+        "a disk that is full the options make more room."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """What goes before its time."""
+        parser.add_argument(
+            "--deleted",
+            action="store_true",
+            help="artifacts deleted within the last day, too: no Undo brings them back",
+        )
+        parser.add_argument(
+            "--requests",
+            type=float,
+            metavar="DAYS",
+            help="keep requests of so many days only, whatever the settings say",
+        )
 
     def run(self, **options: Any) -> None:
         """One line: what went."""
-        done = prune(command.command_actor(), timezone.now())
+        undo = timedelta(0) if options["deleted"] else UNDO
+        done = prune(command.command_actor(), timezone.now(), request_days=options["requests"], undo=undo)
         self.stdout.write(
             f"Removed {done.requests} requests, {done.artifacts} artifacts ({size(done.bytes)}), {done.agents} agents, "
             f"{done.sessions} sessions, {done.leftovers} unfinished uploads, "

@@ -15,8 +15,8 @@ from capabilities.actions.stored_keys import (
     drop_secrets,
 )
 from capabilities.secrets import KeyUnreadableError
-from routing_admin.actions.admin_tokens import tokens_behind
 from routing_admin.management import command
+from routing_admin.queries.tokens import tokens_behind
 
 
 class Command(command.Command):

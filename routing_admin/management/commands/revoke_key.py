@@ -1,0 +1,84 @@
+"""Ends an agent's key or an administrator's token at once, by the text that leaked or its public part."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from capabilities import actions
+from capabilities.errors import NotFoundError
+from capabilities.queries.agents import find_key_by_public_id
+from routing_admin.actions.admin_tokens import revoke_token
+from routing_admin.management import command
+from routing_admin.queries.tokens import find_token
+
+if TYPE_CHECKING:
+    from capabilities.models import AgentKey
+
+KEY = re.compile(r"\b(ra|rat)_([0-9a-z]{8})(?:_[A-Za-z0-9_-]+)?")
+"""A key or a token, whole or its beginning; whatever stands around it."""
+
+
+class Command(command.Command):
+    """The end of a key."""
+
+    help = (
+        "Revoke a key of an agent (ra_…) or a token of an administrator (rat_…) that others know. The first part, as "
+        "pages and audit log show it, is enough; the servers refuse it within a second."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Which key, and whether the agent gets another."""
+        parser.add_argument("key", help="the key or its first part, ra_xxxxxxxx; - reads it from standard input")
+        parser.add_argument(
+            "--replace",
+            action="store_true",
+            help="print a successor on standard output, and only that: the same agent, scopes, limits and labels",
+        )
+
+    def run(self, **options: Any) -> None:
+        """Says what was ended, on stderr. Raises `NotFoundError` for a key there is not, `CommandError` for no key."""
+        text = sys.stdin.read() if options["key"] == "-" else options["key"]
+        found = KEY.search(text)
+        if found is None:
+            raise CommandError("That is no key: one begins with ra_ (an agent's) or rat_ (an administrator's token).")
+        kind, public = found[1], found[2]
+        if kind == "rat":
+            self.revoke_token(public, replace=options["replace"])
+        else:
+            self.revoke_key(public, replace=options["replace"])
+
+    def revoke_key(self, public: str, *, replace: bool) -> None:
+        """Ends an agent's key. Raises `NotFoundError`."""
+        row = find_key_by_public_id(public)
+        if row is None:
+            raise NotFoundError(f"There is no key ra_{public}. The page of each agent lists its keys.")
+        if row.revoked_at is not None:
+            self.stderr.write(f"The key ra_{public} of {row.agent.agent_id} was revoked before.")
+            return
+        successor = self.replace_key(row) if replace else ""
+        actions.revoke_key(command.command_actor(), row)
+        self.stderr.write(f"The key ra_{public} of {row.agent.agent_id} is revoked.")
+        if successor:
+            self.stdout.write(successor)
+
+    def replace_key(self, row: AgentKey) -> str:
+        """The key that takes its place."""
+        key, _row = actions.roll_key(command.command_actor(), row, overlap=timedelta(0))
+        return key
+
+    def revoke_token(self, public: str, *, replace: bool) -> None:
+        """Ends a token. Raises `NotFoundError`, and `CommandError` where a successor is wanted."""
+        if replace:
+            raise CommandError("Tokens are made on the page Users → Tokens for scripts alone. Leave --replace out.")
+        row = find_token(public)
+        if row is None:
+            raise NotFoundError(f"There is no token rat_{public}. The page Users → Tokens for scripts lists them.")
+        before = row.revoked_at is not None
+        revoke_token(command.command_actor(), row)
+        sentence = "was revoked before" if before else "is revoked"
+        self.stderr.write(f"The token {row.name} of {row.owner.get_username()} (rat_{public}) {sentence}.")

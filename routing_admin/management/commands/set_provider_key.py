@@ -1,0 +1,44 @@
+"""Gives a provider another key, without the browser."""
+
+from __future__ import annotations
+
+import sys
+from getpass import getpass
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from capabilities import actions
+from capabilities.actions.providers import KeyAct, KeyChange
+from capabilities.errors import NotFoundError
+from capabilities.queries.providers import find_provider, list_provider_names
+from routing_admin.configuration import snapshot
+from routing_admin.management import command
+
+
+class Command(command.Command):
+    """The command."""
+
+    help = (
+        "Give a provider another key, which is read from standard input and never told: the first one, where it has "
+        "several. Calls use it within a second. Revoke the old one where the vendor lists its keys."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Whose key."""
+        parser.add_argument("provider", help="the provider's name")
+
+    def run(self, **options: Any) -> None:
+        """Says which key is in use, by its last four characters. Raises `NotFoundError`, `CommandError`."""
+        name = options["provider"]
+        row = find_provider(name)
+        if row is None:
+            raise NotFoundError(f"There is no provider {name}. There are: {', '.join(list_provider_names())}.")
+        text = (getpass("Key: ") if sys.stdin.isatty() else sys.stdin.read()).strip()
+        if not text:
+            raise CommandError("No key came on standard input. Nothing was changed.")
+        actions.save_provider(command.command_actor(), row, key=KeyChange(KeyAct.SET, text), expected=row.version)
+        found = snapshot.current().keys[name]
+        if found.variable and found.source == "override":
+            self.stderr.write(f"{found.variable} of the environment stands above it: change it there, and start anew.")
+        self.stdout.write(f"{name} is called with the key …{found.last_four}.")

@@ -1,0 +1,28 @@
+"""Has providers tried again at once that are left alone after failures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from routing_admin.actions.fresh_starts import try_again
+from routing_admin.management import command
+
+
+class Command(command.Command):
+    """The command."""
+
+    help = (
+        "Try providers again at once that are left alone after failures, and their keys: in every process that serves, "
+        "within a second. For when the cause is mended, as after an account was topped up."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Which ones."""
+        parser.add_argument("provider", nargs="*", help="names of providers; without any: all")
+
+    def run(self, **options: Any) -> None:
+        """One line: who is tried again. Raises `NotFoundError` for a name that no provider has."""
+        names = try_again(command.command_actor(), options["provider"])
+        self.stdout.write(f"Tried again with the next call: {', '.join(names) or 'nobody, there is no provider yet'}.")

@@ -1,0 +1,66 @@
+"""docs/runbook/all-cooling.md: the account is empty, nobody is asked; it is filled again, and everybody is, at once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.runbook.installation import Installation, until
+
+
+def cooling(served: Installation, provider: str) -> float:
+    return served.number("routing_admin_cooling_seconds", provider=provider)
+
+
+def test_one_machine_is_looked_at_without_prometheus(served: Installation) -> None:
+    """The commands of the index: numbers, readiness, and what `doctor` says."""
+    said = served.play("README", "look")
+    assert "routing_admin_disk_free_bytes" in said
+    assert '"status": "ok"' in said
+    assert "ok   history" in said
+
+
+@pytest.mark.parametrize(("provider", "by_page"), [("three", False), ("by-anthropic", True)])
+def test_an_account_that_was_filled_is_used_at_once(served: Installation, provider: str, by_page: bool) -> None:
+    """By the page's command, or the dashboard's button; before, nobody is even asked for ten minutes."""
+    model = f"{provider}/lab"
+    served.lab.play({provider: [402, "ok"]})
+    assert served.call(model).status == 502
+    answer = served.call(model)
+    assert (answer.status, answer.json["error"]["code"]) == (502, "all_providers_failed")
+    assert len(served.lab.requests) == 1
+    assert cooling(served, provider) > 500
+    assert f'provider="{provider}"' in served.play("all-cooling", "over")
+    assert until(lambda: served.number("routing_admin_requests_total", outcome="all_providers_failed"))
+    if by_page:
+        person = served.person()
+        assert f"{provider} is left alone for" in person.open("/").body.decode()
+        assert person.post("/again/providers/", name=provider).status == 302
+    else:
+        said = served.play("all-cooling", "again", PROVIDER=provider)
+        assert f"Tried again with the next call: {provider}." in said
+    until(lambda: served.call(model).status == 200, 1)
+    assert cooling(served, provider) == 0
+    assert "provider.try_again" in served.audited()
+
+
+def test_a_test_that_is_answered_ends_the_cooldown(served: Installation) -> None:
+    """As step 1 of the page says."""
+    served.lab.play({"by-gemini": [402, "ok"]})
+    assert served.call("by-gemini/lab").status == 502
+    assert cooling(served, "by-gemini") > 500
+    person = served.person()
+    assert person.post("/providers/by-gemini/test/").status == 200
+    assert cooling(served, "by-gemini") == 0
+    assert served.call("by-gemini/lab").status == 200
+
+
+def test_limited_callers_are_told_when_to_come_again(served: Installation) -> None:
+    """429 with Retry-After, as the page says of providers that all limit the rate."""
+    served.lab.play({"by-openai-responses": ["http_429:retry_after=60"]})
+    for _ in range(2):
+        answer = served.call("by-openai-responses/lab")
+        assert answer.status == 429
+    assert 0 < int(answer.headers["retry-after"]) <= 66
+    assert json.loads(answer.body)["error"]["code"] == "all_providers_failed"

@@ -1,0 +1,72 @@
+"""docs/runbook/disk-full.md: a disk without a byte left, or a quota that is used up, until files are taken again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.chaos.callers import ask
+from tests.runbook.installation import Installation, until
+
+MEBIBYTE = 1024 * 1024
+
+
+def fill(folder: Path) -> None:
+    """Leaves no byte."""
+    with (folder / "ballast").open("wb", buffering=0) as file:
+        for size in (MEBIBYTE, 4096, 1):
+            try:
+                while True:
+                    file.write(b"\0" * size)
+            except OSError:
+                continue
+
+
+def waiting(installation: Installation) -> float:
+    return installation.number("routing_admin_log_entries_waiting")
+
+
+def test_room_is_made_on_a_full_disk_and_nothing_is_lost(on_small_disk: Installation) -> None:
+    """Calls are answered all the time; the page's commands make room; what waited is logged, files are stored again."""
+    disk, installation = on_small_disk.directory, on_small_disk
+    installation.start()
+    old = installation.upload(os.urandom(4 * MEBIBYTE)).json["id"]
+    thumbnail = disk / "thumbnails" / "00" / f"{'0' * 64}.png"
+    thumbnail.parent.mkdir(parents=True, exist_ok=True)
+    thumbnail.write_bytes(b"\0" * 2 * MEBIBYTE)
+    fill(disk)
+    assert installation.number("routing_admin_disk_free_bytes") < 64 * 1024
+    names = [f"full-{number}" for number in range(5)]
+    assert [installation.call(name=name).status for name in names] == [200] * len(names)
+    until(lambda: waiting(installation))
+    refused = installation.upload(os.urandom(MEBIBYTE))
+    assert (refused.status, refused.json["error"]["code"]) == (507, "storage_full")
+    assert "artifacts" in installation.play("disk-full", "room")
+    installation.play("disk-full", "thumbnails")
+    assert until(lambda: ask(installation.server, "DELETE", f"/v1/files/{old}").status == 200)
+    assert "1 artifacts (4.0 MB)" in installation.play("disk-full", "prune")
+    until(lambda: waiting(installation) == 0)
+    installation.play("disk-full", "over")
+    assert installation.number("routing_admin_log_entries_lost_total") == 0
+    assert [installation.server.timeline(name)["outcome"] for name in names] == ["ok"] * len(names)
+    assert installation.upload(os.urandom(MEBIBYTE)).status == 200
+
+
+def test_a_quota_that_is_used_up_is_raised_on_the_settings_page(served: Installation) -> None:
+    """The refusal says which quota, and the numbers how much of it is used."""
+    person = served.person()
+
+    def set_quota(mebibytes: str) -> None:
+        page = person.open("/settings/").body.decode()
+        expected = page.split('name="expected"')[1].split('value="')[1].split('"')[0]
+        fields = {"request_days": 30, "artifact_days": "", "agent_quota": "", "expected": expected}
+        assert person.post("/settings/retention/", quota=mebibytes, **fields).status == 302
+
+    set_quota("1")
+    refused = served.upload(os.urandom(2 * MEBIBYTE))
+    assert refused.status == 507
+    assert "of the quota of 1048576 are used" in refused.json["error"]["message"]
+    assert served.number("routing_admin_artifact_quota_bytes") == MEBIBYTE
+    set_quota("")
+    assert served.upload(os.urandom(2 * MEBIBYTE)).status == 200
+    assert served.number("routing_admin_artifact_bytes") > 2 * MEBIBYTE

@@ -1,0 +1,71 @@
+"""docs/runbook/key-leaked.md, from the leak to the end of it: an agent's key, a script's token, a provider's key."""
+
+from __future__ import annotations
+
+import re
+
+from tests.chaos.callers import send
+from tests.lab.server import key_in
+from tests.runbook.installation import Installation, until
+
+KEY = re.compile(r"\bra_[0-9a-z]{8}_[\w-]+")
+TOKEN = re.compile(r"\brat_[0-9a-z]{8}_[\w-]{43}_[0-9a-f]{8}")
+
+
+def refused(served: Installation, door: str) -> float:
+    return served.number("routing_admin_keys_refused_total", door=door)
+
+
+def test_a_leaked_key_of_an_agent_is_refused_and_its_successor_answered(served: Installation) -> None:
+    """The page's command ends it within a second; numbers, search and audit log show it."""
+    leaked, before = served.manage("issue_agent_key", "text-agent"), refused(served, "v1")
+    assert served.call(key=leaked).status == 200
+    said = served.play("key-leaked", "agent", ra_xxxxxxxx=leaked[:11])
+    assert f"The key {leaked[:11]} of text-agent is revoked." in said
+    (successor,) = KEY.findall(said)
+    until(lambda: served.call(key=leaked).status == 401, 1)
+    assert served.call(key=successor).status == 200
+    assert refused(served, "v1") > before
+    assert 'door="v1"' in served.play("key-leaked", "over")
+    assert '"key.revoke"' in served.audited()
+    person = served.person()
+    assert until(lambda: b"one/lab" in person.open(f"/requests/?q=key:{leaked[:11]}").body)
+
+
+def test_a_leaked_token_opens_nothing_any_more_and_what_it_did_is_told(served: Installation) -> None:
+    """Its owner's changes stand in the audit log under its name."""
+    person = served.person()
+    person.open("/tokens/")
+    page = person.post("/tokens/new/", name="deploy", scopes="providers:read", days=30)
+    (token,) = set(TOKEN.findall(page.body.decode()))
+
+    def status() -> int:
+        return send(
+            served.server, "GET", "/api/v1/admin/providers", headers={"authorization": f"Bearer {token}"}
+        ).status
+
+    assert status() == 200
+    before = refused(served, "admin")
+    assert "The token deploy of admin" in served.play("key-leaked", "token", rat_xxxxxxxx=token[:12])
+    until(lambda: status() == 401, 1)
+    assert refused(served, "admin") > before
+    said = served.play("key-leaked", "audit", NAME="deploy", **{"2026-11-01": "2020-01-01"})
+    assert '"token.use"' in said
+
+
+def test_a_provider_is_called_with_its_new_key(served: Installation) -> None:
+    """It refuses the old one, the page's command gives the new one, and no cooldown is waited for."""
+    old, new = "sk-old-0123456789abcdef", "sk-new-fedcba9876543210"
+    safe = served.place / "safe"
+    safe.mkdir(exist_ok=True)
+    (safe / "new-key").write_text(old)
+    served.play("key-leaked", "provider", PROVIDER="two")
+    until(lambda: served.call("two/lab").status == 200 and key_in(served.lab.requests[-1].headers) == old)
+    served.lab.play({"two": 401})
+    assert served.call("two/lab").status == 502
+    assert until(lambda: served.number("routing_admin_attempts_total", provider="two", outcome="http_401"))
+    (safe / "new-key").write_text(new)
+    served.lab.play({})
+    assert "two is called with the key …3210." in served.play("key-leaked", "provider", PROVIDER="two")
+    assert until(lambda: served.call("two/lab").status == 200 and key_in(served.lab.requests[-1].headers) == new)
+    assert new not in served.audited() + served.server.log

@@ -1,0 +1,101 @@
+"""The runbook's pages say what there is: metrics that are exposed, commands with their options, alerts; in one form."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands, load_command_class
+from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
+
+from routing_admin.core.alerts.kinds import AlertKind
+from routing_admin.server.metrics import request_metrics
+from tests.runbook.pages import BLOCK, FOLDER, PAGES, ROOT, blocks_of, text_of
+
+DOCUMENTS = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").iterdir(), ROOT / "README.md"])
+FORM = (
+    "What you see",
+    "What it means",
+    "What ends it",
+    "How you know that it is over",
+    "So that it does not come again",
+)
+ROWS = {"alert", "page", "metric", "log"}
+METRIC = re.compile(r"\b(routing_admin_[a-z_]+[a-z])(?:\{([^}]*)\})?(?!_)")
+COMMAND = re.compile(r"python manage\.py ([a-z_]+)\b(?!\.)([^\n`#&|;<]*)")
+TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_page_has_the_one_form(page: str) -> None:
+    """Seen, meant, ended, over, not again; alert, page, metric and log are named, if only to say that there is none."""
+    text = text_of(page)
+    assert tuple(re.findall(r"^## (.+)$", text, re.MULTILINE)) == FORM
+    seen = text.split("## What it means")[0]
+    assert set(re.findall(r"^\| (alert|page|metric|log) \|", seen, re.MULTILINE)) == ROWS
+    over = text.split(f"## {FORM[3]}")[1].split("\n## ")[0]
+    assert METRIC.search(over)
+    assert BLOCK.search(over)
+
+
+def test_the_index_leads_to_every_page_and_names_every_alert() -> None:
+    """One screen; what an alert is called leads on."""
+    text = text_of("README")
+    assert {f"{page}.md" for page in PAGES} <= set(re.findall(r"\]\(([^)]+)\)", text))
+    assert set(AlertKind) <= set(re.findall(r"`(\w+)`", text))
+
+
+@pytest.mark.parametrize("page", ["README", *PAGES])
+def test_every_link_leads_to_a_place(page: str) -> None:
+    """Files that are there, and headings in them."""
+    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", text_of(page)):
+        name, _, anchor = link.partition("#")
+        target = FOLDER / name if name else FOLDER / f"{page}.md"
+        assert target.exists(), link
+        headings = re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+        assert not anchor or anchor in anchors, link
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+def test_every_metric_of_the_documents_is_exposed_with_its_labels(demo: None) -> None:
+    """Of the runbook and every other document; what `/metrics` does not have helps nobody at night."""
+    request_metrics.count_request("design", "v1", "ok")
+    request_metrics.count_attempt("design", "echo", "echo-text", "http_401")
+    request_metrics.count_refused_key("v1", "key_invalid")
+    request_metrics.count_cost("design", "echo", "echo-text", "CNY", 1)
+    text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
+    exposed = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    for document in DOCUMENTS:
+        for name, selector in METRIC.findall(document.read_text("utf-8")):
+            assert name in exposed, f"{document.name}: {name}"
+            labels = {label for sample in samples if sample.name == name for label in sample.labels}
+            assert set(re.findall(r"(\w+)=", selector)) <= labels, f"{document.name}: {name}{{{selector}}}"
+
+
+def test_every_command_of_the_documents_is_there_with_its_options() -> None:
+    """Of the runbook, every other document, the README and the files of deploy/."""
+    known = get_commands()
+    found = {
+        (document.name, name, tuple(re.findall(r"(?<![\w-])--[a-z-]+", rest)))
+        for document in DOCUMENTS
+        for name, rest in COMMAND.findall(document.read_text("utf-8"))
+    }
+    assert len(found) > 20
+    for document, name, options in found:
+        assert name in known, f"{document}: {name}"
+        app = known[name]
+        told = (load_command_class(app, name) if isinstance(app, str) else app).create_parser("manage.py", name)
+        assert [each for each in options if each not in told.format_help()] == [], f"{document}: {name}"
+
+
+@pytest.mark.parametrize("page", ["README", *PAGES])
+def test_every_block_that_is_marked_is_played(page: str) -> None:
+    """By a test of this folder, which names page and block; one without a name of its own could not be."""
+    assert len(dict(blocks_of(page))) == len(blocks_of(page))
+    for name, _commands in blocks_of(page):
+        assert name
+        assert f'"{page}", "{name}"' in TESTS, f"{page}: {name}"

@@ -1,0 +1,102 @@
+"""What `/metrics` says at the moment of trouble: who is left alone, how much room there is, what was saved when."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
+
+from capabilities.acts import SYSTEM, Act
+from capabilities.core.wire import Failure, Fault
+from capabilities.models import AgentKey
+from routing_admin.configuration.revisions import ledger
+from routing_admin.core.fallback.policy import Policy
+from routing_admin.dispatch.send import process_run_context
+from routing_admin.environment import program_version
+from routing_admin.models import Installation
+from tests.cast import AgentProgram
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def samples() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
+    families = text_string_to_metric_families(text)
+    return {(each.name, frozenset(each.labels.items())): each.value for family in families for each in family.samples}
+
+
+def value(name: str, **labels: str) -> float | None:
+    return samples().get((f"routing_admin_{name}", frozenset(labels.items())))
+
+
+def test_who_is_left_alone_is_told_with_seconds_and_fault(demo: None) -> None:
+    """Nobody in quiet times; an empty account for ten minutes, as a whole."""
+    assert not [name for name, _ in samples() if name == "routing_admin_cooling_seconds"]
+    empty = Failure(Fault.HTTP_402, "", 402)
+    process_run_context().cooldowns.record_failure("deepseek", "m", empty, Policy().verdict(empty))
+    left = value("cooling_seconds", provider="deepseek", model="", fault="http_402")
+    process_run_context.cache_clear()
+    assert left is not None
+    assert 500 < left <= 660
+
+
+def test_refused_keys_are_counted_by_door_and_code(demo: None) -> None:
+    """On `/v1`, `/api/v1` and for tokens; what is let in counts nowhere."""
+    before = samples()
+    bad = {"authorization": "Bearer ra_00000000_nobody"}
+    Client().get("/v1/models", headers=bad)
+    Client().get("/api/v1/agents/me", headers=bad)
+    Client().get("/api/v1/admin/providers")
+    doors = (("v1", "key_invalid"), ("api", "key_invalid"), ("admin", "token_missing"))
+    for door, code in doors:
+        place = ("routing_admin_keys_refused_total", frozenset({("door", door), ("code", code)}))
+        assert samples()[place] == before.get(place, 0) + 1
+
+
+def test_room_is_told_on_the_disk_and_for_artifacts(caller: Callable[..., AgentProgram]) -> None:
+    """The space for artifacts only where a setting limits it."""
+    used = value("artifact_bytes")
+    caller("text-agent").stored("a.bin", bytes(range(200)))
+    assert value("artifact_bytes") == (used or 0) + 200
+    assert (value("disk_free_bytes") or 0) > 0
+    assert value("artifact_quota_bytes") is None
+    Installation.objects.update(quota_bytes=5000)
+    assert value("artifact_quota_bytes") == 5000
+
+
+def test_what_runs_here_and_when_it_was_saved_last(demo: None) -> None:
+    """No moment before the first backup."""
+    info = next(dict(labels) for name, labels in samples() if name == "routing_admin_info")
+    assert (info["version"], info["database"], info["artifacts"]) == (program_version(), connection.vendor, "files")
+    assert info["migration"].startswith("00")
+    assert value("last_backup_timestamp_seconds") is None
+    with ledger.audit(SYSTEM, Act("installation.backup")):
+        pass
+    assert abs((value("last_backup_timestamp_seconds") or 0) - time.time()) < 3600
+
+
+def test_keys_that_need_an_older_secret_are_counted(key: str) -> None:
+    """By agents, until they come in again."""
+    assert value("keys_behind", kind="agent") == 0
+    AgentKey.objects.update(signed_with="older")
+    assert value("keys_behind", kind="agent") == 1
+    assert value("keys_behind", kind="token") == 0
+
+
+def test_without_the_database_the_other_numbers_are_there(demo: None) -> None:
+    """Whoever looks at night sees that it is the database, and the rest."""
+    assert value("database_up") == 1
+
+    def away(*_: Any) -> None:
+        raise OperationalError("the server is gone")
+
+    with connection.execute_wrapper(away):
+        found = {name for name, _ in samples()}
+        assert value("database_up") == 0
+    assert {"routing_admin_disk_free_bytes", "routing_admin_revision"} <= found
+    assert "routing_admin_artifacts" not in found
