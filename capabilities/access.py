@@ -21,7 +21,7 @@ from capabilities.core.permissions import PagePart, UserRole, can_change_near, m
 from capabilities.core.services.agent_limits import AgentLimits, limits_of, rights_of
 from capabilities.core.services.key_terms import terms_of
 from capabilities.core.services.labels import NO_LABELS, Labels
-from capabilities.core.services.limit_holders import LimitHolder, agent_holder, key_holder
+from capabilities.core.services.limit_holders import LimitHolder, agent_holder, key_holder, maker_holder
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
 from capabilities.signing import is_signed, name_of_secret, newest_secret, sign
@@ -34,7 +34,8 @@ class Principal:
     """An agent that came in with a valid key; `key` is the key's public part, `ends_at` the moment it stops.
 
     `limits` are those of the agent whose key it is, `key_limits` the key's own, None where there are none; `rights` is
-    what both allow to be used, None for everything. `holders` are whose limits are counted, `labels` the key's.
+    what these and its makers' limits allow to be used, None for everything. `holders` are whose limits are counted,
+    `labels` the key's.
     """
 
     agent: str
@@ -113,7 +114,7 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
     if not given:
         return NO_KEY
     match = KEY.fullmatch(given)
-    row = AgentKey.objects.select_related("agent").filter(public_id=match[1]).first() if match else None
+    row = AgentKey.objects.select_related("agent__owner").filter(public_id=match[1]).first() if match else None
     if not match or not is_signed(match[2].encode(), row.digest if row else "") or row is None:
         return BAD_KEY
     now = timezone.now()
@@ -136,19 +137,29 @@ def _sign_anew(row: AgentKey, secret: str) -> None:
 
 def principal_of_key_id(public_id: str, agent_id: str) -> Principal | None:
     """The agent for which a key is still good whose holder came in before; for what was promised by it then."""
-    row = AgentKey.objects.select_related("agent").filter(public_id=public_id).first()
+    row = AgentKey.objects.select_related("agent__owner").filter(public_id=public_id).first()
     principal = _living_principal(row, timezone.now()) if row else None
     acting = act_for(principal, agent_id) if principal else None
     return acting if isinstance(acting, Principal) else None
 
 
 def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
-    """The agent of a key; None where the key was revoked, or one of them has expired."""
-    ends_at = min((end for end in (row.expires_at, row.agent.expires_at) if end), default=None)
+    """The agent of a key; None where the key was revoked, or it, the agent, or who made that has expired.
+
+    A key of an agent that was made at run time may do no more than its makers' limits allow, and counts as theirs.
+    """
+    makers = _makers_of(row.agent)
+    ends = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers))
+    ends_at = min((end for end in ends if end), default=None)
     if row.revoked_at or (ends_at is not None and ends_at <= now):
         return None
     agent_id, limits, terms = row.agent.agent_id, limits_of(row.agent.limits), terms_of(row.terms)
-    holders = agent_holder(agent_id, limits), key_holder(row.public_id, terms.limits)
+    above = {maker.agent_id: limits_of(maker.limits) for maker in makers}
+    holders = (
+        agent_holder(agent_id, limits),
+        key_holder(row.public_id, terms.limits),
+        *(maker_holder(name, its) for name, its in above.items()),
+    )
     return Principal(
         agent_id,
         row.public_id,
@@ -156,10 +167,19 @@ def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
         ends_at=ends_at,
         limits=limits,
         key_limits=terms.limits,
-        rights=rights_of(limits, terms.limits),
+        rights=rights_of(limits, terms.limits, *above.values()),
         holders=tuple(each for each in holders if each is not None),
         labels=terms.labels,
     )
+
+
+def _makers_of(agent: Agent) -> list[Agent]:
+    """The agent that made this one at run time, the one that made that, and so on."""
+    found = []
+    while (maker := agent.owner) is not None:
+        found.append(maker)
+        agent = maker
+    return found
 
 
 def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:

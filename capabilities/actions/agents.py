@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
+from types import EllipsisType
 from typing import Any
 
 from django.utils import timezone
@@ -186,18 +187,30 @@ def _make_key(
     return key, row
 
 
-def change_key(actor: Actor, row: AgentKey, *, label: str, terms: Mapping[str, Any]) -> Act:
+def change_key(
+    actor: Actor,
+    row: AgentKey,
+    *,
+    label: str,
+    terms: Mapping[str, Any],
+    expires_at: datetime | EllipsisType | None = ...,
+) -> Act:
     """Gives a key another name and other terms, which hold at once; undoing it brings back those of before.
+
+    `expires_at` is another end, None for none; left out, the end stays. Undoing it does not bring that back.
 
     Raises `InvalidError` for terms that allow what is not there, or what its agent may not use.
     """
     check_key_terms(row.agent, terms, row.terms)
     facts = {"key": f"ra_{row.public_id}", "before": row.terms, "after": dict(terms)}
+    ends = row.expires_at if isinstance(expires_at, EllipsisType) else expires_at
+    if ends != row.expires_at:
+        facts |= {"end": [each.isoformat(timespec="seconds") if each else None for each in (row.expires_at, ends)]}
     act = Act("key.change", "agent", row.agent.agent_id, facts)
     kept = row.agent.origin == Agent.Origin.ADMINISTRATOR
     with ports.ledger.change(actor, act) if kept else ports.ledger.audit(actor, act):
-        row.label, row.terms = label, dict(terms)
-        row.save(update_fields=["label", "terms"])
+        row.label, row.terms, row.expires_at = label, dict(terms), ends
+        row.save(update_fields=["label", "terms", "expires_at"])
     return act
 
 

@@ -148,6 +148,7 @@ class RouteMessageIn(Body):
     message: MessageIn
     serviceId: str | None = Field(None, max_length=200)
     language: str | None = Field(None, max_length=35)
+    describe: bool = Field(False, description="Have a model describe what the service cannot read; that calls it.")
 
 
 class RequiredIn(Body):

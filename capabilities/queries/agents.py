@@ -68,8 +68,14 @@ def list_agent_ids() -> list[str]:
 
 
 def find_key(agent_id: str, public_id: str) -> AgentKey | None:
-    """A key by its agent and its public part; None for none."""
-    return AgentKey.objects.select_related("agent").filter(agent__agent_id=agent_id, public_id=public_id).first()
+    """A key by its agent and its public part, with or without the `ra_` before it; None for none."""
+    public = public_id.removeprefix("ra_")
+    return AgentKey.objects.select_related("agent").filter(agent__agent_id=agent_id, public_id=public).first()
+
+
+def find_key_by_public_id(public_id: str) -> AgentKey | None:
+    """The key with that public part, whoever's it is; None for none."""
+    return AgentKey.objects.select_related("agent").filter(public_id=public_id).first()
 
 
 def list_keys(row: Agent) -> list[AgentKey]:

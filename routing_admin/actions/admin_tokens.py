@@ -19,7 +19,7 @@ from capabilities.signing import name_of_secret, newest_secret
 from routing_admin.configuration import revisions
 from routing_admin.configuration.revisions import ledger
 from routing_admin.models import AdminToken
-from routing_admin.server.admin_tokens import KIND, AdminCaller, name_of
+from routing_admin.server.admin_tokens import KIND, AdminCaller
 
 DAYS, MOST_DAYS = 90, 365
 """How long a token lives where nobody says otherwise, and at most."""
@@ -69,13 +69,6 @@ def revoke_token(actor: Actor, row: AdminToken) -> None:
 def end_tokens(owner: User) -> int:
     """Ends all tokens of somebody who is no administrator any more, as a part of that act; how many."""
     return AdminToken.objects.filter(owner=owner, revoked_at=None).update(revoked_at=timezone.now())
-
-
-def tokens_behind() -> list[str]:
-    """Living tokens that still need an older signing secret: they did not come in since the rotation."""
-    living = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
-    behind = living.exclude(signed_with=name_of_secret(newest_secret()))
-    return sorted(name_of(row.owner.get_username(), row.name) for row in behind)
 
 
 def note_use(caller: AdminCaller, address: str, request_id: str) -> None:

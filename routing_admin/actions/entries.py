@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils.translation import gettext as _
 
@@ -11,55 +13,66 @@ from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
 from routing_admin.actions.importing import fingerprint, key_context, with_keys
 from routing_admin.configuration import rows
-from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.revisions import ledger
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import Change, diff
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.documents.problem_sentences import errors
 from routing_admin.core.files.entries import EntryKind, merge_entry, write_entry
+from routing_admin.core.files.entry_tags import NO_EXPECTATION, Expectation
 from routing_admin.core.files.importing import Imported
 
 
 @dataclass(frozen=True, slots=True)
 class EntryChange:
-    """What writing an entry did: whether it is new, what differs, what is to be known, and the revision it made."""
+    """What writing an entry did: whether it is new, what differs, what is to be known, the revision it made, and the
+    entry as it is now."""
 
     is_new: bool
     changes: tuple[Change, ...]
     warnings: tuple[Problem, ...]
     revision: int | None
+    entry: Mapping[str, Any]
 
 
-def put_entry(actor: Actor, kind: EntryKind, name: str, value: object, *, expected: int | None = None) -> EntryChange:
+def put_entry(
+    actor: Actor, kind: EntryKind, name: str, value: object, *, expected: Expectation = NO_EXPECTATION
+) -> EntryChange:
     """Makes the entry of that name this value; the same value again does nothing.
 
-    Raises `InvalidError` with every problem, `ConflictError` where `expected` is not the newest revision.
+    Raises `InvalidError` with every problem, `ConflictError` where the entry is not what is expected.
     """
-    check_revision(expected)
-    before, merged = _merge(kind, name, value)
+    before, merged = _merge(kind, name, value, expected)
     changes = diff(before, merged.configuration)
-    is_new = write_entry(before, kind, name) is None
+    entry = write_entry(before, kind, name)
+    is_new = entry is None
     if not changes and not merged.keys:
-        return EntryChange(is_new, (), merged.problems, None)
+        return EntryChange(is_new, (), merged.problems, None, entry or {})
     act = Act(f"{kind}.{'add' if is_new else 'change'}", kind.value, name)
     with ledger.change(actor, act):
-        check_revision(expected)
-        before, merged = _merge(kind, name, value)
+        before, merged = _merge(kind, name, value, expected)
         rows.write(with_keys(merged.configuration, merged.keys, merged.further_keys))
-    return EntryChange(is_new, diff(before, merged.configuration), merged.problems, act.revision)
+    entry = write_entry(rows.read(), kind, name) or {}
+    return EntryChange(is_new, diff(before, merged.configuration), merged.problems, act.revision, entry)
 
 
-def _merge(kind: EntryKind, name: str, value: object) -> tuple[Configuration, Imported]:
+def check_entry(kind: EntryKind, name: str, expected: Expectation) -> None:
+    """Raises `ConflictError` where the entry of that name is not what is expected."""
+    if expected.tags is not None:
+        check_expectation(expected, write_entry(rows.read(), kind, name))
+
+
+def check_expectation(expected: Expectation, entry: Mapping[str, Any] | None) -> None:
+    """Raises `ConflictError` where the entry, None for none, is not what is expected."""
+    if not expected.allows(entry):
+        raise ConflictError(_("Somebody else changed this meanwhile. Look at the new version, then save again."))
+
+
+def _merge(kind: EntryKind, name: str, value: object, expected: Expectation) -> tuple[Configuration, Imported]:
     before = rows.read()
+    check_expectation(expected, write_entry(before, kind, name))
     merged = merge_entry(before, kind, name, value, key_context(), fingerprint)
     found = errors(merged.problems) or errors(check(merged.configuration))
     if found:
         raise InvalidError(found)
     return before, merged
-
-
-def check_revision(expected: int | None) -> None:
-    """Raises `ConflictError` where that is not the newest revision; None expects nothing."""
-    if expected is not None and expected != (newest_number() or 0):
-        raise ConflictError(_("The configuration was changed meanwhile. Look at the new version, then send it again."))

@@ -45,6 +45,11 @@ def note_admission(actor: Actor, user: User, identity: Identity) -> None:
     _note(actor, "user.sign_in", user, identity, Admission.SIGN_IN)
 
 
+def note_failure(actor: Actor, provider: str) -> None:
+    """Appends to the audit that a provider was asked who somebody is, and gave no answer that counts."""
+    revisions.write_event(actor, Act("user.sign_in_failed", "user", "", {"provider": provider}))
+
+
 def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
     """Takes away an account with which a user signs in; its name. Raises `ConflictError` where it is the only way in.
 

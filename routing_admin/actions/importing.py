@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 
 from django.conf import settings
+from django.db import DatabaseError, InterfaceError
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.acts import Act, Actor
 from capabilities.core.providers.origins import policy_of, proxy_refusal, refusal
 from capabilities.errors import ConflictError, InvalidError
 from capabilities.secrets import fingerprint_of, origin_of, store_key
+from routing_admin.actions.alerts import end_kind, note_trouble
 from routing_admin.configuration import rows
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.revisions import ledger
+from routing_admin.core.alerts.kinds import AlertKind, trouble_of
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import Change, diff
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec
@@ -71,8 +77,8 @@ def import_configuration(
 ) -> Applied:
     """Imports the files as one revision. Raises `InvalidError` with every problem, `ConflictError` when `expected`
     is not the newest revision any more; then nothing is written."""
-    act = Act("configuration.import", message=message or _("Import"))
-    with ledger.change(actor, act):
+    act, now = Act("configuration.import", message=message or _("Import")), timezone.now()
+    with telling_of_rejection(actor, now), ledger.change(actor, act):
         preview = preview_import(files, prune=prune)
         if expected is not None and expected != (preview.revision or 0):
             raise ConflictError(_("The configuration was changed meanwhile. Look at the new difference, then apply."))
@@ -80,7 +86,22 @@ def import_configuration(
             raise InvalidError(problem for problem in preview.imported.problems if problem.severity == "error")
         imported = preview.imported
         rows.write(with_keys(imported.configuration, imported.keys, imported.further_keys))
+    with suppress(DatabaseError, InterfaceError):
+        end_kind(AlertKind.CONFIGURATION_REJECTED, now)
     return Applied(act.revision, preview)
+
+
+@contextmanager
+def telling_of_rejection(actor: Actor, now: datetime) -> Iterator[None]:
+    """Notes what is refused in here, once it is undone; a database that is away keeps nobody from it."""
+    try:
+        yield
+    except InvalidError as refusal:
+        first = next((problem.message for problem in refusal.problems), str(refusal))
+        trouble = trouble_of(AlertKind.CONFIGURATION_REJECTED, f"{actor.kind} {actor.name}", problem=first)
+        with suppress(DatabaseError, InterfaceError):
+            note_trouble(trouble, now)
+        raise
 
 
 def with_keys(

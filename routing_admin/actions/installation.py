@@ -32,9 +32,7 @@ def set_default_language(actor: Actor, code: str) -> Act:
 
     Raises `InvalidError` for a language that has no directive.
     """
-    if code and match_language(code, directives()) is None:
-        message = _("There is no language %(code)s. Add it with its directive first.") % {"code": code}
-        raise InvalidError([Problem("default_language", message, "reference")])
+    check_default_language(code)
     act = Act("installation.default_language", "language", code, message=_("Default language"))
     with ledger.change(actor, act):
         row = Installation.current()
@@ -48,16 +46,28 @@ def set_content_policy(actor: Actor, word: str) -> Act:
 
     Raises `InvalidError` for a word that is none of `POLICY_WORDS`.
     """
-    if word and word not in POLICY_WORDS:
-        message = _("There is no content policy %(word)s. It is one of: %(words)s.")
-        said = message % {"word": word, "words": ", ".join(POLICY_WORDS)}
-        raise InvalidError([Problem("content_policy", said, "enum")])
+    check_content_policy(word)
     act = Act("installation.content_policy", "installation", message=_("Content policy"))
     with ledger.change(actor, act):
         row = Installation.current()
         row.content_policy = word
         row.save()
     return act
+
+
+def check_default_language(code: str) -> None:
+    """Raises `InvalidError` for a language that has no directive."""
+    if code and match_language(code, directives()) is None:
+        message = _("There is no language %(code)s. Add it with its directive first.") % {"code": code}
+        raise InvalidError([Problem("default_language", message, "reference")])
+
+
+def check_content_policy(word: str) -> None:
+    """Raises `InvalidError` for a word that is none of `POLICY_WORDS`."""
+    if word and word not in POLICY_WORDS:
+        message = _("There is no content policy %(word)s. It is one of: %(words)s.")
+        text = message % {"word": word, "words": ", ".join(POLICY_WORDS)}
+        raise InvalidError([Problem("content_policy", text, "enum")])
 
 
 def save_language(actor: Actor, code: str, directive: str) -> Act:

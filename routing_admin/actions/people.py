@@ -202,7 +202,8 @@ def choose_language(user: User, language: str) -> None:
 
 
 def note_sign_in(actor: Actor, act: str, names: Iterable[str]) -> None:
-    """Appends to the audit log that somebody came in (`user.sign_in`), or did not (`user.sign_in_failed`).
+    """Appends to the audit log that somebody came in (`user.sign_in`), did not (`user.sign_in_failed`), or went out
+    (`user.sign_out`).
 
     A name is kept where there is such a user: what nobody is called may be a password typed into the wrong field.
     """

@@ -20,11 +20,13 @@ from artifacts.storage.content import byte_store
 from artifacts.storage.leftovers import sweep_bytes, sweep_thumbnails
 from capabilities.acts import Act, Actor
 from capabilities.models import Agent
+from routing_admin.actions.alerts import prune_alerts
 from routing_admin.configuration.audit import find_head, note_head
 from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.revisions import ledger
 from routing_admin.databases.postgresql.partitions import drop_days
 from routing_admin.databases.router import LOGS, POSTGRESQL
+from routing_admin.descriptions.store import forget_content, prune_descriptions
 from routing_admin.models import AttemptLog, IdempotencyRecord, RequestLog, SessionSighting, SignInAttempt, UsageSum
 from routing_admin.server.throttle import ADDRESS
 
@@ -48,19 +50,28 @@ class Pruned:
     thumbnails: int = 0
 
 
-def prune(actor: Actor, now: datetime) -> Pruned:
-    """Removes what is past its time, and says how much it was; audited when it was anything."""
+def prune(actor: Actor, now: datetime, *, request_days: float | None = None, undo: timedelta = UNDO) -> Pruned:
+    """Removes what is past its time, and says how much it was; audited when it was anything.
+
+    `request_days` stands for the setting, `undo` is how long ago something must have been deleted. Files that no row
+    speaks of go first: on a full disk they make the room that the rows' deletion needs.
+    """
+    leftovers, thumbnails = byte_store().sweep(), sweep_thumbnails()
     SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
     prune_outcomes(now)
     prune_usage(now)
+    prune_alerts(now)
     UploadLink.objects.filter(expires_at__lte=now).delete()
-    requests = prune_requests(now - timedelta(days=read_keeping().request_days))
-    artifacts, size = prune_artifacts(now)
+    days = read_keeping().request_days if request_days is None else request_days
+    prune_descriptions(now - timedelta(days=days))
+    requests = prune_requests(now - timedelta(days=days))
+    artifacts, size = prune_artifacts(now, undo)
     agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME, expires_at__lte=now - UNDO)
     gone = agents.count()
-    sessions, leftovers = prune_sessions(now), byte_store().sweep()
+    sessions = prune_sessions(now)
     forgotten, more = sweep_bytes(now.timestamp())
-    done = Pruned(requests, artifacts, size + more, gone, sessions, leftovers, forgotten, sweep_thumbnails())
+    thumbnails += sweep_thumbnails()
+    done = Pruned(requests, artifacts, size + more, gone, sessions, leftovers, forgotten, thumbnails)
     if done != Pruned():
         with ledger.audit(actor, Act("installation.prune", "installation", details=asdict(done))):
             agents.delete()
@@ -97,10 +108,10 @@ def prune_outcomes(now: datetime) -> None:
     IdempotencyRecord.objects.filter(expires_at__lte=now).delete()
 
 
-def prune_artifacts(now: datetime) -> tuple[int, int]:
-    """Removes artifacts that have expired, or were deleted a day ago, and their bytes; (how many, bytes)."""
+def prune_artifacts(now: datetime, undo: timedelta = UNDO) -> tuple[int, int]:
+    """Removes artifacts that have expired, or were deleted so long ago, and their bytes; (how many, bytes)."""
     total, size = 0, 0
-    past = Artifact.objects.filter(Q(expires_at__lte=now) | Q(deleted_at__lte=now - UNDO)).order_by("created_at")
+    past = Artifact.objects.filter(Q(expires_at__lte=now) | Q(deleted_at__lte=now - undo)).order_by("created_at")
     for ids in batches(past):
         with transaction.atomic():
             found = dict(Artifact.objects.filter(pk__in=ids).values_list("sha256", "size"))
@@ -115,6 +126,7 @@ def drop_bytes(sha256: str, size: int) -> int:
     with transaction.atomic():
         if Artifact.objects.select_for_update().filter(sha256=sha256).exists():
             return 0
+        forget_content(sha256)
         return size if byte_store().delete(sha256) else 0
 
 

@@ -12,10 +12,12 @@ from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
 from capabilities.errors import InUseError, InvalidError
 from capabilities.models import Agent, Provider
+from routing_admin.actions.entries import check_expectation
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.rows import write_chain
 from routing_admin.configuration.rows.writing import route_fields
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, CandidateSpec, RouteSpec
+from routing_admin.core.files.entry_tags import NO_EXPECTATION, Expectation
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.models import Alias, TaskRoute
 
@@ -83,9 +85,13 @@ def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -
     return act
 
 
-def save_alias(actor: Actor, name: str, target: str) -> Act:
-    """Makes `name` lead to `target`; an empty target takes the alias away."""
+def save_alias(actor: Actor, name: str, target: str, expected: Expectation = NO_EXPECTATION) -> Act:
+    """Makes `name` lead to `target`; an empty target takes the alias away.
+
+    Raises `ConflictError` where the alias is not what is expected.
+    """
     with ledger.change(actor, Act("alias.change" if target else "alias.delete", "alias", name)) as act:
+        check_expectation(expected, Alias.objects.filter(name=name).values("name", "target").first())
         if target:
             Alias.objects.update_or_create(name=name, defaults={"target": target})
         else:

@@ -13,10 +13,14 @@ from capabilities.api.calls import json_of
 from capabilities.api.endpoints import router as capabilities_router
 from capabilities.api.schemas import ErrorOut
 from routing_admin.agents_api.administration.agents import router as admin_agents_router
+from routing_admin.agents_api.administration.alerts import router as alerts_router
+from routing_admin.agents_api.administration.aliases import router as aliases_router
 from routing_admin.agents_api.administration.calls import AdminTokenAuth
 from routing_admin.agents_api.administration.configuration import router as admin_configuration_router
 from routing_admin.agents_api.administration.entries import router as entries_router
 from routing_admin.agents_api.administration.history import router as history_router
+from routing_admin.agents_api.administration.installation import router as installation_router
+from routing_admin.agents_api.administration.keys import router as keys_router
 from routing_admin.agents_api.administration.people import router as people_router
 from routing_admin.agents_api.configuration import router as configuration_router
 from routing_admin.agents_api.errors import with_our_errors
@@ -50,7 +54,8 @@ def agents_api() -> NinjaAPI:
     )
     for each in (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router, usage_router):
         api.add_router("", each)
-    for each in (entries_router, admin_agents_router, people_router, history_router, admin_configuration_router):
+    entries = (entries_router, aliases_router, installation_router, keys_router, admin_agents_router)
+    for each in (*entries, people_router, history_router, admin_configuration_router, alerts_router):
         api.add_router("/admin", each, auth=AdminTokenAuth())
     return api
 

@@ -26,6 +26,7 @@ from capabilities.errors import ActionError, InvalidError
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.waiting import waiting_at_most
+from routing_admin.server.metrics import request_metrics
 from routing_admin.server.request_id import request_id_of
 
 log = logging.getLogger(__name__)
@@ -57,8 +58,15 @@ def details_of(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
     ]
 
 
+def door_of(path: str) -> str:
+    """What numbers call the half of the API at that address: `admin` takes tokens, `api` agents' keys."""
+    return "admin" if path.startswith("/api/v1/admin/") else "api"
+
+
 def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
     """A call that was refused at the door."""
+    if error.status in (401, 403):
+        request_metrics.count_refused_key(door_of(request.path), error.code)
     response = refusal(request, error.status, error.code, str(error), **error.more)
     for name, value in error.headers.items():
         response[name] = value

@@ -41,7 +41,8 @@ from routing_admin.databases.router import release_connections
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
-from routing_admin.dispatch.recorded import record_answer, record_plan
+from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.recorded import record_answer
 from routing_admin.dispatch.route_headers import headers_of_attempts, headers_of_failure
 from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
@@ -123,6 +124,7 @@ async def _send(request: HttpRequest, hold: Reservation | None) -> HttpResponse:
         keep_media=partial(store_generated, actor),
         request_id=request_id_of(request),
         caller_headers=headers_of(request),
+        hold=hold,
     )
     try:
         result = await record_answer(dispatch, recorder)

@@ -17,8 +17,9 @@ from capabilities.core.permissions import ADMIN_CALLS, ADMIN_SCOPES, SCOPES
 from capabilities.models import Agent, AgentKey, Provider, Service
 from routing_admin import actions
 from routing_admin.actions import people
-from routing_admin.actions.admin_tokens import issue_token, revoke_token, tokens_behind
+from routing_admin.actions.admin_tokens import issue_token, revoke_token
 from routing_admin.models import AdminToken, AuditEvent, Revision, TaskRoute
+from routing_admin.queries.tokens import tokens_behind
 from tests.cast import browser_of, key_of, person, token_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -212,15 +213,29 @@ def test_a_route_is_written_with_its_whole_chain(script: Script) -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
-def test_a_write_on_a_stale_revision_is_refused(method: str, path: str, script: Script) -> None:
-    """409, whoever changed what meanwhile, and nothing is written."""
-    seen = script.call("GET", path)["etag"]
-    actions.save_alias(SYSTEM, "gpt-4o", "task:default")
+def test_a_write_on_a_stale_entry_is_refused(method: str, path: str, script: Script) -> None:
+    """409, whoever changed the entry meanwhile, and nothing is written."""
+    read = script.call("GET", path)
+    (entry,) = [value for value in read.json().values() if isinstance(value, dict)]
+    changed = {**entry, "description": "else", "retries": 5, "displayName": "Else", "taskType": entry.get("taskType")}
+    assert script.call("PUT", path, changed).status_code == 200
     before = newest()
-    body = {"provider": "echo", "model": "m", "endpoint": "https://x.example", "defaultModel": "m"}
-    answer = script.call(method, path, {**body} if method == "PUT" else None, if_match=seen)
+    answer = script.call(method, path, entry if method == "PUT" else None, if_match=read["etag"])
     assert (answer.status_code, answer.json()["error"]) == (409, "changed_meanwhile")
     assert newest() == before
+
+
+@pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
+def test_a_change_of_something_else_refuses_no_write(path: str, script: Script) -> None:
+    """An entry has an ETag of its own, which a write gives anew; an entry that is not there has none."""
+    read = script.call("GET", path)
+    (entry,) = [value for value in read.json().values() if isinstance(value, dict)]
+    actions.save_alias(SYSTEM, "gpt-4o", "task:default")
+    script.call("POST", "/agents/text-agent/keys", {})
+    written = script.call("PUT", path, entry, if_match=read["etag"])
+    assert (written.status_code, written["etag"]) == (200, read["etag"])
+    assert script.call("PUT", f"{path}-2", entry, if_match=read["etag"]).status_code == 409
+    assert script.call("DELETE", f"{path}-2", if_match="*").status_code == 409
 
 
 def test_a_service_is_written_at_its_provider_and_keeps_what_was_probed(script: Script) -> None:
@@ -329,6 +344,118 @@ def test_files_go_out_and_come_in_after_a_look(script: Script) -> None:
     assert newest() == int(read["x-revision"])
     assert script.call("POST", "/config/import", file, if_match=read["etag"]).status_code == 200
     assert script.call("POST", "/config/import", file, if_match=read["etag"]).status_code == 409
+
+
+# What else administrators change.
+
+
+def test_somebody_is_invited_by_a_link_that_one_answer_holds(script: Script, client: Client) -> None:
+    """201 with the link, as on the page; another link voids it; an invitation that is open can be withdrawn."""
+    made = script.call("POST", "/people", {"username": "ines", "role": "editor"})
+    assert (made.status_code, made.json()["person"]["state"]) == (201, "invited")
+    path = "/" + made.json()["link"].split("/", 3)[3]
+    assert client.get(path).status_code == 200
+    assert script.call("POST", "/people", {"username": "INES"}).json()["details"][0]["path"] == "username"
+    again = script.call("POST", "/people/ines/link").json()["link"]
+    assert client.get(path).status_code == 410
+    assert made.json()["link"] not in json.dumps(script.get("/people"))
+    assert client.get("/" + again.split("/", 3)[3]).status_code == 200
+    assert [script.call("DELETE", "/people/ines").status_code for _ in range(2)] == [204, 204]
+    assert script.call("DELETE", "/people/admin").status_code == 409
+    acts = AuditEvent.objects.filter(actor="admin's token deploy", object_name="ines").values_list("action", flat=True)
+    assert list(acts.order_by("number")) == ["user.invite", "user.link", "user.withdraw"]
+
+
+def test_a_role_on_a_stale_look_is_refused(script: Script, viewer_account: User) -> None:
+    """Signing in is no change of a person; another role is."""
+    seen = script.call("GET", "/people/vera")["etag"]
+    browser_of(viewer_account)
+    assert script.call("PUT", "/people/vera", {"role": "editor"}, if_match=seen).status_code == 200
+    assert script.call("PUT", "/people/vera", {"role": "viewer"}, if_match=seen).status_code == 409
+
+
+KEY_TERMS = {"label": "ci", "team": "ops", "limits": {"models": ["task:planning"], "requestsPerMinute": 5}}
+
+
+def test_a_key_has_its_terms_from_the_start_and_they_are_changed(script: Script) -> None:
+    """Allowed names, rates, labels and an end; they hold at once, Undo brings the terms back."""
+    identity = script.call("POST", "/agents/text-agent/keys", {**KEY_TERMS, "days": 7}).json()["issued"]["id"]
+    path = f"/agents/text-agent/keys/{identity}"
+    read = script.call("GET", path)
+    assert {name: read.json()["key"][name] for name in KEY_TERMS} == KEY_TERMS
+    more = {**KEY_TERMS, "limits": {"moneyPerDay": 2, "currency": "EUR"}, "expiresAt": "2099-01-01T00:00:00+00:00"}
+    assert script.call("PUT", path, more).json()["details"][0]["path"] == "expiresAt"
+    ends = (timezone.now() + timedelta(days=30)).isoformat(timespec="seconds")
+    changed = script.call("PUT", path, {**more, "expiresAt": ends}, if_match=read["etag"]).json()["key"]
+    assert (changed["limits"], changed["expiresAt"]) == ({"moneyPerDay": "2", "currency": "EUR"}, ends)
+    row = AgentKey.objects.get(public_id=identity)
+    assert (row.terms["limits"], row.expires_at.isoformat(timespec="seconds")) == (changed["limits"], ends)
+    before = newest(), AuditEvent.objects.count()
+    assert script.call("PUT", path, more | {"expiresAt": ends}).status_code == 200
+    assert (newest(), AuditEvent.objects.count()) == before
+    assert script.call("PUT", path, KEY_TERMS, if_match=read["etag"]).status_code == 409
+    assert script.call("POST", f"/history/{newest()}/undo").status_code == 200
+    assert script.get(path)["key"]["limits"] == KEY_TERMS["limits"]
+
+
+def test_a_keys_terms_are_refused_by_the_pages_rules(script: Script) -> None:
+    """No more than its agent may; no limit that there is not; nothing for a key that has ended."""
+    script.call("PUT", "/agents/scout", {"taskType": "planning", "limits": {"models": ["task:planning"]}})
+    beyond = script.call("POST", "/agents/scout/keys", {"limits": {"models": ["text-model"]}})
+    assert (beyond.status_code, "may not use text-model" in beyond.json()["message"]) == (422, True)
+    low = script.call("POST", "/agents/scout/keys", {"limits": {"inFlight": 0}})
+    assert [each["path"] for each in low.json()["details"]] == ["limits.inFlight"]
+    identity = script.call("POST", "/agents/scout/keys", {}).json()["issued"]["id"]
+    script.call("DELETE", f"/agents/scout/keys/{identity}")
+    assert script.call("PUT", f"/agents/scout/keys/{identity}", {"label": "again"}).status_code == 409
+
+
+def test_an_alias_is_written_and_taken_away(script: Script) -> None:
+    """Where it leads has to be there; the same again changes nothing; Undo brings it back."""
+    assert script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"}).status_code == 201
+    before = newest()
+    again = script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"})
+    assert (again.status_code, again.json()["changes"], newest()) == (200, [], before)
+    nowhere = script.call("PUT", "/aliases/gpt-4o", {"target": "task:nothing"})
+    assert [each["path"] for each in nowhere.json()["details"]] == ["target"]
+    seen = script.call("GET", "/aliases/gpt-4o")["etag"]
+    script.call("PUT", "/aliases/gpt-4o", {"target": "auto"})
+    assert script.call("DELETE", "/aliases/gpt-4o", if_match=seen).status_code == 409
+    assert {"name": "gpt-4o", "target": "auto"} in script.get("/aliases")["aliases"]
+    assert [script.call("DELETE", "/aliases/gpt-4o").status_code for _ in range(2)] == [204, 204]
+    assert script.call("GET", "/aliases/gpt-4o").status_code == 404
+    assert script.call("POST", f"/history/{newest()}/undo").status_code == 200
+    assert script.get("/aliases/gpt-4o")["alias"]["target"] == "auto"
+
+
+def test_a_language_is_added_said_otherwise_and_removed(script: Script) -> None:
+    """A built-in one is only said otherwise; the default one stays."""
+    words = {"directive": "Responda em português."}
+    assert [script.call("PUT", "/languages/pt", words).status_code for _ in range(2)] == [201, 200]
+    assert script.get("/languages/pt")["language"] == {"code": "pt", **words, "builtIn": False}
+    assert script.call("PUT", "/settings", {"defaultLanguage": "pt"}).status_code == 200
+    assert script.call("DELETE", "/languages/pt").status_code == 409
+    script.call("PUT", "/settings", {"defaultLanguage": None})
+    assert [script.call("DELETE", "/languages/pt").status_code for _ in range(2)] == [204, 204]
+    assert script.call("DELETE", "/languages/en").status_code == 204
+    assert "en" in [each["code"] for each in script.get("/languages")["languages"]]
+    assert script.call("PUT", "/languages/-", words).json()["details"][0]["path"] == "code"
+
+
+def test_settings_are_changed_by_name_and_the_rest_stays(script: Script) -> None:
+    """Each change as the page's act; a wrong one changes nothing of the others."""
+    read = script.call("GET", "/settings")
+    wanted = {"requestDays": 14, "quotaBytes": 2**30, "recordBodies": True, "contentPolicy": "describe"}
+    wrong = script.call("PUT", "/settings", {**wanted, "defaultLanguage": "tlh"})
+    assert (wrong.status_code, script.call("GET", "/settings")["etag"]) == (422, read["etag"])
+    made = script.call("PUT", "/settings", wanted, if_match=read["etag"])
+    assert made.json()["settings"] == {**read.json()["settings"], **wanted}
+    assert script.call("PUT", "/settings", wanted, if_match=read["etag"]).status_code == 409
+    count = AuditEvent.objects.count()
+    assert script.call("PUT", "/settings", wanted, if_match=made["etag"])["etag"] == made["etag"]
+    assert AuditEvent.objects.count() == count
+    acts = set(AuditEvent.objects.values_list("action", flat=True))
+    assert {"installation.retention", "installation.record_bodies", "installation.content_policy"} <= acts
 
 
 def test_every_scope_of_a_token_is_asked_for_by_some_call() -> None:

@@ -53,6 +53,21 @@ def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram)
     assert sent.headers["x-ratelimit-remaining-tokens"] == str(10_000 - taken)
 
 
+def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: AgentProgram) -> None:
+    """What one used, the others no longer have; the refusal says whose it is. Such a key ends with its makers."""
+    limit(bytesPerDay=400)
+    actions.put_agent(SYSTEM, "text-agent", "made")
+    actions.put_agent(SYSTEM, "made", "made-of-made")
+    made, below = (AgentProgram(name, key_of(name)) for name in ("made", "made-of-made"))
+    words = {"prompt": "x" * 300, "taskType": "planning"}
+    assert made.post("/llm/send", words).status_code == 200
+    for program in (made, below, text_agent):
+        assert program.post("/llm/send", words).json()["error"] == "budget_exceeded"
+    assert made.post("/llm/send", words).json()["message"].startswith("Its maker text-agent may send 400 ")
+    Agent.objects.filter(agent_id="made").update(expires_at=datetime.now(UTC))
+    assert below.get("/agents/me").status_code == 401
+
+
 @pytest.mark.parametrize("budget", ["tokensPerDay", "bytesPerDay"])
 def test_sending_beyond_a_budget_is_429_in_the_words_of_the_api(text_agent: AgentProgram, budget: str) -> None:
     """With the time to come again; the log has it."""

@@ -126,6 +126,7 @@ def test_it_is_not_ready_without_its_store(row: Artifact, away: str) -> None:
     assert (answer.status_code, answer.json()["checks"]["artifacts"]) == (503, "failed")
 
 
+@pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 def test_a_first_start_without_its_store_is_one_line_and_nothing_half_done(
     settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

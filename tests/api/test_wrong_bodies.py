@@ -38,6 +38,8 @@ IN_PATHS = {
     "username": "vera",
     "number": "1",
     "key_id": "x",
+    "alias": "gpt-4o",
+    "code": "pt",
 }
 FILES = "/config/import"
 """Takes a file that has its own checks."""

@@ -63,9 +63,9 @@ def limits_of(stored: Mapping[str, Any]) -> AgentLimits | None:
     return AgentLimits(models, most, stored.get(CURRENCY, "")) if models or most else None
 
 
-def rights_of(agent: AgentLimits | None, key: AgentLimits | None) -> AgentLimits | None:
-    """What an agent's key may use: only what both allow; None where neither says anything."""
-    models = [each.models for each in (agent, key) if each is not None and each.models is not None]
+def rights_of(*limits: AgentLimits | None) -> AgentLimits | None:
+    """What may be used under several limits: only what all of them allow; None where none says anything."""
+    models = [each.models for each in limits if each is not None and each.models is not None]
     return AgentLimits(frozenset.intersection(*models)) if models else None
 
 

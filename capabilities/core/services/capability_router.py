@@ -70,19 +70,30 @@ class RoutingResult:
         }
 
 
+def find_no_words(_: AttachmentInfo) -> str:
+    """Nothing: where nobody asks what stands in a file."""
+    return ""
+
+
 class CapabilityRouter:
     """Routes messages by what a service can read; `load` is called for supported attachments only.
 
-    `write` gives what stands in a part for a file's data.
+    `write` gives what stands in a part for a file's data, `words_about` what else is said of one that is described.
     """
 
     def __init__(
-        self, registry: LlmServiceRegistry, adapter: ContentAdapter, load: Load, write: WriteData = base64_text
+        self,
+        registry: LlmServiceRegistry,
+        adapter: ContentAdapter,
+        load: Load,
+        write: WriteData = base64_text,
+        words_about: Callable[[AttachmentInfo], str] = find_no_words,
     ) -> None:
         self.registry = registry
         self.adapter = adapter
         self.load = load
         self.write = write
+        self.words_about = words_about
 
     def route_content(self, message: AgentMessage, service_id: str) -> RoutingResult:
         """The message for that service; an unknown one counts as text only. Never raises for an attachment."""
@@ -117,7 +128,7 @@ class CapabilityRouter:
         """The attachment as a part, or the block that describes it."""
         file = replace(attachment.file, content=_Behind(attachment, self.load))
         if decide(file, reader).outcome is not Outcome.NATIVE:
-            return self.adapter.adapt_to_text(attachment).text
+            return "\n".join(filter(None, (self.adapter.adapt_to_text(attachment).text, self.words_about(attachment))))
         try:
             return _part(file, self.load(attachment), self.write)
         except UnreadableError:

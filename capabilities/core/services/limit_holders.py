@@ -57,6 +57,13 @@ def agent_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
     return LimitHolder(id_of_agent(agent), THIS_AGENT, limits)
 
 
+def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
+    """The same agent as a holder for those that it made at run time."""
+    if limits is None or not limits.most:
+        return None
+    return LimitHolder(id_of_agent(agent), worded("Its maker %(name)s", name=agent), limits, "maker")
+
+
 def key_holder(public_id: str, limits: AgentLimits | None) -> LimitHolder | None:
     """A key as a holder; None where nothing of it is counted."""
     if limits is None or not limits.most:

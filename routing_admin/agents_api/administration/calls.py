@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from capabilities.errors import NotFoundError
 from routing_admin.actions.admin_tokens import note_use
 from routing_admin.agents_api.configuration import revision_in
 from routing_admin.configuration.history import newest_number
+from routing_admin.core.files.entry_tags import Expectation, parse_if_match, tag_of
 from routing_admin.server.admin_tokens import AdminCaller, authenticate_token, refuse_admin_call, refuse_token_in
 from routing_admin.server.request_id import request_id_of
 
@@ -56,9 +58,21 @@ def script_actor(request: HttpRequest) -> Actor:
     return Actor("token", caller.name, address_of(request), request_id_of(request))
 
 
-def expected_in(request: HttpRequest) -> int | None:
+def revision_seen(request: HttpRequest) -> int | None:
     """The revision that the caller has seen, by If-Match; None where it says none."""
     return revision_in(request.headers.get("if-match", ""))
+
+
+def expectation_in(request: HttpRequest) -> Expectation:
+    """What the caller has seen of an entry, by If-Match."""
+    return parse_if_match(request.headers.get("if-match", ""))
+
+
+def answer_entry(value: dict[str, Any], entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
+    """An answer about one entry, with the newest revision in it; its ETag is the entry's own."""
+    response = answer_at_revision(value, status)
+    response["ETag"] = f'"{tag_of(entry)}"'
+    return response
 
 
 def answer_at_revision(value: dict[str, Any], status: int = 200) -> HttpResponse:

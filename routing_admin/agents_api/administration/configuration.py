@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
 from capabilities.api.calls import gives
-from routing_admin.agents_api.administration.calls import TAG, expected_in, script_actor
+from routing_admin.agents_api.administration.calls import TAG, revision_seen, script_actor
 from routing_admin.agents_api.configuration import FILE_BODY, FILE_OUT, answer_file, answer_import, named_file
 from routing_admin.agents_api.schemas import ImportOut
 from routing_admin.configuration import snapshot
@@ -24,7 +24,7 @@ def admin_import_config(
     prune: bool = False,
 ) -> HttpResponse:
     """Imports a file as one revision, or with `dryRun` says what that would change; 409 for a stale If-Match."""
-    return answer_import(request, script_actor(request), expected_in(request), dry_run=dryRun, prune=prune)
+    return answer_import(request, script_actor(request), revision_seen(request), dry_run=dryRun, prune=prune)
 
 
 @router.get("/config/{name}", openapi_extra=FILE_OUT)

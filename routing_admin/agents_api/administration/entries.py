@@ -15,9 +15,16 @@ from capabilities.actions.providers import KeyAct
 from capabilities.api.calls import gives, parse_as, read_as, read_json, takes
 from capabilities.queries.providers import find_provider
 from capabilities.queries.services import find_service
-from routing_admin.actions.entries import EntryChange, check_revision, put_entry
+from routing_admin.actions.entries import EntryChange, check_entry, put_entry
 from routing_admin.actions.routes import delete_route
-from routing_admin.agents_api.administration.calls import TAG, answer_at_revision, expected_in, require, script_actor
+from routing_admin.agents_api.administration.calls import (
+    TAG,
+    answer_at_revision,
+    answer_entry,
+    expectation_in,
+    require,
+    script_actor,
+)
 from routing_admin.agents_api.administration.schemas import (
     AdminProviderOut,
     AdminProvidersOut,
@@ -57,18 +64,18 @@ def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel
     """Writes an entry: 201 where it is new. The body has the schema's fields, and the files' others."""
     value = read_json(request)
     parse_as(value, schema)
-    return changed(put_entry(script_actor(request), kind, name, value, expected=expected_in(request)))
+    return changed(put_entry(script_actor(request), kind, name, value, expected=expectation_in(request)))
 
 
 def changed(write: EntryChange) -> HttpResponse:
     """What a write did."""
     told = {"changes": [sentence(change) for change in write.changes], "warnings": details_of(write.warnings)}
-    return answer_at_revision({"created": write.is_new, **told}, 201 if write.is_new else 200)
+    return answer_entry({"created": write.is_new, **told}, write.entry, 201 if write.is_new else 200)
 
 
-def delete(request: HttpRequest, row: Any, act: Callable[..., Any]) -> HttpResponse:
+def delete(request: HttpRequest, kind: EntryKind, name: str, row: Any, act: Callable[..., Any]) -> HttpResponse:
     """Deletes a row that is there; one that is not is no error. 409 for a stale If-Match, or where it is used."""
-    check_revision(expected_in(request))
+    check_entry(kind, name, expectation_in(request))
     if row is not None:
         act(script_actor(request), row, expected=row.version)
     return HttpResponse(status=204)
@@ -85,7 +92,8 @@ def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
     """One provider, and whether it can be called."""
     entry = entry_of(EntryKind.PROVIDER, provider)
     state = next(each for each in providers_json(snapshot.current()) if each["providerName"] == provider)
-    return answer_at_revision({"provider": entry, "usable": state["usable"], "reason": state.get("reason", "")})
+    told = {"provider": entry, "usable": state["usable"], "reason": state.get("reason", "")}
+    return answer_entry(told, entry)
 
 
 @router.put(
@@ -100,8 +108,8 @@ def admin_put_provider(request: HttpRequest, provider: str) -> HttpResponse:
 def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
     """Sets a provider's key, which nothing ever gives back."""
     key = KeyChange(KeyAct.SET, read_as(request, KeyTextIn).apiKey)
-    check_revision(expected_in(request))
     row = require(find_provider(provider), "provider", provider)
+    check_entry(EntryKind.PROVIDER, provider, expectation_in(request))
     made = capability_actions.save_provider(script_actor(request), row, key=key, expected=row.version)
     changes = ["The key is set."] if made.revision else []
     return answer_at_revision({"created": False, "changes": changes, "warnings": []})
@@ -110,7 +118,7 @@ def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
 @router.delete("/providers/{provider}", response={204: None})
 def admin_delete_provider(request: HttpRequest, provider: str) -> HttpResponse:
     """Deletes a provider that nothing uses; one that is not there is no error."""
-    return delete(request, find_provider(provider), capability_actions.delete_provider)
+    return delete(request, EntryKind.PROVIDER, provider, find_provider(provider), capability_actions.delete_provider)
 
 
 @router.get("/services", openapi_extra=gives(AdminServicesOut))
@@ -122,7 +130,8 @@ def admin_list_services(request: HttpRequest) -> HttpResponse:
 @router.get("/services/{path:service_id}", openapi_extra=gives(AdminServiceOut))
 def admin_get_service(request: HttpRequest, service_id: str) -> HttpResponse:
     """One model service."""
-    return answer_at_revision({"service": entry_of(EntryKind.SERVICE, service_id)})
+    entry = entry_of(EntryKind.SERVICE, service_id)
+    return answer_entry({"service": entry}, entry)
 
 
 @router.put(
@@ -136,7 +145,7 @@ def admin_put_service(request: HttpRequest, service_id: str) -> HttpResponse:
 @router.delete("/services/{path:service_id}", response={204: None})
 def admin_delete_service(request: HttpRequest, service_id: str) -> HttpResponse:
     """Deletes a model service that no agent uses; one that is not there is no error."""
-    return delete(request, find_service(service_id), capability_actions.delete_service)
+    return delete(request, EntryKind.SERVICE, service_id, find_service(service_id), capability_actions.delete_service)
 
 
 @router.get("/routes", openapi_extra=gives(AdminRoutesOut))
@@ -148,18 +157,19 @@ def admin_list_routes(request: HttpRequest) -> HttpResponse:
 @router.get("/routes/{path:task_type}", openapi_extra=gives(AdminRouteOut))
 def admin_get_route(request: HttpRequest, task_type: str) -> HttpResponse:
     """One task route."""
-    return answer_at_revision({"route": entry_of(EntryKind.ROUTE, task_type)})
+    entry = entry_of(EntryKind.ROUTE, task_type)
+    return answer_entry({"route": entry}, entry)
 
 
 @router.put(
     "/routes/{path:task_type}", openapi_extra={**takes(RouteIn), **gives(ChangedOut)}, response={201: ChangedOut}
 )
 def admin_put_route(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Adds or replaces a task route with its whole chain; 409 where If-Match names an older revision."""
+    """Adds or replaces a task route with its whole chain; 409 where it is not what If-Match names."""
     return put(request, EntryKind.ROUTE, task_type, RouteIn)
 
 
 @router.delete("/routes/{path:task_type}", response={204: None})
 def admin_delete_route(request: HttpRequest, task_type: str) -> HttpResponse:
     """Deletes a task route that nothing uses; one that is not there is no error."""
-    return delete(request, find_route(task_type), delete_route)
+    return delete(request, EntryKind.ROUTE, task_type, find_route(task_type), delete_route)

@@ -1,17 +1,24 @@
-"""People: who there is, and with which role; roles given, people deactivated and back."""
+"""People: who there is, and with which role; invited, given roles, deactivated and back."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from ninja import Router
 
 from capabilities.access import role_of
 from capabilities.api.calls import answer, gives, read_as, takes
+from capabilities.errors import InvalidError
 from routing_admin.actions import people
-from routing_admin.agents_api.administration.calls import TAG, iso, require, script_actor
-from routing_admin.agents_api.administration.schemas import PeopleOut, PersonIn, PersonOut
+from routing_admin.actions.entries import check_expectation
+from routing_admin.agents_api.administration.calls import TAG, expectation_in, iso, require, script_actor
+from routing_admin.agents_api.administration.limit_fields import problems_of
+from routing_admin.agents_api.administration.schemas import InvitedOut, InviteIn, PeopleOut, PersonIn, PersonOut
+from routing_admin.core.files.entry_tags import tag_of
+from routing_admin.forms.people import InviteForm
 from routing_admin.queries.people import find_user_named, list_users
 
 if TYPE_CHECKING:
@@ -33,10 +40,59 @@ def admin_list_people(request: HttpRequest) -> HttpResponse:
     return answer({"people": [person_json(user) for user in list_users()]})
 
 
+@router.post("/people", response={201: InvitedOut}, openapi_extra=takes(InviteIn))
+def admin_invite_person(request: HttpRequest) -> HttpResponse:
+    """Invites somebody, who chooses a password by the link that this answer alone holds.
+
+    422 for a name that is taken or cannot be one.
+    """
+    body = read_as(request, InviteIn)
+    form = InviteForm({"username": body.username, "role": body.role})
+    if not form.is_valid():
+        raise InvalidError(problems_of(form, {}))
+    user, token = people.invite(script_actor(request), form.cleaned_data["username"], form.cleaned_data["role"])
+    return linked(user, token, 201)
+
+
+@router.post("/people/{username}/link", response={201: InvitedOut})
+def admin_link_person(request: HttpRequest, username: str) -> HttpResponse:
+    """Another link for a new password; one of an open invitation made before is void. 409 for a deactivated user."""
+    user = require(find_user_named(username), "person", username)
+    return linked(user, people.new_link(script_actor(request), user), 201)
+
+
+@router.delete("/people/{username}", response={204: None})
+def admin_withdraw_person(request: HttpRequest, username: str) -> HttpResponse:
+    """Withdraws an invitation; 409 for somebody who has accepted it. One that is not there is no error."""
+    user = find_user_named(username)
+    if user is not None:
+        check_expectation(expectation_in(request), entry_of(user))
+        people.withdraw(script_actor(request), user.pk)
+    return HttpResponse(status=204)
+
+
+def linked(user: User, token: str, status: int) -> HttpResponse:
+    """The one answer that holds a link."""
+    uid, _, word = token.partition("/")
+    link = settings.PUBLIC_URL + reverse("join", args=[uid, word])
+    told = {"person": person_json(user), "link": link, "days": settings.PASSWORD_RESET_TIMEOUT // 86_400}
+    return answer(told, status, Cache_Control="no-store")
+
+
+def entry_of(user: User) -> dict[str, Any]:
+    """What of a person its tag speaks of: not when they signed in."""
+    return {name: value for name, value in person_json(user).items() if name != "lastSignIn"}
+
+
+def answer_person(user: User) -> HttpResponse:
+    """A person, with an ETag."""
+    return answer({"person": person_json(user)}, ETag=f'"{tag_of(entry_of(user))}"')
+
+
 @router.get("/people/{username}", openapi_extra=gives(PersonOut))
 def admin_get_person(request: HttpRequest, username: str) -> HttpResponse:
     """One person."""
-    return answer({"person": person_json(require(find_user_named(username), "person", username))})
+    return answer_person(require(find_user_named(username), "person", username))
 
 
 @router.put("/people/{username}", openapi_extra={**takes(PersonIn), **gives(PersonOut)})
@@ -44,8 +100,9 @@ def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
     """Gives a role, deactivates or reactivates; 409 for the last administrator. Who gets less is signed out."""
     user = require(find_user_named(username), "person", username)
     body, actor = read_as(request, PersonIn), script_actor(request)
+    check_expectation(expectation_in(request), entry_of(user))
     if body.role is not None:
         people.set_role(actor, user.pk, body.role, expected=role_of(user).value)
     if body.active is not None:
         people.set_active(actor, user.pk, active=body.active)
-    return answer({"person": person_json(require(find_user_named(username), "person", username))})
+    return answer_person(require(find_user_named(username), "person", username))

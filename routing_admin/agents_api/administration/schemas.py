@@ -9,9 +9,14 @@ from ninja import Schema
 from pydantic import Field
 
 from capabilities.api.bodies import Body
+from capabilities.core.services.labels import LONGEST
+from routing_admin.core.planning.model_names import LONGEST_NAME
+from routing_admin.forms.settings import CENTURY, MEBIBYTE
 
 Thing = dict[str, object]
 MOST_SECONDS = 31 * 86_400
+LONGEST_LABEL = max(LONGEST.values())
+MOST_BYTES = 1024 * MEBIBYTE * MEBIBYTE
 
 
 class EntriesOut(Schema):
@@ -135,6 +140,9 @@ class KeyThing(Schema):
     id: str
     label: str
     scopes: list[str]
+    team: str
+    project: str
+    limits: Thing
     state: str
     createdAt: str
     expiresAt: str | None
@@ -147,10 +155,30 @@ class KeysOut(Schema):
     keys: list[KeyThing]
 
 
-class KeyIn(Body):
-    """A new key; without `scopes` the usual ones, without `days` it does not expire."""
+class KeyOut(Schema):
+    """One key."""
+
+    key: KeyThing
+
+
+class KeyTermsIn(Body):
+    """A key's name and terms: the labels of its calls, and what it may use of what its agent may, as an agent's limits;
+    what is left out it has not. `expiresAt` stays where it is left out, and null is never."""
 
     label: Annotated[str | None, Field(max_length=100)] = None
+    team: Annotated[str | None, Field(max_length=LONGEST_LABEL)] = None
+    project: Annotated[str | None, Field(max_length=LONGEST_LABEL)] = None
+    limits: Thing | None = None
+    expiresAt: Annotated[str | None, Field(max_length=40)] = None
+
+
+class KeyIn(Body):
+    """A new key; without `scopes` the usual ones, without `days` it does not expire. Its terms are as in a change."""
+
+    label: Annotated[str | None, Field(max_length=100)] = None
+    team: Annotated[str | None, Field(max_length=LONGEST_LABEL)] = None
+    project: Annotated[str | None, Field(max_length=LONGEST_LABEL)] = None
+    limits: Thing | None = None
     scopes: Annotated[list[str] | None, Field(min_length=1, max_length=20)] = None
     days: Annotated[int | None, Field(ge=1, le=3650)] = None
 
@@ -189,6 +217,20 @@ class PersonOut(Schema):
     person: PersonThing
 
 
+class InviteIn(Body):
+    """Who is invited, and as what."""
+
+    username: Annotated[str, Field(min_length=1, max_length=150)]
+    role: Literal["viewer", "editor", "administrator"] = "viewer"
+
+
+class InvitedOut(PersonOut):
+    """A person and the link by which they choose a password: told this once, good for so many days."""
+
+    link: str
+    days: int
+
+
 class PersonIn(Body):
     """What is to be so; a field left out stays."""
 
@@ -212,3 +254,84 @@ class RevisionsOut(Schema):
 
     revisions: list[RevisionThing]
     next: int | None
+
+
+class AliasThing(Schema):
+    """A model name that callers use, and where it leads."""
+
+    name: str
+    target: str
+
+
+class AliasesOut(EntriesOut):
+    """All aliases by name."""
+
+    aliases: list[AliasThing]
+
+
+class AliasOut(EntriesOut):
+    """One alias."""
+
+    alias: AliasThing
+
+
+class AliasIn(Body):
+    """Where an alias leads: `task:` and a task type, a service's id, `provider/model`, or `auto`."""
+
+    target: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+
+
+class LanguageThing(Schema):
+    """A language and what a model is told for it; `builtIn` ones can be told something else, and not be removed."""
+
+    code: str
+    directive: str
+    builtIn: bool
+
+
+class LanguagesOut(EntriesOut):
+    """All languages."""
+
+    languages: list[LanguageThing]
+
+
+class LanguageOut(EntriesOut):
+    """One language."""
+
+    language: LanguageThing
+
+
+class LanguageIn(Body):
+    """What a model is told for a language, in one line."""
+
+    directive: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class SettingsThing(Schema):
+    """What holds for the whole installation; null is none, or without end."""
+
+    defaultLanguage: str | None
+    contentPolicy: str | None
+    requestDays: int
+    artifactDays: int | None
+    quotaBytes: int | None
+    agentQuotaBytes: int | None
+    recordBodies: bool
+
+
+class SettingsOut(EntriesOut):
+    """The settings that administrators change."""
+
+    settings: SettingsThing
+
+
+class SettingsIn(Body):
+    """What is to be so; a field left out stays, null is none, or without end."""
+
+    defaultLanguage: Annotated[str | None, Field(max_length=35)] = None
+    contentPolicy: Annotated[str | None, Field(max_length=40)] = None
+    requestDays: Annotated[int, Field(ge=1, le=CENTURY)] = 1
+    artifactDays: Annotated[int | None, Field(ge=1, le=CENTURY)] = None
+    quotaBytes: Annotated[int | None, Field(ge=MEBIBYTE, le=MOST_BYTES)] = None
+    agentQuotaBytes: Annotated[int | None, Field(ge=MEBIBYTE, le=MOST_BYTES)] = None
+    recordBodies: bool = False

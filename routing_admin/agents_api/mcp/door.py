@@ -14,6 +14,7 @@ from routing_admin.databases import away
 from routing_admin.limits.gate import LimitReachedError, Reservation, limit_headers, reservation_of
 from routing_admin.server.body_limit import Receive, Send, announced_length, headers_of_scope
 from routing_admin.server.hosts import is_known_host
+from routing_admin.server.metrics import request_metrics
 from routing_admin.server.refusals import send_refusal
 from routing_admin.server.request_id import make_request_id
 
@@ -54,6 +55,7 @@ class McpDoor:
             await send_refusal(scope, 503, away.UNAVAILABLE, away.explain(error), send)
             return
         if isinstance(caller, Refusal):
+            request_metrics.count_refused_key("mcp", caller.code)
             await send_refusal(scope, caller.status, caller.code, caller.message, send)
             return
         await self._answer(scope, receive, send, caller, reservation_of(caller.principal.holders))

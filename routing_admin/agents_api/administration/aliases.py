@@ -1,0 +1,79 @@
+"""Aliases: the model names that callers use, and where each leads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
+
+from capabilities.api.calls import gives, read_as, takes
+from capabilities.core.problems import Problem
+from capabilities.errors import InvalidError
+from routing_admin import actions
+from routing_admin.agents_api.administration.calls import (
+    TAG,
+    answer_at_revision,
+    answer_entry,
+    expectation_in,
+    require,
+    script_actor,
+)
+from routing_admin.agents_api.administration.limit_fields import problems_of
+from routing_admin.agents_api.administration.schemas import AliasesOut, AliasIn, AliasOut, ChangedOut
+from routing_admin.configuration import snapshot
+from routing_admin.core.planning.model_names import is_target
+from routing_admin.forms.routes import AliasForm
+
+router = Router(tags=[TAG])
+
+
+def list_entries() -> dict[str, dict[str, Any]]:
+    """Every alias by its name."""
+    found = snapshot.current().configuration.aliases
+    return {each.name: {"name": each.name, "target": each.target} for each in found}
+
+
+@router.get("/aliases", openapi_extra=gives(AliasesOut))
+def admin_list_aliases(request: HttpRequest) -> HttpResponse:
+    """Every alias, and where it leads."""
+    return answer_at_revision({"aliases": list(list_entries().values())})
+
+
+@router.get("/aliases/{path:alias}", openapi_extra=gives(AliasOut))
+def admin_get_alias(request: HttpRequest, alias: str) -> HttpResponse:
+    """One alias."""
+    entry = require(list_entries().get(alias), "alias", alias)
+    return answer_entry({"alias": entry}, entry)
+
+
+@router.put("/aliases/{path:alias}", openapi_extra={**takes(AliasIn), **gives(ChangedOut)}, response={201: ChangedOut})
+def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
+    """Makes a name lead to a route, a service or a provider's model; `*` catches every name that means nothing else.
+
+    422 for a name or a target that cannot be.
+    """
+    body, before, expected = read_as(request, AliasIn), list_entries().get(alias), expectation_in(request)
+    form = AliasForm({"name": alias, "target": body.target})
+    if not form.is_valid():
+        raise InvalidError(problems_of(form, {}))
+    entry = dict(form.cleaned_data)
+    if not is_target(snapshot.current().configuration, entry["target"]):
+        raise InvalidError(
+            [Problem("target", "There is no task route and no model service of that name.", "reference")]
+        )
+    if before == entry and expected.allows(before):
+        return answer_entry({"created": False, "changes": [], "warnings": []}, entry)
+    actions.save_alias(script_actor(request), entry["name"], entry["target"], expected)
+    told = [f"{entry['name']} now leads to {entry['target']}."]
+    status = 200 if before else 201
+    return answer_entry({"created": before is None, "changes": told, "warnings": []}, entry, status)
+
+
+@router.delete("/aliases/{path:alias}", response={204: None})
+def admin_delete_alias(request: HttpRequest, alias: str) -> HttpResponse:
+    """Takes an alias away; one that is not there is no error."""
+    expected = expectation_in(request)
+    if expected.tags is not None or alias in list_entries():
+        actions.save_alias(script_actor(request), alias, "", expected)
+    return HttpResponse(status=204)
