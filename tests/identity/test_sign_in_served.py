@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import MappingProxyType
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
 import pytest
 from oidc_provider_mock import User, run_server_in_thread
 
 from tests.gateway.serving import Server, served
+from tests.identity.visitors import PASSWORD, Browser, fields_of, invite
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:authlib")  # the provider's own package
 
-PASSWORD = "an administrator's own"
 PEOPLE = (
     User(sub="ines-1", claims={"preferred_username": "ines", "email": "ines@example.com", "email_verified": True}),
     User(sub="otto-2", claims={"preferred_username": "otto", "email": "otto@example.com", "email_verified": True}),
     User(sub="anna-3", claims={"preferred_username": "admin", "email": "anna@example.com", "email_verified": True}),
     User(sub="mallory-4", claims={"preferred_username": "mallory", "email": "m@example.com", "email_verified": False}),
 )
-CSRF = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 SETTINGS = MappingProxyType(
     {"ADMIN_PASSWORD": PASSWORD, "OIDC_CLIENT_ID": "routing", "OIDC_CLIENT_SECRET": "a secret", "OIDC_NAME": "Acme"}
 )
@@ -48,62 +46,6 @@ def open_to_viewers(provider: str, tmp_path_factory: pytest.TempPathFactory) -> 
     rules = {"OIDC_URL": provider, "NEWCOMERS": "viewer", "NEWCOMER_DOMAINS": "example.com"}
     with served(tmp_path_factory.mktemp("open"), settings={**SETTINGS, **rules}) as server:
         yield server
-
-
-class Browser:
-    """Somebody at the pages of a server, and of the provider."""
-
-    def __init__(self, server: Server) -> None:
-        self.pages = httpx.Client(base_url=server.url, timeout=30)
-        self.elsewhere = httpx.Client(timeout=30)
-
-    def send(self, page: str, address: str, **fields: str) -> httpx.Response:
-        """A form of that page, sent to the address."""
-        token = CSRF.search(self.pages.get(page).text)
-        assert token is not None
-        return self.pages.post(address, data={"csrfmiddlewaretoken": token[1], **fields})
-
-    def sign_in(self) -> httpx.Response:
-        """The administrator's, with the password."""
-        return self.send("/login/", "/login/", username="admin", password=PASSWORD)
-
-    def go_elsewhere(self, page: str = "/login/", **fields: str) -> str:
-        """Where the provider asks who one is."""
-        answer = self.send(page, "/sign-in/oidc/", **fields)
-        assert answer.status_code == 200
-        address = answer.headers["refresh"].removeprefix("0; url=")
-        assert address in answer.text.replace("&amp;", "&")
-        return address
-
-    def come_back(self, address: str, **fields: str) -> httpx.Response:
-        """What our pages say to somebody whom the provider sends back."""
-        sent = self.elsewhere.post(address, data=fields)
-        assert sent.status_code == 302
-        return self.pages.get(sent.headers["location"])
-
-    def enter(self, subject: str, page: str = "/login/", **fields: str) -> httpx.Response:
-        """There and back as that person."""
-        return self.come_back(self.go_elsewhere(page, **fields), sub=subject)
-
-    def events(self) -> str:
-        """The audit, as an administrator reads it."""
-        return self.pages.get("/history/audit/").text
-
-
-def invite(server: Server, name: str) -> str:
-    """The path of a new user's link."""
-    page = Browser(server)
-    page.sign_in()
-    found = re.search(
-        r"/join/[\w-]+/[\w-]+/", page.send("/users/", "/users/invite/", username=name, role="viewer").text
-    )
-    assert found is not None
-    return found[0]
-
-
-def fields_of(link: str) -> Mapping[str, str]:
-    _, _, uid, token, _ = link.split("/")
-    return {"uid": uid, "token": token}
 
 
 def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
@@ -174,6 +116,8 @@ def test_what_ends_elsewhere_without_an_identity_is_explained(invited_only):
     assert "no longer known" in foreign.text
     assert "Acme did not sign you in" in made_up.text
     assert browser.pages.get("/sign-in/feishu/callback/?code=1&state=2").status_code == 404
+    browser.sign_in()
+    assert "Sign-in failed" in browser.events()
 
 
 def test_a_newcomer_becomes_a_viewer_with_a_name_of_its_own(open_to_viewers):

@@ -24,6 +24,7 @@ from routing_admin.server.throttle import (
     digest_of,
     seconds_to_wait,
 )
+from tests.cast import browser_of
 from tests.views.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -149,6 +150,16 @@ def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
     ]
     kept = list(SignInAttempt.objects.values_list("name", flat=True))
     assert not any("hunter2" in name for name in kept)
+
+
+def test_signing_out_is_in_the_audit_log(alice: User) -> None:
+    """Who and from where; a second click on an old page tells of nobody."""
+    client = browser_of(alice)
+    for _ in range(2):
+        client.post("/logout/", REMOTE_ADDR=HERE)
+    told = AuditEvent.objects.filter(action="user.sign_out").values_list("actor", "object_name", "address")
+    assert list(told) == [("alice", "alice", HERE)]
+    assert client.get("/").status_code == 302
 
 
 def test_an_empty_form_is_no_try() -> None:

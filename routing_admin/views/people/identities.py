@@ -62,6 +62,8 @@ def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
 
     arrival = identity_adapter.receive(request, configured)
     if arrival.identity is None:
+        if arrival.cause == "failed":  # other causes come from anybody who knows the address
+            identities.note_failure(build_visitor(request), configured.id)
         return _explain_failure(request, configured, arrival.cause)
     return _come_in(request, arrival.identity, arrival.notes, arrival.after)
 

@@ -12,7 +12,11 @@ from typing import Any
 
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, get_adapter
+from allauth.socialaccount.providers.feishu.client import FeishuOAuth2Client
+from allauth.socialaccount.providers.feishu.views import FeishuOAuth2Adapter
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
+from allauth.socialaccount.providers.weixin.views import WeixinOAuth2Adapter
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
@@ -69,6 +73,41 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return session
 
 
+class FeishuClient(FeishuOAuth2Client):  # type: ignore[misc]
+    """Exchanges a code with Feishu, all of whose calls take JSON."""
+
+    def app_access_token(self) -> str:
+        """The application's own token. Raises `OAuth2Error`, `OSError`."""
+        body = {"app_id": self.consumer_key, "app_secret": self.consumer_secret}
+        with get_adapter().get_requests_session() as session:
+            answer = session.post(self.app_access_token_url, json=body)
+            answer.raise_for_status()
+        token = answer.json().get("app_access_token")
+        if not token:
+            raise OAuth2Error("Feishu gave no token for the application.")
+        return str(token)
+
+
+class FeishuExchange(FeishuOAuth2Adapter):  # type: ignore[misc]
+    """The package's, with a client that sends JSON."""
+
+    def get_client(self, request: HttpRequest, app: Any) -> FeishuClient:
+        """The client of one exchange."""
+        usual = super().get_client(request, app)
+        method, address = self.access_token_method, self.access_token_url
+        return FeishuClient(request, app.client_id, app.secret, method, address, usual.callback_url)
+
+
+class WeixinExchange(WeixinOAuth2Adapter):  # type: ignore[misc]
+    """The package's, asking for the token as Weixin's page says."""
+
+    access_token_method = "GET"  # noqa: S105 - a method of HTTP
+
+
+VENDORS = {"feishu": FeishuExchange, "weixin": WeixinExchange}
+"""Where a vendor's page says otherwise than the package does."""
+
+
 def find_provider_address(
     request: HttpRequest, configured: IdentityProvider, notes: Mapping[str, str], after: str
 ) -> str:
@@ -92,10 +131,11 @@ def receive(request: HttpRequest, configured: IdentityProvider) -> Arrival:
     if request.GET.get("error") == "access_denied":  # some send it without the state
         return Arrival(None, "cancelled")
     provider = get_adapter(request).get_provider(request, _word_of(configured))
-    view = OAuth2CallbackView.adapter_view(provider.get_oauth2_adapter(request))
+    exchange = VENDORS.get(configured.id, provider.get_oauth2_adapter)(request)
+    view = OAuth2CallbackView.adapter_view(exchange)
     try:
         answer = view(request)
-    except (OSError, KeyError, ValueError) as error:  # an answer that is none
+    except (OSError, LookupError, TypeError, ValueError) as error:  # an answer that is none
         log.warning("signing in with %s failed: %s", configured.id, type(error).__name__)
         return Arrival(None, "failed")
     return answer.arrival if isinstance(answer, _Handover) else Arrival(None, "failed")

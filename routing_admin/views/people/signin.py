@@ -1,13 +1,16 @@
-"""Signing in: throttled, audited, and in the person's own language."""
+"""Signing in and out: throttled, audited, and in the person's own language."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
-from django.contrib.auth.views import LoginView
+from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
 
+from capabilities.access import actor_of
 from capabilities.acts import Actor
 from routing_admin.actions import people
 from routing_admin.forms.people import SignInForm
@@ -43,6 +46,17 @@ class SignIn(LoginView):
             response.headers["Retry-After"] = str(wait)
         elif form.cleaned_data.get("username") and form.cleaned_data.get("password"):
             people.note_sign_in(build_visitor(self.request), "user.sign_in_failed", [form.cleaned_data["username"]])
+        return response
+
+
+class SignOut(LogoutView):
+    """The end of this browser's session."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Signs out, and on to the sign-in page."""
+        actor = actor_of(request)
+        response = super().post(request, *args, **kwargs)
+        people.note_sign_in(actor, "user.sign_out", [actor.name])
         return response
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth import views as auth
 from django.urls import URLPattern, path
 
 from routing_admin.views.people import identities, language, link, password, sessions, signin, tokens, users
@@ -12,7 +11,7 @@ urlpatterns: list[URLPattern] = [
     path("sign-in/<str:provider_id>/", identities.sign_in_with, name="sign_in_with"),
     *(path(where, identities.sign_in_back, words, name=name) for where, words, name in identities.CALLBACKS),
     path("identity/<int:pk>/unlink/", identities.identity_unlink, name="identity_unlink"),
-    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("logout/", signin.SignOut.as_view(), name="logout"),
     path("join/<str:uid>/<str:token>/", link.join, name="join"),
     path("password/", password.password_change, name="password_change"),
     path("sessions/end/", sessions.session_end, name="session_end"),

@@ -1,0 +1,70 @@
+"""People at the pages of a served installation, who sign in with a password or with an account elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html import unescape
+
+import httpx
+
+from tests.gateway.serving import Server
+
+PASSWORD = "an administrator's own"
+CSRF = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
+
+
+class Browser:
+    """Somebody at the pages of a server, and of the provider."""
+
+    def __init__(self, server: Server) -> None:
+        self.pages = httpx.Client(base_url=server.url, timeout=30)
+        self.elsewhere = httpx.Client(timeout=30)
+
+    def send(self, page: str, address: str, **fields: str) -> httpx.Response:
+        """A form of that page, sent to the address."""
+        token = CSRF.search(self.pages.get(page).text)
+        assert token is not None
+        return self.pages.post(address, data={"csrfmiddlewaretoken": token[1], **fields})
+
+    def sign_in(self) -> httpx.Response:
+        """The administrator's, with the password."""
+        return self.send("/login/", "/login/", username="admin", password=PASSWORD)
+
+    def go_elsewhere(self, page: str = "/login/", provider: str = "oidc", **fields: str) -> str:
+        """Where the provider asks who one is."""
+        answer = self.send(page, f"/sign-in/{provider}/", **fields)
+        assert answer.status_code == 200
+        address = answer.headers["refresh"].removeprefix("0; url=")
+        assert address in unescape(answer.text)
+        return address
+
+    def come_back(self, address: str, **fields: str) -> httpx.Response:
+        """What our pages say to somebody whom the provider sends back."""
+        sent = self.elsewhere.post(address, data=fields)
+        assert sent.status_code == 302
+        return self.pages.get(sent.headers["location"])
+
+    def enter(self, subject: str, page: str = "/login/", **fields: str) -> httpx.Response:
+        """There and back as that person."""
+        return self.come_back(self.go_elsewhere(page, **fields), sub=subject)
+
+    def events(self) -> str:
+        """The audit, as an administrator reads it."""
+        return self.pages.get("/history/audit/").text
+
+
+def invite(server: Server, name: str) -> str:
+    """The path of a new user's link."""
+    page = Browser(server)
+    page.sign_in()
+    found = re.search(
+        r"/join/[\w-]+/[\w-]+/", page.send("/users/", "/users/invite/", username=name, role="viewer").text
+    )
+    assert found is not None
+    return found[0]
+
+
+def fields_of(link: str) -> Mapping[str, str]:
+    _, _, uid, token, _ = link.split("/")
+    return {"uid": uid, "token": token}
