@@ -39,7 +39,15 @@ REASONS: tuple[tuple[str, str], ...] = (
         "There is no database {name} at {place}. Make it (createdb --owner {user} {name}), or correct DATABASE_URL.",
     ),
     (
-        r"no pg_hba.conf entry|SSL|certificate",
+        r"server does not support SSL",
+        "{place} speaks no TLS, for which DATABASE_URL asks. Turn it on there (ssl = on), or write ?sslmode=prefer.",
+    ),
+    (
+        r"certificate|SSL error",
+        "The TLS of {place} is not trusted: {said}. Name its authority in DATABASE_URL: ?sslrootcert=/path/to/ca.pem.",
+    ),
+    (
+        r"no pg_hba.conf entry|SSL",
         "{place} does not take this connection: {said}. Add ?sslmode=require, or let this machine in (pg_hba.conf).",
     ),
     (

@@ -8,12 +8,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from django.db import (
     DEFAULT_DB_ALIAS,
-    close_old_connections,
     connections,
     transaction,
 )
@@ -27,7 +26,9 @@ WRITERS_LOCK = 0x726F757465
 """PostgreSQL's number of the lock that changes of the configuration queue for."""
 CONNECTION_SECONDS = 5.0
 """How long a thread that outlives its requests keeps a connection: a restored database is found again."""
-LOG_MODELS = frozenset({"requestlog", "attemptlog", "idempotencyrecord", "usagesum", "limitwindow", "limitshare"})
+LOG_MODELS = frozenset(
+    {"requestlog", "attemptlog", "idempotencyrecord", "usagesum", "limitwindow", "limitshare", "filedescription"}
+)
 
 
 class LogsRouter:
@@ -56,11 +57,16 @@ _thread = threading.local()
 
 
 def renew_connections() -> None:
-    """Lets this thread's database connections go when they are old; the next query opens others."""
+    """Lets this thread's database connections go when they are old; the next query opens others.
+
+    One that is in a transaction stays: what was done in it would be lost.
+    """
     now = time.monotonic()
     if now - getattr(_thread, "renewed", 0.0) > CONNECTION_SECONDS:
         _thread.renewed = now
-        close_old_connections()
+        for connection in connections.all(initialized_only=True):
+            if not connection.in_atomic_block:
+                connection.close_if_unusable_or_obsolete()
 
 
 @contextmanager
@@ -81,13 +87,21 @@ def release_connections() -> None:
 
 
 @contextmanager
-def one_writer() -> Iterator[None]:
-    """A transaction of the main database that no other of these overlaps: SQLite's writers queue as they begin."""
+def one_at_a_time(lock: int) -> Iterator[None]:
+    """A transaction of the main database that no other of this number overlaps: SQLite's queue as they begin to write.
+
+    PostgreSQL's queue for the advisory lock of that number.
+    """
     with transaction.atomic():
         connection = connections[DEFAULT_DB_ALIAS]
         if connection.vendor == POSTGRESQL:
-            connection.cursor().execute(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
+            connection.cursor().execute(f"SELECT pg_advisory_xact_lock({lock})")
         yield
+
+
+def one_writer() -> AbstractContextManager[None]:
+    """A transaction in which the configuration is changed, one after the other."""
+    return one_at_a_time(WRITERS_LOCK)
 
 
 def close_pools() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from django.apps import apps
@@ -48,6 +49,12 @@ def list_unknown(applied: Iterable[Migration]) -> list[Migration]:
 def _names(app: str) -> frozenset[str]:
     folder = Path(apps.get_app_config(app).path) / "migrations"
     return frozenset(path.stem for path in folder.glob("[0-9]*.py"))
+
+
+@cache
+def newest_migration() -> str:
+    """The newest migration of the project's own app that this program has."""
+    return max(_names("routing_admin"))
 
 
 def refuse_newer(applied: Iterable[Migration], what: str) -> None:

@@ -8,16 +8,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.bench.upstream import NAME
 from tests.gateway.serving import ROOT, free_port, manage
 
 TICKS = os.sysconf("SC_CLK_TCK")
+OURS = ("DJANGO", "ROUTING_ADMIN_", "LLM_", "DATABASE_URL", "REDIS_URL")
 FAILOVERS = 10
 """Failovers that a round measures."""
 FAILING = 5 * FAILOVERS
@@ -106,14 +108,18 @@ def lean_proxy(to: Served) -> Iterator[Served]:
         yield made
 
 
-def install(to: Served, directory: Path) -> tuple[dict[str, str], str]:
-    """An installation whose routes lead to the upstream: the environment to serve it in, and an agent's key."""
+def install(
+    to: Served, directory: Path, engines: Mapping[str, str] = MappingProxyType({})
+) -> tuple[dict[str, str], str]:
+    """An installation whose routes lead to the upstream: the environment to serve it in, and an agent's key.
+
+    `engines` are the variables that name them, else it has the default's.
+    """
     directory.mkdir(exist_ok=True)
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("DJANGO", "ROUTING_ADMIN_", "LLM_"))
-    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     origin = f"http://127.0.0.1:{to.port}"
-    environment = kept | {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
+    settings = {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
+    environment = {**kept, **settings, **engines}
     manage(environment, "bootstrap")
     files = [directory / "llm-routing.json", directory / "llmservices.json"]
     for file, value in zip(files, (routing(origin), services(origin)), strict=True):
@@ -125,7 +131,15 @@ def install(to: Served, directory: Path) -> tuple[dict[str, str], str]:
 @contextmanager
 def ours(to: Served, directory: Path, workers: int = 1) -> Iterator[Served]:
     """This program with everything on, its routes leading to the upstream."""
-    (environment, key), port = install(to, directory), free_port()
+    environment, key = install(to, directory)
+    with serve(environment, key, workers) as made:
+        yield made
+
+
+@contextmanager
+def serve(environment: dict[str, str], key: str, workers: int = 1) -> Iterator[Served]:
+    """An installation that is there."""
+    port = free_port()
     command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
     with started("/v1", command, port, key, environment) as made:
         yield made

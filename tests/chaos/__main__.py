@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import traceback
 from collections.abc import Callable
 
 from tests.bench.table import show
-from tests.chaos.callers import Finding
+from tests.chaos.callers import Finding, finding
 from tests.chaos.drains import drain
 from tests.chaos.kills import kill_again_and_again
 from tests.chaos.locks import lock_and_release
@@ -40,7 +41,7 @@ def main() -> int:
     for name, (run, _, _) in PIECES.items():
         if wanted[name]:
             began = time.monotonic()
-            findings.append(run(wanted[name]))
+            findings.append(_finding_of(name, run, wanted[name]))
             took.append(time.monotonic() - began)
             print(f"{name}: {findings[-1].facts}; lost: {len(findings[-1].losses)}", flush=True)
             print(*findings[-1].losses[:MOST_TOLD], sep="\n", end="\n" if findings[-1].losses else "", flush=True)
@@ -49,7 +50,19 @@ def main() -> int:
         for each, seconds in zip(findings, took, strict=True)
     ]
     show("what was tried, and lost", ("piece", "tried", "took", "lost"), rows)
-    return any(each.losses for each in findings)
+    lost = {each.piece: len(each.losses) for each in findings if each.losses}
+    told = ", ".join(f"{count} of {piece}" for piece, count in lost.items())
+    print(f"\nverdict: {f'LOST: {told}' if lost else 'nothing was lost'}")
+    return bool(lost)
+
+
+def _finding_of(name: str, run: Callable[[int], Finding], times: int) -> Finding:
+    """What a piece finds; one that breaks has lost something, and the others go on."""
+    try:
+        return run(times)
+    except Exception as error:
+        traceback.print_exc()
+        return finding(name, str(times), "broken", [f"{name} broke: {error!r}"])
 
 
 if __name__ == "__main__":

@@ -59,12 +59,13 @@ class Installation:
 
 
 @contextmanager
-def installed(**settings: str) -> Iterator[Installation]:
-    """A new one; `settings` are variables without their prefix."""
+def installed(database: str = "", **settings: str) -> Iterator[Installation]:
+    """A new one; `settings` are variables without their prefix, `database` is a PostgreSQL's address."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-chaos-") as folder, Lab({}) as lab:
         directory = Path(folder)
         ours = {"ADMIN_PASSWORD": PASSWORD, **settings}
         environment = environment_of(directory, lab) | {f"ROUTING_ADMIN_{name}": each for name, each in ours.items()}
+        environment |= {"DATABASE_URL": database} if database else {}
         manage(environment, "bootstrap")
         write_import(environment, directory, routing(lab))
         words: Sequence[str] = [word for scope in SCOPES for word in ("--scope", scope)]

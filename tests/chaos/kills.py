@@ -7,10 +7,11 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.chaos.callers import CUT, Finding, Person, ask, at_once, chat, finding, send, upload
 from tests.chaos.installation import Installation, installed
-from tests.gateway.serving import Server
+from tests.gateway.serving import Server, manage
 
 LONGEST, SHORTEST = 1.5, 0.2
 """Seconds after which a server is killed."""
@@ -148,3 +149,23 @@ def kill_again_and_again(times: int) -> Finding:
         ledger.losses += installation.faults()
     facts = f"{ledger.count} acknowledged: {len(ledger.files)} uploads, {len(ledger.calls)} calls, the rest changes"
     return finding("kill -9", f"{times} kills", facts, ledger.losses)
+
+
+def back_up_under_load(installation: Installation, server: Server, backup: Path) -> dict[str, bytes]:
+    """Calls, uploads, imports and edits go on until the backup is made; then the server is killed.
+
+    The files that were acknowledged before the backup began.
+    """
+    person, ledger, files = Person(server).sign_in(), Ledger(), dict[str, bytes]()
+
+    def save() -> None:
+        try:
+            while ledger.count < 20:
+                person.open("/routes/")
+            files.update(ledger.files)
+            manage(installation.environment, "backup", str(backup))
+        finally:
+            server.process.kill()
+
+    assert at_once(*Pusher(server, person, ledger, 1).works(), save) == []
+    return files

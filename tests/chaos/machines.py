@@ -7,6 +7,8 @@ until all agree is measured, and what was acknowledged is looked for in the end.
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -36,6 +38,10 @@ PAUSE = 0.05
 AGREED = 1.0
 """Seconds within which all have to agree while everything runs."""
 PATIENCE = 60.0
+WRITTEN = 0.1
+"""Seconds after which an answered call has to outlive the end of its process."""
+WORKERS = "2"
+"""Processes of the last machine, of which one is killed, too."""
 BUDGET = 3000
 SPENDER = "vision-agent"
 LIMIT = (
@@ -61,6 +67,9 @@ class Machines:
     person: Person | None = None
     statuses: Counter[str] = field(default_factory=Counter)
     calls: list[str] = field(default_factory=list)
+    answered: list[tuple[str, float]] = field(default_factory=list)
+    """Calls at the last machine, and when each was answered."""
+    kills: list[float] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     agreements: dict[str, list[float]] = field(default_factory=dict)
     spent: int = 0
@@ -71,10 +80,11 @@ class Machines:
         """The process of that number."""
         environment = self.environments[number]
         directory = Path(environment["ROUTING_ADMIN_DATA_DIR"])
-        return listening(environment, self.keys[0], self.lab, directory)
+        options = ("--workers", WORKERS) if number == MACHINES - 1 else ()
+        return listening(environment, self.keys[0], self.lab, directory, options)
 
     def call(self, number: int) -> None:
-        """Calls at one process, one after the other; the last process is killed now and then, which cuts some."""
+        """Calls at one machine, one after the other; the last is killed now and then, which cuts some."""
         count, last = 0, number == MACHINES - 1
         while not self.over.wait(PAUSE):
             count += 1
@@ -90,7 +100,9 @@ class Machines:
             self.statuses[str(status)] += 1
             if status != 200:
                 self.losses.append(f"call {name} was answered {status}")
-            elif not last:
+            elif last:
+                self.answered.append((name, time.monotonic()))
+            else:
                 self.calls.append(name)
 
     def store(self) -> None:
@@ -177,20 +189,42 @@ class Machines:
         self.stop_and_start(self.redis.kill, self.redis.start)
 
     def kill_last(self) -> None:
-        """A process is killed, and started anew."""
-        self.servers[-1].process.kill()
-        self.servers[-1].process.wait()
+        """A machine is killed, all its processes at once, and started anew."""
+        process = self.servers[-1].process
+        workers = workers_of(process.pid)
+        self.kills.append(time.monotonic())
+        for each in (process.pid, *workers):
+            os.kill(each, signal.SIGKILL)
+        process.wait()
         self.servers[-1] = self.start(MACHINES - 1)
+
+    def kill_worker(self) -> None:
+        """One process of a machine is killed; its machine makes another."""
+        main = self.servers[-1].process.pid
+        before = workers_of(main)
+        self.kills.append(time.monotonic())
+        os.kill(before[0], signal.SIGKILL)
+        until = time.monotonic() + PATIENCE
+        while len(set(workers_of(main)) - set(before)) < 1:
+            if time.monotonic() > until:
+                self.losses.append("a worker that was killed is not replaced")
+                return
+            self.over.wait(0.05)
+
+    def outliving(self) -> list[str]:
+        """Calls at the last machine that no kill excuses: answered so long before each, or after it."""
+        return [name for name, at in self.answered if not any(0 <= kill - at < WRITTEN for kill in self.kills)]
 
     def round(self, number: int) -> None:
         """Everything once."""
         self.restart_redis()
         self.stop_and_start(lambda: self.cluster.stop("immediate"), self.cluster.start)
         self.stop_and_start(self.gate.shut, self.gate.open)
-        self.kill_last()
         self.change(1000 + number)
         self.revoke(self.keys[1 + number])
         self.spend(self.restart_redis)
+        self.kill_last()
+        self.kill_worker()
 
     def check(self) -> None:
         """Looks for what was acknowledged."""
@@ -199,7 +233,7 @@ class Machines:
             reply = send(self.servers[1], "GET", f"/v1/files/{ref}/content", headers=bearer)
             if reply.body != content:
                 self.losses.append(f"upload {ref}: {reply.status}, {len(reply.body)} of {len(content)} bytes")
-        wanted, until = set(self.calls), time.monotonic() + PATIENCE
+        wanted, until = {*self.calls, *self.outliving()}, time.monotonic() + PATIENCE
         while wanted and time.monotonic() < until:
             with psycopg.connect(self.environments[0]["DATABASE_URL"]) as rows:
                 there = rows.execute("select id from routing_admin_requestlog where id like 'machine-%'")
@@ -211,20 +245,25 @@ class Machines:
             self.losses.append(f"doctor: {error}")
 
 
+def workers_of(main: int) -> list[int]:
+    """The processes of a machine that answer calls."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(main)], capture_output=True, text=True, check=False
+    )
+    return [int(line.split()[0]) for line in listed.stdout.splitlines() if "spawn_main" in line]
+
+
 @contextmanager
 def machines(keys: int) -> Iterator[Machines]:
     """An installation of three processes, each with a data directory of its own as on a machine of its own."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="routing-admin-machines-")))
-        lab, cluster = stack.enter_context(Lab({})), stack.enter_context(running_cluster())
+        lab, cluster = stack.enter_context(Lab({})), stack.enter_context(running_cluster(lasting=True))
         redis = stack.enter_context(redis_running(folder))
         bucket = s3_server()
         gate = stack.enter_context(gate_before(urlsplit(bucket.url).port or 0))
         place = f"endpoint_url=http://127.0.0.1:{gate.port}&allow_http=true&region=us-east-1&style=path"
         database = cluster.make_database("machines")
-        cluster.ask(
-            "postgres", "ALTER DATABASE machines SET synchronous_commit = on"
-        )  # it is killed, and loses nothing
         shared = {
             "DATABASE_URL": database,
             "REDIS_URL": redis.url,
@@ -278,5 +317,10 @@ def push_machines(rounds: int) -> Finding:
             f"{what} in {min(took) * 1000:.0f}-{max(took) * 1000:.0f} ms" for what, took in found.agreements.items()
         )
         counts = ", ".join(f"{count} {what}" for what, count in sorted(found.statuses.items()))
-    facts = f"{seconds:.0f} s of load: {counts}; all agreed: {agreements}; {found.spent} tokens were to be spent"
+        excused = len(found.answered) - len(found.outliving())
+    facts = (
+        f"{seconds:.0f} s of load: {counts}; all agreed: {agreements}; of {found.spent} tokens that were to be spent "
+        f"{found.statuses['of a budget: tokens']} were; {len(found.kills)} kills, {len(found.answered)} calls at the "
+        f"machine that was killed, {excused} of them answered less than {WRITTEN * 1000:.0f} ms before"
+    )
     return finding("three machines", f"{rounds} rounds", facts, found.losses)

@@ -206,7 +206,7 @@ def test_a_database_that_nobody_can_read_is_told_on_every_page(
     client, entered = browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
     assert isinstance(key_cache.principal_of_key(entered), Principal)
-    with without("routing_admin_installation", "capabilities_agentkey", "django_session"):
+    with waiting_at_most(0.2), without("routing_admin_installation", "capabilities_agentkey", "django_session"):
         told = client.get(reverse("dashboard"))
         since = snapshot.unread_since()
         assert since is not None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -19,6 +21,7 @@ from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.models import AttemptLog, Installation, RequestLog
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
+from routing_admin.request_log.search import PAGE, find, parse
 
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL: python -m tests.engines"),
@@ -158,3 +161,36 @@ def plain_parameters() -> dict[str, object]:
     """How somebody else connects to this database."""
     known = connection.get_connection_params()
     return {name: value for name, value in known.items() if name not in ("context", "cursor_factory")}
+
+
+@pytest.fixture
+def two_months() -> Iterator[None]:
+    """Days long before that moment and around it, which go again."""
+    for ago in (60, 40, 10, 0):
+        make_days(NOW - ago * DAY)
+    yield
+    prune_requests(NOW + 30 * DAY)
+
+
+def test_pages_of_a_search_follow_each_other_over_all_days(two_months: None) -> None:
+    """From the newest to the oldest and back, without a gap, whatever is searched for and whatever days have tables."""
+    for number in range(PAGE + 20):
+        request(f"r{number:02}", NOW - number * DAY)
+    for typed, newest in (("", 0), ("provider:p", 0), ("provider:p until:2031-05-04", 4)):
+        search = parse(typed, NOW)
+        first = find(search, now=NOW)
+        second = find(search, before=first.older, now=NOW)
+        found = [row.pk for row in (*first.rows, *second.rows)]
+        assert found == [f"r{number:02}" for number in range(newest, PAGE + 20)]
+        assert find(search, after=second.newer, now=NOW).rows == first.rows
+
+
+def test_a_search_that_finds_enough_asks_for_the_newest_days_alone(
+    two_months: None, django_assert_num_queries: Any
+) -> None:
+    """Else the server would plan for the tables of all days."""
+    for number in range(PAGE + 1):
+        request(f"r{number}", NOW - timedelta(minutes=number))
+    with django_assert_num_queries(1, using="logs") as asked:
+        assert len(find(parse(""), now=NOW).rows) == PAGE
+    assert "2031-05-06" in asked.captured_queries[0]["sql"]

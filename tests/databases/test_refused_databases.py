@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from django.db import NotSupportedError, connection
+from django.db import NotSupportedError, OperationalError, connection
 
 from routing_admin.databases.addresses import postgresql_databases
 from routing_admin.databases.explaining import explain_failure
@@ -102,3 +102,37 @@ def test_a_server_does_not_begin_without_its_tables(tmp_path: Path) -> None:
     empty = os.environ["DATABASE_URL"]
     assert "Run: python manage.py bootstrap" in failing(tmp_path, empty, "serve")
     assert "Run: python manage.py bootstrap" in failing(tmp_path, empty, "issue_agent_key", "text-agent")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("server does not support SSL, but SSL was required", "speaks no TLS, for which DATABASE_URL asks"),
+        ("SSL error: certificate verify failed", "?sslrootcert=/path/to/ca.pem"),
+        ('no pg_hba.conf entry for host "10.0.0.9", no encryption', "Add ?sslmode=require"),
+    ],
+)
+@on_postgresql
+def test_what_is_wrong_with_tls_is_told_apart(said: str, words: str) -> None:
+    """It is missing there, not trusted here, or not asked for."""
+    line = explain_failure(OperationalError(said))
+    assert line is not None
+    assert words in line
+
+
+@on_postgresql
+def test_a_process_that_serves_hears_why_there_is_no_connection() -> None:
+    """A pool by itself says no more than that it has none; and nobody waits longer for a server that takes none."""
+    script = (
+        "import django; django.setup(); from django.db import connection; "
+        "from routing_admin.databases.pooling import pool_connections; "
+        "from routing_admin.databases.explaining import explain_failure\n"
+        "pool_connections()\n"
+        "for _ in range(2):\n"
+        "    try: connection.ensure_connection()\n"
+        "    except Exception as error: print(explain_failure(error))\n"
+        "connection.close_pool()"
+    )
+    environment = os.environ | {"DATABASE_URL": NOBODY, "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1].startswith(f"Nothing answers at {ELSEWHERE}."), done.stderr

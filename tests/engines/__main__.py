@@ -18,12 +18,16 @@ FILES: Mapping[str, Sequence[str]] = {
     "databases": ("postgresql", "refused_databases"),
     "configuration": ("revisions", "newest", "prune", "audit_chain"),
     "request_log": ("journal", "spool", "recording", "logged_refusals"),
-    "limits": ("shares", "windows"),
-    "usage": ("usage",),
+    "limits": ("shares", "windows", "pools", "several_holders"),
+    "usage": ("usage", "labels"),
+    "alerts": ("ledger",),
     "gateway": ("chat_plain", "known_keys", "idempotency", "models_files"),
-    "api": ("api_artifacts", "wrong_bodies"),
+    "api": ("api_artifacts", "artifact_actions", "quota_and_expiry", "agent_quota", "store_away", "wrong_bodies"),
+    "artifacts": ("leftovers", "get_artifact"),
+    "permissions": ("last_administrator",),
+    "views": ("requests_pages", "dashboard_pages", "undo", "signin_throttle"),
 }
-"""Where tests read and write rows, but for pages, which read the same rows by the same queries."""
+"""Where tests read and write rows, count them, lock them, or do so at once; most pages read by the same queries."""
 
 
 def main(words: list[str]) -> int:

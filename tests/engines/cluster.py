@@ -32,6 +32,10 @@ OPTIONS = {
 }
 
 
+CARELESS = ("fsync", "synchronous_commit", "full_page_writes")
+"""Options that let it tell of a commit before it is written."""
+
+
 def find_programs() -> Path | None:
     """The folder of the newest `initdb` here; None where there is none."""
     named = shutil.which("initdb")
@@ -50,6 +54,7 @@ class Cluster:
     programs: Path
     folder: Path
     port: int
+    lasting: bool = False
 
     def url(self, name: str) -> str:
         """The address of one of its databases, as DATABASE_URL has it."""
@@ -57,7 +62,8 @@ class Cluster:
 
     def start(self) -> None:
         """Starts the server, and waits until it answers."""
-        options = " ".join(f"-c {name}={value}" for name, value in OPTIONS.items())
+        chosen = {name: value for name, value in OPTIONS.items() if not (self.lasting and name in CARELESS)}
+        options = " ".join(f"-c {name}={value}" for name, value in chosen.items())
         words = ["-w", "-t", "60", "-l", str(self.folder / "log"), "-D", str(self.folder / "data")]
         self._run("pg_ctl", *words, "-o", f"{options} -p {self.port} -k {self.folder}", "start")
 
@@ -114,13 +120,16 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster() -> Iterator[Cluster]:
-    """A server that answers, until the block ends. Raises `LookupError` where PostgreSQL is not installed."""
+def running_cluster(*, lasting: bool = False) -> Iterator[Cluster]:
+    """A server that answers, until the block ends; a `lasting` one writes what it commits, as PostgreSQL comes.
+
+    Raises `LookupError` where PostgreSQL is not installed.
+    """
     programs = find_programs()
     if programs is None:
         raise LookupError(INSTALL)
     folder = Path(tempfile.mkdtemp(prefix="routing-admin-pg-"))
-    cluster = Cluster(programs, folder, free_port())
+    cluster = Cluster(programs, folder, free_port(), lasting)
     try:
         cluster.create()
         cluster.start()

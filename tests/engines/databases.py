@@ -20,8 +20,23 @@ def database_of(directory: Path) -> dict[str, str]:
         there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone()
         if there is None:
             connection.execute(f'CREATE DATABASE "{name}"')
+    return {"DATABASE_URL": url_of(name)}
+
+
+def url_of(name: str) -> str:
+    """DATABASE_URL of a database: a name on the tests' server, or a file."""
+    if URL not in os.environ:
+        return f"sqlite:///{name}"
     server, _, _ = os.environ[URL].rpartition("/")
-    return {"DATABASE_URL": f"{server}/{name}"}
+    return f"{server}/{name}"
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Makes a directory's database a copy of another's, to which nobody is connected; without PostgreSQL nothing."""
+    if URL in os.environ:
+        drop_database(target)
+        with psycopg.connect(os.environ[URL], autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{_name_of(target)}" TEMPLATE "{_name_of(source)}"')
 
 
 def drop_database(directory: Path) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from django.db.backends.postgresql import features, operations, psycopg_any
 from django.db.backends.postgresql.base import DatabaseWrapper as DjangoWrapper
-from psycopg import pq
+from psycopg import Connection, OperationalError, pq
 from psycopg.adapt import AdaptersMap
 from psycopg.types.json import Jsonb
 from psycopg.types.string import StrDumperUnknown
+from psycopg_pool import PoolTimeout
 
 from routing_admin.databases.pooling import is_pooled
 from routing_admin.databases.postgresql.text import storable_json, storable_text
@@ -19,6 +21,8 @@ from routing_admin.databases.waiting import wait_seconds
 
 USUAL_SECONDS = 5.0
 """How long a page or a command waits for a lock or a connection."""
+REFUSED_SECONDS = 1.0
+"""How long it waits for a connection while the server takes none."""
 OLDEST = (15,)
 """The oldest PostgreSQL that is served."""
 
@@ -37,6 +41,31 @@ def _adapters(timezone: Any) -> AdaptersMap:
     adapters = AdaptersMap(psycopg_any.get_adapters_template(True, timezone))
     adapters.register_dumper(str, TextDumper)
     return adapters
+
+
+@dataclass(slots=True)
+class _Refused:
+    """Why the server took none of the pools' last connection; None while it takes them."""
+
+    error: OperationalError | None = None
+
+
+_refused = _Refused()
+
+
+class PooledConnection(Connection[Any]):
+    """A connection of a pool, which itself says no more than that there is none."""
+
+    @classmethod
+    def connect(cls, conninfo: str = "", **more: Any) -> Any:
+        """A new one. Raises `OperationalError` with what the server, or the way to it, has against it."""
+        try:
+            made = super().connect(conninfo, **more)
+        except OperationalError as error:
+            _refused.error = error
+            raise
+        _refused.error = None
+        return made
 
 
 class DatabaseFeatures(features.DatabaseFeatures):
@@ -62,20 +91,32 @@ class DatabaseWrapper(DjangoWrapper):
     @property
     def pool(self) -> Any:
         """The process's pool; None but in one that serves, so that a command hears at once why it cannot connect."""
-        return super().pool if is_pooled() else None
+        if not is_pooled():
+            return None
+        found = super().pool
+        if found is not None:
+            found.connection_class = PooledConnection
+        return found
 
     def get_connection_params(self) -> dict[str, Any]:
         """Django's parameters, with our text."""
         return {**super().get_connection_params(), "context": _adapters(self.timezone)}
 
     def get_new_connection(self, conn_params: Any) -> Any:
-        """A connection of the pool, or one of the thread's own."""
+        """A connection of the pool, or one of the thread's own. Raises `OperationalError` where there is none."""
         pool = self.pool
         if pool is None:
             return super().get_new_connection(conn_params)
         self.isolation_level = psycopg_any.IsolationLevel.READ_COMMITTED
         pool.open()
-        return pool.getconn(timeout=wait_seconds(USUAL_SECONDS))
+        seconds = wait_seconds(USUAL_SECONDS if _refused.error is None else REFUSED_SECONDS)
+        try:
+            return pool.getconn(timeout=seconds)
+        except PoolTimeout as late:
+            refusal = _refused.error
+            if refusal is None:
+                raise
+            raise OperationalError(str(refusal)) from late
 
     def ensure_connection(self) -> None:
         """A connection, anew where the server let go of the last one: whoever met that has been told."""

@@ -40,6 +40,15 @@ class DailyTable:
         return f"{self.name}_{day:%Y%m%d}"
 
 
+@dataclass(slots=True)
+class _Days:
+    """What this process found when it last made days: when the first began that has a table, and when the last ends."""
+
+    bounds: tuple[datetime, datetime] | None = None
+
+
+_found = _Days()
+
 REQUESTS = DailyTable("routing_admin_requestlog", "started_at", "id")
 ATTEMPTS = DailyTable("routing_admin_attemptlog", "at", "request_id, position")
 
@@ -57,9 +66,20 @@ def make_days(now: datetime) -> int:
     with connection.cursor() as cursor:
         names = _names_there(cursor)
     missing = [(table, day) for table, day in wanted if table.part(day) not in names]
+    parts = {*names, *(table.part(day) for table, day in wanted)}
+    begins = [began for name in parts if (began := _day_of(name))]
+    _found.bounds = (min(begins), max(begins) + timedelta(days=1))
     for table, day in missing:
         _make_day(table, day)
     return len(missing)
+
+
+def days_there() -> tuple[datetime, datetime] | None:
+    """When the first day began that has a table, and when the last ends; None where this process has made none.
+
+    Days may be gone since, and what has no day stands in the rest.
+    """
+    return _found.bounds
 
 
 def drop_days(before: datetime) -> int:
@@ -85,12 +105,14 @@ def _days_before(before: datetime) -> Iterator[date]:
     with connections[LOGS].cursor() as cursor:
         names = _names_there(cursor)
     for name in sorted(names):
-        match = DAY_NAME.search(name)
-        if match is None or not name.startswith(REQUESTS.name):
-            continue
-        day = datetime.strptime(match[1], "%Y%m%d").replace(tzinfo=UTC)
-        if day + timedelta(days=1) <= before:
+        day = _day_of(name)
+        if day is not None and name.startswith(REQUESTS.name) and day + timedelta(days=1) <= before:
             yield day.date()
+
+
+def _day_of(name: str) -> datetime | None:
+    match = DAY_NAME.search(name)
+    return datetime.strptime(match[1], "%Y%m%d").replace(tzinfo=UTC) if match else None
 
 
 def _names_there(cursor: Any) -> set[str]:

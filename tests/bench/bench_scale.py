@@ -1,0 +1,202 @@
+"""`python -m tests.bench scale`: what each step of docs/scale.md carries, every engine really running.
+
+Callers, the upstream and the engines share the machine with what is measured; what one core of the program carries is
+told by its processor's time. `BENCH_ROUNDS` and `BENCH_SECONDS` make it shorter or longer, `BENCH_LOG_ROWS` the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.data_plane_rows import SECONDS
+from tests.bench.load import closed_loop, connect, request_bytes
+from tests.bench.processes import Served, install, listens, serve, started, upstream
+from tests.bench.table import show
+from tests.bench.upstream import NAME
+from tests.engines.cluster import Cluster, running_cluster
+from tests.engines.redis import redis_running
+from tests.gateway.serving import ROOT, free_port, manage
+
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+LOG_ROWS = int(os.environ.get("BENCH_LOG_ROWS", "20000"))
+IN_FLIGHT = 16
+LIMITED = "vision-agent"
+LIMITS = (
+    "from capabilities import actions; from capabilities.acts import SYSTEM; from capabilities.models import Agent; "
+    f"row = Agent.objects.get(agent_id='{LIMITED}'); "
+    "row.limits = {'requestsPerMinute': 10**9, 'tokensPerDay': 10**12}; actions.save_agent(SYSTEM, row)"
+)
+NGINX = """daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx.log; user root;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  upstream machines {{ {servers} keepalive 64; }}
+  server {{
+    listen 127.0.0.1:{port}; keepalive_requests 10000000;
+    location / {{ proxy_pass http://machines; proxy_http_version 1.1; proxy_set_header Connection "";
+                  proxy_set_header Host $http_host; proxy_buffering off; }}
+  }}
+}}"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One way to serve: its name, what serves, where it is called, and the keys of an agent without and with limits."""
+
+    name: str
+    serving: Sequence[Served]
+    port: int
+    keys: tuple[str, str]
+
+    async def measure(self) -> list[object]:
+        """The line of the table: calls a second, milliseconds of the processor for each, and of one core so many."""
+        line: list[object] = [self.name]
+        for key in self.keys:
+            body = json.dumps({"model": f"plain/{NAME}", "messages": [{"role": "user", "content": "hello"}]}).encode()
+            request = request_bytes(self.port, "/v1/chat/completions", body, key)
+            await self._warm(request)
+            rates, costs = [], []
+            for _ in range(ROUNDS):
+                before = self._cpu_seconds()
+                taken = await closed_loop(self.port, request, IN_FLIGHT, SECONDS)
+                rates.append(len(taken) / SECONDS)
+                costs.append((self._cpu_seconds() - before) / len(taken) * 1000)
+            cost = statistics.median(costs)
+            line += [statistics.median(rates), cost, 1000 / cost]
+        return line
+
+    def _cpu_seconds(self) -> float:
+        return sum(each.cpu_seconds() for each in self.serving)
+
+    async def _warm(self, request: bytes) -> None:
+        """Until every process knows the key and holds a share of what is limited."""
+        for _ in range(8 * len(self.serving)):
+            connection = await connect(self.port)
+            for _ in range(4):
+                await connection.ask(request)
+            connection.transport.close()
+
+
+def main() -> None:
+    """Prints both tables; a step whose engine is not installed is left out, and named."""
+    with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name, ExitStack() as stack:
+        folder = Path(name)
+        os.chmod(folder, 0o711)
+        to = stack.enter_context(upstream())
+        cluster = engine("PostgreSQL", lambda: stack.enter_context(running_cluster(lasting=True)))
+        has_redis = any(map(shutil.which, ("redis-server", "valkey-server"))) or absent("Redis")
+        lines = [asyncio.run(step.measure()) for step in steps(to, folder, cluster, bool(has_redis))]
+        heads = ["step", "calls/s", "cpu ms", "a core's", "limited/s", "cpu ms", "a core's"]
+        show(f"Calls, {IN_FLIGHT} in flight, {ROUNDS} rounds of {SECONDS} s, medians; load {load()}", heads, lines)
+        databases = {"SQLite": {}} | ({"PostgreSQL": {"DATABASE_URL": cluster.make_database("log")}} if cluster else {})
+        rows = [log_line(name, environment, folder / f"log-{name}") for name, environment in databases.items()]
+        heads = ["log in", "rows/s", "µs of the processor", "million a day", "bytes a row", "GB a million"]
+        show(f"The request log, {LOG_ROWS:,} plain calls by one process; load {load()}", heads, rows)
+
+
+def steps(to: Served, folder: Path, cluster: Cluster | None, has_redis: bool) -> Iterator[Step]:
+    """Each step, while it is served."""
+    environment, keys = installed(to, folder / "sqlite", {})
+    for workers in (1, 2):
+        with machines([environment], workers) as (serving, port):
+            yield Step(f"SQLite, {workers} worker{'s' * (workers > 1)}", serving, port, keys)
+    if cluster is None:
+        return
+    environment, keys = installed(to, folder / "postgresql", {"DATABASE_URL": cluster.make_database("scale")})
+    for workers in (1, 2):
+        with machines([environment], workers) as (serving, port):
+            yield Step(f"PostgreSQL, {workers} worker{'s' * (workers > 1)}", serving, port, keys)
+    if not has_redis:
+        return
+    with redis_running(folder) as redis:
+        environment |= {"REDIS_URL": redis.url}
+        for workers in (1, 2):
+            with machines([environment], workers) as (serving, port):
+                yield Step(f"PostgreSQL, Redis, {workers} worker{'s' * (workers > 1)}", serving, port, keys)
+        if shutil.which("nginx") is None:
+            absent("nginx")
+            return
+        both = [environment, sibling_of(environment, folder / "other")]
+        with machines(both, 1) as (serving, _), balancer(folder, [each.port for each in serving]) as port:
+            yield Step("PostgreSQL, Redis, 2 machines behind nginx", serving, port, keys)
+
+
+def installed(to: Served, folder: Path, engines: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, str]]:
+    """An installation on those engines, and the keys of two agents, the second of which is limited."""
+    environment, key = install(to, folder, engines)
+    manage(environment, "shell", "-c", LIMITS)
+    return environment, (key, manage(environment, "issue_agent_key", LIMITED))
+
+
+def sibling_of(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The same installation on another machine: the same secrets, a data directory of its own."""
+    folder.mkdir()
+    first = Path(environment["ROUTING_ADMIN_DATA_DIR"])
+    return dict(environment) | {
+        "ROUTING_ADMIN_DATA_DIR": str(folder),
+        "ROUTING_ADMIN_SECRET_KEY": (first / "secret_key").read_text().strip(),
+        "ROUTING_ADMIN_KEYS": (first / "keys").read_text().strip(),
+    }
+
+
+@contextmanager
+def machines(environments: Sequence[dict[str, str]], workers: int) -> Iterator[tuple[list[Served], int]]:
+    """A process of ours in each of these, and the port of the first."""
+    with ExitStack() as stack:
+        serving = [stack.enter_context(serve(each, "", workers)) for each in environments]
+        yield serving, serving[0].port
+
+
+@contextmanager
+def balancer(folder: Path, ports: Sequence[int]) -> Iterator[int]:
+    """nginx before those ports; its port."""
+    port, file = free_port(), folder / "nginx.conf"
+    servers = " ".join(f"server 127.0.0.1:{each};" for each in ports)
+    file.write_text(NGINX.format(folder=folder, servers=servers, port=port))
+    with started("nginx", ["nginx", "-c", str(file), "-e", str(folder / "nginx.log")], port, "", dict(os.environ)):
+        assert listens(port)
+        yield port
+
+
+def engine(name: str, start: Callable[[], Cluster]) -> Cluster | None:
+    """What was started; None, with a word, where it is not installed."""
+    try:
+        return start()
+    except LookupError:
+        return absent(name)
+
+
+def absent(name: str) -> None:
+    """Says that it is not installed."""
+    print(f"{name} is not installed: its steps are left out.", file=sys.stderr)
+
+
+def log_line(name: str, engines: Mapping[str, str], folder: Path) -> list[object]:
+    """How fast, how dear and how large the log is there."""
+    plain = {each: value for each, value in os.environ.items() if each not in ("DATABASE_URL", "REDIS_URL")}
+    command = [sys.executable, "-m", "tests.bench.log_rows", str(folder), str(LOG_ROWS)]
+    done = subprocess.run(command, cwd=ROOT, env={**plain, **engines}, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    rate, size = found["rate"], found["bytes"]
+    return [name, rate, found["cpu"], rate * 86_400 / 1e6, size, size / 1000]
+
+
+def load() -> str:
+    """What else the machine does."""
+    return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+
+
+if __name__ == "__main__":
+    main()
