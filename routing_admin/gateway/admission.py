@@ -16,10 +16,12 @@ from capabilities.acts import Actor
 from capabilities.core.permissions import methods_of_call
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
+from routing_admin.databases.explaining import explain_failure
 from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.gateway.errors import GatewayError, MethodError, gateway_error_of_limit, response_of
 from routing_admin.gateway.key_cache import cached_principal, principal_of_key
 from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
+from routing_admin.server.metrics import request_metrics
 from routing_admin.server.refusals import OPENAI_CODES
 from routing_admin.server.request_id import request_id_of
 
@@ -47,6 +49,7 @@ def _admit(caller: Principal | Refusal, method: str, path: str) -> Principal:
     refusal = refuse_call(caller, method, path) if isinstance(caller, Principal) else caller
     if refusal is None:
         return cast(Principal, caller)
+    request_metrics.count_refused_key("v1", refusal.code)
     raise GatewayError(refusal.status, OPENAI_CODES.get(refusal.code, refusal.code), refusal.message)
 
 
@@ -67,7 +70,7 @@ def error_of_fault(error: Exception) -> GatewayError:
     While the database does not answer nobody is let in and nobody is told that his key is wrong: 503, try again.
     """
     if away.is_away(error):
-        log.error("a call needs the database, which does not answer: %s: %s", type(error).__name__, error)
+        log.error("a call needs the database: %s", explain_failure(error) or f"{type(error).__name__}: {error}")
         busy = GatewayError(503, away.UNAVAILABLE, away.explain(error))
         busy.retry_after, busy.should_retry = away.AGAIN_SECONDS, True
         return busy

@@ -32,7 +32,8 @@ from routing_admin.dispatch.estimates import charge_failures, reserve_planned, s
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.passing import pass_through
 from routing_admin.dispatch.plan import plan_request
-from routing_admin.dispatch.recorded import record_answer, record_plan, record_stream
+from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.recorded import record_answer, record_stream
 from routing_admin.dispatch.route_headers import headers_of_attempts
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.turns import turn_memory, turn_of
@@ -200,6 +201,7 @@ async def _reserve_tokens(hold: Reservation, admitted: AdmittedCall) -> Admitted
         await reserve_planned(hold, admitted.dispatch.planned)
     except LimitReachedError as error:
         raise gateway_error_of_limit(error) from None
+    admitted.dispatch.hold = hold
     return replace(admitted, hold=hold)
 
 

@@ -30,7 +30,18 @@ from artifacts.core.filenames import clean_filename
 from artifacts.sniffer import detector
 from capabilities.acts import Actor
 from capabilities.body_limits import upload_limit
-from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, PageImages, Part, Text, TextPart, blob_of
+from capabilities.core.message import (
+    Blob,
+    Converted,
+    ConvertTo,
+    FilePart,
+    Inspection,
+    PageImages,
+    Part,
+    Text,
+    TextPart,
+    blob_of,
+)
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import worded
 from capabilities.errors import ActionError
@@ -132,6 +143,11 @@ class InlineContent:
         """The first pages of a PDF as images; None when none can be had."""
         with self._path() as path:
             return extract.draw_pages(path, target, count=count, cache_key=self.cache_key)
+
+    def inspect(self) -> Inspection:
+        """How long it plays, and whether it wants a password."""
+        with self._path() as path:
+            return extract.inspect(path, self.mime_type, cache_key=self.cache_key)
 
     def count_pages(self) -> int | None:
         """How many pages a PDF has; None where they cannot be counted."""

@@ -84,6 +84,10 @@ class Reservation:
         self.currencies = _currencies(self._holders)
         await self._reserve(self._entry(self._size, holders))
 
+    def beside(self) -> Reservation:
+        """A further call for the same holders, made for this one: it reserves and settles only what it takes."""
+        return Reservation(self._holders, self._keeper)
+
     async def reserve(self, question: int, answer: int, nanos: Mapping[str, int]) -> None:
         """Reserves the tokens of the request and those that its answer may have, and what they may cost.
 

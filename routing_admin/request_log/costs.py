@@ -22,6 +22,12 @@ def cost_columns(entry: Entry) -> tuple[Mapping[str, Any], Sequence[Mapping[str,
     They say nothing where nobody answered, counted, or has a price. An attempt that answered after calls which did not
     has those, too.
     """
+    if entry.costs is None:
+        entry.costs = _find_costs(entry)
+    return entry.costs
+
+
+def _find_costs(entry: Entry) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
     facts, answered = entry.facts, find_answering(entry)
     cost = None
     if answered is not None:

@@ -6,22 +6,20 @@ request next to nothing; columns are made by whoever writes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
-from zlib import crc32
+from typing import Any
 
-from capabilities.core.delivery.adaptation import PartDelivery
-from capabilities.core.delivery.decision import Delivery
 from capabilities.core.delivery.receiver import Prepared
-from capabilities.core.message import ChatRequest, FilePart
+from capabilities.core.message import ChatRequest
 from capabilities.core.providers.redaction import brief
 from capabilities.core.services.labels import NO_LABELS, Labels
 from capabilities.core.wire import NO_DETAILS, AnswerDetails, Media, Usage
 from capabilities.core.worded import data_of
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
 from routing_admin.request_log.conversation import ConversationDigest, digest_of
+from routing_admin.request_log.sent_files import SentFile, delivery_column, sent_files
 
 ERROR_BYTES = 2048
 """The most that is kept of why something failed."""
@@ -63,31 +61,18 @@ class RequestFacts:
     labels: Labels = NO_LABELS
 
 
-class SentFile(NamedTuple):
-    """How one file of a request went to one candidate: what is known of the file, and the decision; no content.
-
-    `digest` is that of the words in its place, None where there are none.
-    """
-
-    message: int
-    part: int
-    kind: str
-    filename: str | None
-    artifact_id: str | None
-    mime_type: str
-    size: int | None
-    delivery: Delivery
-    digest: int | None
-
-
 @dataclass(slots=True)
 class Entry:
-    """One request as it waits to be written; `sent` has the files that each candidate was sent, by its place."""
+    """One request as it waits to be written; `sent` has the files that each candidate was sent, by its place.
+
+    `costs` are the columns of what it cost, once somebody asked: rows and numbers go by the same prices.
+    """
 
     facts: RequestFacts
     attempts: tuple[Attempt, ...] = ()
     sent: Mapping[int, tuple[SentFile, ...]] = field(default_factory=dict)
     conversation: ConversationDigest | None = None
+    costs: tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]] | None = None
 
 
 def entry_of(
@@ -102,25 +87,6 @@ def entry_of(
     """
     sent = {at: sent_files(each.deliveries) for at, each in prepared.items() if each.deliveries} if prepared else {}
     return Entry(facts, tuple(attempts), sent, digest_of(chat) if sent and chat else None)
-
-
-def sent_files(deliveries: Iterable[PartDelivery]) -> tuple[SentFile, ...]:
-    """What the log keeps of deliveries; a file's bytes and its text are left behind."""
-    return tuple(_sent_file(each, each.file) for each in deliveries)
-
-
-def _sent_file(each: PartDelivery, file: FilePart) -> SentFile:
-    return SentFile(
-        each.message,
-        each.part,
-        file.kind.value,
-        file.filename,
-        file.artifact_id,
-        file.mime_type,
-        file.size,
-        each.delivery,
-        None if each.text is None else crc32(each.text.encode("utf-8", "replace")),
-    )
 
 
 def request_columns(entry: Entry) -> dict[str, Any]:
@@ -264,7 +230,7 @@ def _attempt(entry: Entry, at: int, attempt: Attempt) -> dict[str, Any]:
             }
             for one in attempt.tries
         ],
-        "deliveries": [_delivery(each) for each in entry.sent.get(at, ())],
+        "deliveries": [delivery_column(each) for each in entry.sent.get(at, ())],
         "dropped_params": list(attempt.dropped_params),
         "at": entry.facts.began + timedelta(milliseconds=attempt.started_ms),
     }
@@ -273,25 +239,6 @@ def _attempt(entry: Entry, at: int, attempt: Attempt) -> dict[str, Any]:
 def _error_column(text: str | None) -> Any:
     """Why something failed, as its column keeps it; None where it did not."""
     return data_of(brief(text, limit=ERROR_BYTES)) if text else None
-
-
-def _delivery(file: SentFile) -> dict[str, Any]:
-    """How a file went, as its column keeps it: which file, as what, and why."""
-    delivery = file.delivery
-    return {
-        "message": file.message,
-        "part": file.part,
-        "kind": file.kind,
-        "filename": file.filename,
-        "artifactId": file.artifact_id,
-        "mimeType": file.mime_type,
-        "size": file.size,
-        "outcome": delivery.outcome.value,
-        "shown": delivery.form.value,
-        "loss": data_of(delivery.loss.sentence()) if delivery.loss else None,
-        "reason": delivery.reason.code.value,
-        "sentence": data_of(delivery.reason.sentence()),
-    }
 
 
 def replay_chips(request_id: str) -> list[dict[str, Any]]:

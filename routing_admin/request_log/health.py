@@ -18,7 +18,7 @@ from django.db.models.functions import Cast
 from capabilities.core.wire import Fault
 from routing_admin.core.fallback.chain import ABORTED, CANCELLED, OK, SkipReason
 from routing_admin.core.fallback.table import CALLERS_FAULTS
-from routing_admin.databases.router import LOGS
+from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.endings import FAILURES
 
@@ -179,13 +179,15 @@ def _newest_streams(start: datetime) -> list[tuple[int, float]]:
 BY_HOUR = """
 WITH hour(start, stop) AS (VALUES {hours})
 SELECT
-  (SELECT COUNT(*) FROM {table} WHERE started_at >= start AND started_at < stop),
-  (SELECT COUNT(*) FROM {table} WHERE started_at >= start AND started_at < stop AND fell_back),
-  (SELECT COUNT(*) FROM {table} WHERE started_at >= start AND started_at < stop AND NOT (outcome = 'ok')
+  (SELECT COUNT(*) FROM {table} WHERE started_at >= start AND started_at < stop {days}),
+  (SELECT COUNT(*) FROM {table} WHERE started_at >= start AND started_at < stop {days} AND fell_back),
+  (SELECT COUNT(*) FROM {table} WHERE started_at >= start AND started_at < stop {days} AND NOT (outcome = 'ok')
     AND outcome IN ({failures}))
 FROM hour ORDER BY start
 """
 """A range of the index for each hour and number: a third of what grouping the same rows costs."""
+DAYS = "AND started_at >= %s AND started_at < %s"
+"""All hours together: PostgreSQL else plans for the tables of all days, SQLite would read the index by it."""
 
 
 def two_days(now: datetime) -> tuple[Day, Day]:
@@ -197,9 +199,13 @@ def two_days(now: datetime) -> tuple[Day, Day]:
         table=RequestLog._meta.db_table,
         hours=", ".join(["(%s, %s)"] * (2 * DAY_HOURS)),
         failures=", ".join(f"'{outcome}'" for outcome in sorted(FAILURES)),
+        days=DAYS if connection.vendor == POSTGRESQL else "",
     )
+    values = list(chain.from_iterable(pairwise(bounds)))
+    if connection.vendor == POSTGRESQL:
+        values += [bounds[0], bounds[-1]] * 3
     with connection.cursor() as cursor:
-        cursor.execute(sql, list(chain.from_iterable(pairwise(bounds))))
+        cursor.execute(sql, values)
         rows = cursor.fetchall()
     return Day.of_rows(rows[DAY_HOURS:]), Day.of_rows(rows[:DAY_HOURS])
 

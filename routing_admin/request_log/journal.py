@@ -21,6 +21,7 @@ from django.db import connections
 from routing_admin.databases.away import is_away
 from routing_admin.databases.router import LOGS
 from routing_admin.databases.waiting import waiting_at_most
+from routing_admin.request_log.call_signs import call_signs
 from routing_admin.request_log.counting import count_entries
 from routing_admin.request_log.entries import Entry
 from routing_admin.request_log.insertion import Row, Rows, rows_of, write, write_missing
@@ -126,6 +127,7 @@ class Journal:
         done = (self.behind_since is None and self._insert(batch)) or self._keep(batch)
         if done:
             count_entries(batch)
+            call_signs.note(batch)
             if tracing.writer is not None:
                 tracing.export(batch)
         return done

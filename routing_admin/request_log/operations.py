@@ -19,7 +19,11 @@ OPERATION_NAMES: Mapping[str, str | Promise] = {
 }
 """The operations by surface; a chat has no name of its own."""
 
+DESCRIBE = "describe"
+"""The surface of what is asked by nobody outside: one model about a file, for another that cannot read it."""
+DESCRIPTION_NAME = gettext_lazy("Description of a file")
+
 
 def operation_name(surface: str) -> str:
     """What the request was for; empty for a chat."""
-    return str(OPERATION_NAMES.get(surface, ""))
+    return str(DESCRIPTION_NAME if surface == DESCRIBE else OPERATION_NAMES.get(surface, ""))

@@ -39,6 +39,12 @@ class RequestRecorder:
         self._words: ChatRequest | None = None
         self._chat: ChatRequest | None = None
 
+    def beside(self, request_id: str, surface: str) -> RequestRecorder:
+        """A request that is made for this one: by the same agent and key, for the same labels."""
+        other = RequestRecorder(request_id, surface, self._journal)
+        other.add_facts(agent=self._facts.agent, key=self._facts.key, labels=self._facts.labels)
+        return other
+
     def add_facts(self, **facts: Any) -> None:
         """Further facts, by the names of `RequestFacts`; nothing after the end."""
         if not self._ended:

@@ -9,7 +9,8 @@ from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 from capabilities.core.wire import Fault
 from capabilities.doubts import RefusedFile, noted_refusals
 from routing_admin.core.fallback.chain import Attempt
-from routing_admin.request_log.entries import Entry, SentFile
+from routing_admin.request_log.entries import Entry
+from routing_admin.request_log.sent_files import SentFile
 
 MISMATCH = Fault.CAPABILITY_MISMATCH.value
 

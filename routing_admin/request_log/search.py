@@ -10,10 +10,10 @@ import base64
 import binascii
 import re
 import shlex
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Any
 
 from django.db import connections
 from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
@@ -22,17 +22,20 @@ from django.db.models.functions import Left
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from capabilities.models import Agent, AgentKey
 from capabilities.sentences import join_words
 from routing_admin.core.fallback.chain import OK
 from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.rare import list_few
+from routing_admin.request_log.stretches import EVER, DayRange, back_from, on_from, within
 
 PAGE = 50
 MOST_NEW = 100
 """So many new rows are counted; of more only that is said."""
-RARE = 2000
-"""Rows of one provider, model, surface or beginning of an id up to which they are collected first, not looked for."""
 
+LONGEST = timedelta(days=1)
+"""No attempt begins that much later than its request."""
 LAST_CHARACTER = "\U0010ffff"
 """Stands behind every id with the same beginning, so that a range of the primary key finds them."""
 
@@ -40,7 +43,7 @@ AGO = re.compile(r"(\d{1,6})([smhdw])")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LABELS = {"team": "team", "project": "project", "user": "end_user"}
 """Labels, and their columns."""
-KEYS = ("status", "task", "provider", "model", "agent", *LABELS, "surface", "since", "until")
+KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "since", "until")
 STATUSES = ("ok", "error", "fallback")
 
 
@@ -128,16 +131,32 @@ class RequestPage:
 
 def find(search: Search, before: str = "", after: str = "", now: datetime | None = None) -> RequestPage:
     """The page that ends before, or begins after, a cursor; without one, or with one that is none, the newest."""
-    rows = filter_rows(search, now or timezone.now())
+    now = now or timezone.now()
+    rows_of = _rows_by_stretch(search, now)
     place = read_cursor(after)
     if place is not None:
-        back = list(_later(rows, place).order_by("started_at", "pk")[: PAGE + 1])
+        back = _take(_later(rows_of(each), place).order_by("started_at", "pk") for each in on_from(place[0]))
         return _page(list(reversed(back[:PAGE])), has_newer=len(back) > PAGE, has_older=True)
     place = read_cursor(before)
-    if place is not None:
-        rows = rows.filter(started_at__lte=place[0]).exclude(started_at=place[0], pk__gte=place[1])
-    found = list(rows.order_by("-started_at", "-pk")[: PAGE + 1])
+    newest = min(filter(None, (now, place and place[0], moment(search.get("until"), now))))
+    found = _take(_earlier(rows_of(each), place).order_by("-started_at", "-pk") for each in back_from(newest))
     return _page(found[:PAGE], has_newer=place is not None, has_older=len(found) > PAGE)
+
+
+def _take(parts: Iterable[QuerySet[RequestLog]]) -> list[RequestLog]:
+    """The rows of a page and one more, of so many of the parts as have them."""
+    found: list[RequestLog] = []
+    for rows in parts:
+        found += rows[: PAGE + 1 - len(found)]
+        if len(found) > PAGE:
+            break
+    return found
+
+
+def _earlier(rows: QuerySet[RequestLog], place: tuple[datetime, str] | None) -> QuerySet[RequestLog]:
+    if place is None:
+        return rows
+    return rows.filter(started_at__lte=place[0]).exclude(started_at=place[0], pk__gte=place[1])
 
 
 def _later(rows: QuerySet[RequestLog], place: tuple[datetime, str]) -> QuerySet[RequestLog]:
@@ -149,7 +168,8 @@ def count_newer(search: Search, after: str, now: datetime | None = None) -> int:
     place = read_cursor(after)
     if place is None:
         return 0
-    rows = _later(filter_rows(search, now or timezone.now()), place).order_by("started_at", "pk")
+    rows_of = _rows_by_stretch(search, now or timezone.now())
+    rows = _later(rows_of(DayRange(place[0])), place).order_by("started_at", "pk")
     return len(rows.values_list("pk", flat=True)[:MOST_NEW])
 
 
@@ -163,15 +183,22 @@ def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> Reques
 
 def filter_rows(search: Search, now: datetime) -> QuerySet[RequestLog]:
     """The rows a search asks for, in no order, without their bodies."""
+    return _rows_by_stretch(search, now)(EVER)
+
+
+def _rows_by_stretch(search: Search, now: datetime) -> Callable[[DayRange], QuerySet[RequestLog]]:
+    """The rows a search asks for of each stretch of the log; what is rare is collected once."""
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     equal = {"task": "task_type", "agent": "agent", **LABELS}
     rows = rows.filter(**{column: search.get(key) for key, column in equal.items() if search.get(key)})
     for key, lookup in (("since", "started_at__gte"), ("until", "started_at__lte")):
         limit = moment(search.get(key), now) if search.get(key) else None
         rows = rows.filter(**{lookup: limit}) if limit else rows
+    rows = _filter_key(rows, search.get("key"))
     rows = _filter_surface(_filter_id(rows, search.text), search.get("surface"))
     rows = _filter_status(rows, search.get("status"))
-    return _filter_chain(rows, search.get("provider"), search.get("model"))
+    chain = _chain_condition(search.get("provider"), search.get("model"))
+    return lambda stretch: within(rows, stretch, "started_at").filter(chain(stretch))
 
 
 def failed_condition() -> RawSQL:
@@ -188,24 +215,31 @@ def _filter_id(rows: QuerySet[RequestLog], beginning: str) -> QuerySet[RequestLo
     """Requests whose id begins so: few are collected first, of many the newest are soon met on the way."""
     if not beginning:
         return rows
-    few = _list_few(RequestLog.objects.filter(pk__gte=beginning, pk__lt=beginning + LAST_CHARACTER), "pk")
+    few = list_few(RequestLog.objects.filter(pk__gte=beginning, pk__lt=beginning + LAST_CHARACTER), "pk")
     if few is not None:
         return rows.filter(pk__in=few)
     return rows.annotate(beginning=Left("pk", len(beginning))).filter(beginning=beginning)
+
+
+def _filter_key(rows: QuerySet[RequestLog], key: str) -> QuerySet[RequestLog]:
+    """Requests made with an agent's key, by its first part `ra_xxxxxxxx`: among those of whom it could act as."""
+    if not key:
+        return rows
+    public = key.removeprefix("ra_")[:8]
+    row = AgentKey.objects.select_related("agent").filter(public_id=public).first()
+    if row is not None:
+        made = Agent.objects.filter(owner=row.agent).values_list("agent_id", flat=True)
+        names = [row.agent.agent_id, *made]
+        rows = rows.filter(agent__in=names) if made else rows.filter(agent=names[0])
+    return rows.filter(key=public)
 
 
 def _filter_surface(rows: QuerySet[RequestLog], surface: str) -> QuerySet[RequestLog]:
     """Requests of that door: nearly all come through one, and hardly any through another."""
     if not surface:
         return rows
-    few = _list_few(RequestLog.objects.filter(surface=surface), "pk")
+    few = list_few(RequestLog.objects.filter(surface=surface), "pk")
     return rows.filter(surface=surface) if few is None else rows.filter(pk__in=few)
-
-
-def _list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
-    """That column of the rows, found along their own index; None where there are more than `RARE`."""
-    few = list(rows.order_by().values_list(column, flat=True)[: RARE + 1])
-    return set(few) if len(few) <= RARE else None
 
 
 def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestLog]:
@@ -222,23 +256,23 @@ def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestL
     return rows.filter(outcome=status) if status not in ("", "error") else rows
 
 
-def _filter_chain(rows: QuerySet[RequestLog], provider: str, model: str) -> QuerySet[RequestLog]:
-    """Requests in whose chain that provider or model was reached, whether it answered or not.
+def _chain_condition(provider: str, model: str) -> Callable[[DayRange], Q]:
+    """Of requests in whose chain that provider or model was reached, whether it answered or not.
 
     The attempts are looked at where there was more than the one that the row itself names.
     """
     named = {name: value for name, value in (("provider", provider), ("model", model)) if value}
     if not named:
-        return rows
+        return lambda _: Q()
     attempts = AttemptLog.objects.filter(**named).order_by()
-    few = _list_few(attempts, "request_id")
+    few = list_few(attempts, "request_id")
     if few is not None:
-        return rows.filter(pk__in=few)
+        return lambda _: Q(pk__in=few)
     has_others = Q(fell_back_condition()) | Q(failed_condition()) | Q(provider="")
     own = attempts.filter(request=OuterRef("pk"))
     if connections[LOGS].vendor == POSTGRESQL:  # which then looks into the tables of two days instead of all
-        own = own.filter(at__gte=OuterRef("started_at"), at__lt=OuterRef("started_at") + timedelta(days=1))
-    return rows.filter(Q(**named) | has_others & Exists(own))
+        own = own.filter(at__gte=OuterRef("started_at"), at__lt=OuterRef("started_at") + LONGEST)
+    return lambda stretch: Q(**named) | has_others & Q(Exists(within(own, stretch, "at", LONGEST)))
 
 
 def write_cursor(row: RequestLog) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.functional import Promise
@@ -18,6 +18,7 @@ from capabilities.templatetags.drawing import Bar, Track
 from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
 from routing_admin.core.fallback.table import KEY_EFFECTS
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.describer_calls import LoggedDescriberCall, describer_of, list_describer_calls, name_kind
 from routing_admin.request_log.fault_phrases import MEANINGS
 from routing_admin.request_log.sentences import RenderedSentence, render_logged, render_reason
 
@@ -39,15 +40,6 @@ SKIPS: Mapping[str, Text] = {
     "aborted": gettext_lazy("A fault of our own; the server's log has it"),
 }
 """What an outcome that is no fault means."""
-
-LOST: Mapping[str, Text] = {
-    "image": gettext_lazy("the image"),
-    "audio": gettext_lazy("the sound"),
-    "video": gettext_lazy("the video"),
-    "document": gettext_lazy("the document"),
-    "text": gettext_lazy("the text"),
-}
-"""What a model did not get, in a sentence."""
 
 SHOWN_BADGES = {
     DeliveryForm.AS_IS.value: "native",
@@ -75,6 +67,8 @@ class File:
     reason: RenderedSentence
     artifact: str
     loss: str = ""
+    describer: str = ""
+    """Who described it for the candidate; empty where nobody did."""
 
     @property
     def kind_name(self) -> str:
@@ -94,6 +88,7 @@ class Step:
     tries: int
     files: tuple[File, ...]
     error: RenderedSentence
+    describer_calls: tuple[LoggedDescriberCall, ...] = ()
 
     @property
     def key_chips(self) -> tuple[tuple[str, str], ...]:
@@ -136,8 +131,25 @@ class Story:
 
 
 def build_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
-    """Every attempt in chain order."""
-    return tuple(_build_step(row) for row in attempts)
+    """Every attempt in chain order; what was asked of a describer stands with the first that it was for."""
+    known: set[str] = set()
+    steps = []
+    for row in attempts:
+        calls = tuple(each for each in list_describer_calls(row) if each.request_id not in known)
+        known.update(each.request_id for each in calls)
+        steps.append(replace(_build_step(row), describer_calls=calls))
+    return tuple(steps)
+
+
+def add_entries(steps: Sequence[Step], entries: Mapping[str, RequestLog]) -> tuple[Step, ...]:
+    """The same with what the log has of the describers' calls, by their ids."""
+    return tuple(
+        replace(
+            step,
+            describer_calls=tuple(replace(each, entry=entries.get(each.request_id)) for each in step.describer_calls),
+        )
+        for step in steps
+    )
 
 
 def _build_step(row: AttemptLog) -> Step:
@@ -173,6 +185,7 @@ def _build_file(delivery: Mapping[str, Any]) -> File:
         reason=render_reason(delivery.get("sentence", "")),
         artifact=delivery.get("artifactId") or "",
         loss=str(render_reason(delivery["loss"])) if delivery.get("loss") else "",
+        describer=describer_of(delivery),
     )
 
 
@@ -247,11 +260,15 @@ def _describe_keys(attempts: Sequence[Step]) -> Iterator[str]:
 
 
 def _describe_losses(attempts: Sequence[Step], lost: Sequence[File]) -> tuple[str, ...]:
-    return tuple(
-        _("%(file)s became a description for %(name)s: %(reason)s")
-        % {"file": each.name or _name_file(each), "name": attempts[-1].name, "reason": str(each.reason)}
-        for each in lost[:3]
-    )
+    return tuple(_describe_loss(each, attempts[-1].name) for each in lost[:3])
+
+
+def _describe_loss(file: File, name: str) -> str:
+    facts = {"file": file.name or _name_file(file), "name": name, "reason": str(file.reason)}
+    if file.describer:
+        said = _("%(file)s was described for %(name)s by %(describer)s: %(reason)s")
+        return said % {**facts, "describer": file.describer}
+    return _("%(file)s became a description for %(name)s: %(reason)s") % facts
 
 
 def _describe_cuts(attempts: Sequence[Step], shortened: Sequence[File]) -> tuple[str, ...]:
@@ -263,12 +280,19 @@ def _describe_cuts(attempts: Sequence[Step], shortened: Sequence[File]) -> tuple
 
 
 def _name_file(file: File) -> str:
-    return str(LOST.get(file.kind, _("the file")))
+    return name_kind(file.kind)
 
 
 def build_tracks(attempts: Sequence[Step]) -> tuple[Track, ...]:
-    """The waterfall: every try of every attempt, the answering one with its time to first content."""
-    return tuple(track for step in attempts for track in _build_tracks(step))
+    """The waterfall: every try of every attempt, the answering one with its time to first content.
+
+    Under an attempt stand the calls by which models described its files.
+    """
+    return tuple(track for step in attempts for track in (*_build_tracks(step), *_build_describing(step)))
+
+
+def _build_describing(step: Step) -> Iterator[Track]:
+    return (each.track for each in step.describer_calls)
 
 
 def _build_tracks(step: Step) -> Iterator[Track]:

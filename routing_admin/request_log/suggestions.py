@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from routing_admin.request_log.operations import OPERATION_NAMES
+from routing_admin.request_log.operations import DESCRIBE, OPERATION_NAMES
 from routing_admin.request_log.search import KEYS, STATUSES, quote
 
 MOST = 20
@@ -12,7 +12,7 @@ MOST = 20
 
 FIXED: Mapping[str, Sequence[str]] = {
     "status": (*STATUSES, "429", "500", "502", "504", "all_providers_failed", "client_cancelled"),
-    "surface": ("v1", *OPERATION_NAMES, "api", "page"),
+    "surface": ("v1", *OPERATION_NAMES, "api", "page", DESCRIBE),
     "since": ("15m", "1h", "1d", "7d"),
     "until": ("15m", "1h", "1d", "7d"),
 }

@@ -1,0 +1,49 @@
+"""What the calls of this process show of their providers: noted by the journal's writer, behind the answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from routing_admin.core.alerts.signs import KIND_OF_FAULT, Sign, moment_of
+from routing_admin.core.fallback.chain import OK
+from routing_admin.request_log.entries import Entry
+
+MOST = 2000
+"""Signs that wait for whoever takes them; callers may name any model, so there could be any number."""
+
+
+class CallSigns:
+    """The newest sign of each outcome, key and model that nobody has taken yet."""
+
+    def __init__(self) -> None:
+        self._noted: dict[tuple[str, str, str, str], Sign] = {}
+        self._lock = threading.Lock()
+
+    def note(self, entries: Iterable[Entry]) -> None:
+        """Remembers what these requests show."""
+        with self._lock:
+            for entry in entries:
+                for attempt in entry.attempts:
+                    for one in attempt.tries:
+                        if one.outcome == OK or one.outcome in KIND_OF_FAULT:
+                            place = attempt.provider, attempt.model, one.key, one.outcome
+                            if place in self._noted or len(self._noted) < MOST:
+                                at = moment_of(entry.facts.began, one.started_ms, one.duration_ms)
+                                self._noted[place] = Sign(*place, at, one.status_code)
+
+    def take(self) -> tuple[Sign, ...]:
+        """All that is noted, which is forgotten here."""
+        with self._lock:
+            noted, self._noted = self._noted, {}
+        return tuple(noted.values())
+
+    def put_back(self, signs: Iterable[Sign]) -> None:
+        """Signs that could not be used yet; newer ones stay."""
+        with self._lock:
+            for sign in signs:
+                self._noted.setdefault((sign.provider, sign.model, sign.key, sign.outcome), sign)
+
+
+call_signs = CallSigns()
+"""This process's."""
