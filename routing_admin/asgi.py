@@ -17,9 +17,11 @@ site = get_asgi_application()
 from routing_admin.actions.nightly import nightly_probes  # noqa: E402
 from routing_admin.agents_api.mcp.callers import PATH as MCP_PATH  # noqa: E402
 from routing_admin.agents_api.mcp.door import McpDoor  # noqa: E402
+from routing_admin.alerts.watch import watch  # noqa: E402
 from routing_admin.configuration import snapshot  # noqa: E402
 from routing_admin.databases.pooling import pool_connections  # noqa: E402
 from routing_admin.databases.router import POSTGRESQL, close_pools  # noqa: E402
+from routing_admin.dispatch.fresh_starts import fresh_starts  # noqa: E402
 from routing_admin.dispatch.send import process_run_context  # noqa: E402
 from routing_admin.dispatch.sharing import share_health  # noqa: E402
 from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
@@ -85,18 +87,20 @@ def limit_slow_readers(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> S
 
 
 async def lifespan(receive: Receive, send: Send) -> None:
-    """Starts the journal's writer, upkeep and nightly probes; at the end writes what waits, lets connections go."""
+    """Starts the journal's writer, upkeep and other rounds; at the end writes what waits, lets connections go."""
     await receive()
     pool_connections()
     memory.settle()
     memory.note_loop()
     tracing.start()
     journal.start()
+    upkeep.further[:] = [fresh_starts.look]
     upkeep.start()
     share_health(process_run_context(), news)
     redis_rounds.start()
     listener = listen_for_changes()
     nightly_probes.start()
+    watch.start()
     draining.listen()
     await send({"type": "lifespan.startup.complete"})
     await receive()
@@ -111,6 +115,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
 def threads_end() -> None:
     """The same for what lives in threads: connections without an event loop, shares of limits, the log, upkeep."""
     nightly_probes.stop()
+    watch.stop()
     run_sync(process_upstream().close())
     keeper.stop()
     journal.stop()

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -118,6 +120,15 @@ SETTINGS: tuple[Setting, ...] = (
         _("Opens /metrics to other machines, as Authorization: Bearer; without it only this machine reads it."),
         secret=True,
     ),
+    Setting(
+        "ROUTING_ADMIN_ALERT_WEBHOOK",
+        "",
+        _(
+            "Address of the chat that alerts are sent to: https://host/path, told by its host whether it is WeCom, "
+            "DingTalk, Feishu or Slack. Behind a # may stand shape=, secret= (which signs) and lang=, joined by &."
+        ),
+        secret=True,
+    ),
     Setting("ROUTING_ADMIN_OIDC_URL", "", _("Address of an OpenID Connect provider that people may sign in with.")),
     Setting("ROUTING_ADMIN_OIDC_NAME", "single sign-on", _("What its button calls it.")),
     Setting(
@@ -176,6 +187,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("LLM_ENDPOINT", "OpenAI's chat URL", _("Its endpoint.")),
     Setting("LLM_MODEL", "gpt-4", _("Its model.")),
 )
+
+
+@cache
+def program_version() -> str:
+    """The product's version, from pyproject.toml."""
+    with (BASE_DIR / "pyproject.toml").open("rb") as file:
+        return str(tomllib.load(file)["project"]["version"])
 
 
 def read_environment() -> environ.Env:

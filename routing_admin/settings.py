@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
 
+from routing_admin.core.alerts.webhook import WebhookAddressError, parse_webhook
 from routing_admin.core.identity.providers import package_settings, read_identity_rules
 from routing_admin.databases.addresses import is_postgresql, postgresql_databases
 from routing_admin.environment import (
@@ -70,6 +71,10 @@ MAX_CALLS = env.int(PREFIX + "MAX_CALLS", default=512)
 MAX_REQUESTS = env.int(PREFIX + "MAX_REQUESTS", default=256)
 DRAIN_SECONDS = env.int(PREFIX + "DRAIN_SECONDS", default=30)
 REDIS_URL = redis_url(env)
+try:
+    ALERT_WEBHOOK = parse_webhook(_webhook) if (_webhook := env.str(PREFIX + "ALERT_WEBHOOK", default="")) else None
+except WebhookAddressError as problem:
+    raise SystemExit(f"{PREFIX}ALERT_WEBHOOK names no webhook. {problem}") from None
 LOG_FORMAT = log_format(env)
 PUBLISH_DIR = env.str(PREFIX + "PUBLISH_DIR", default="")
 DJANGO_ADMIN = env.bool(PREFIX + "DJANGO_ADMIN", default=False)
@@ -265,12 +270,17 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"redact": {"()": "routing_admin.server.logs.RedactFilter"}},
+    "filters": {
+        "explain": {"()": "routing_admin.server.logs.ExplainFilter"},
+        "redact": {"()": "routing_admin.server.logs.RedactFilter"},
+    },
     "formatters": {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
         "json": {"()": "routing_admin.server.logs.JsonFormatter"},
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["redact"]}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["explain", "redact"]}
+    },
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
         **{name: {"level": "WARNING"} for name in ("httpx", "httpcore", "aiohttp")},

@@ -7,6 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from routing_admin.agents_api import assembly
 from routing_admin.views import session
+from routing_admin.views.dashboard.cooling import providers_try_again
 from routing_admin.views.dashboard.endings import model_replace
 from routing_admin.views.dashboard.page import dashboard
 
@@ -16,6 +17,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", assembly.urls),
     path("", dashboard, name="dashboard"),
     path("successor/<path:name>/", model_replace, name="model_replace"),
+    path("again/providers/", providers_try_again, name="providers_try_again"),
     path("theme/", session.set_theme, name="set_theme"),
     path("undo/<int:number>/", session.undo, name="undo"),
     path("", include("routing_admin.views.people.urls")),
@@ -24,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("routing_admin.views.configuration.urls")),
     path("", include("routing_admin.views.history.urls")),
     path("", include("routing_admin.views.settings.urls")),
+    path("", include("routing_admin.views.alerts.urls")),
     path("", include("routing_admin.views.catalogue.urls")),
     path("", include("routing_admin.views.requests.urls")),
     path("", include("routing_admin.views.usage.urls")),

@@ -1,4 +1,4 @@
-"""Fills the ports through which the lower apps ask upward; called once when Django is ready."""
+"""Fills the ports through which lower apps and rooms ask upward; called once when Django is ready."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.plan import RoutingQuery, default_route_to, plan_route
+from routing_admin.dispatch.describing_for_agents import RouteDescriber
+from routing_admin.dispatch.description_preview import SnapshotDescriptions
 from routing_admin.dispatch.dial import Dialler
 from routing_admin.dispatch.receivers import SnapshotServices
 from routing_admin.dispatch.send import process_run_context
@@ -30,7 +32,9 @@ from routing_admin.limits.uses import end_of_window, find_uses
 from routing_admin.prices.sheet import list_price
 from routing_admin.queries.consequences import foresee_deletion, foresee_disabling
 from routing_admin.queries.endings import foresee_ending
+from routing_admin.queries.numbers import list_families
 from routing_admin.queries.provider_keys import LoggedKeyBook
+from routing_admin.server import metrics
 
 
 class SnapshotRoutes:
@@ -138,7 +142,7 @@ class LedgerUses:
 
 
 def connect() -> None:
-    """Connects what the lower apps ask upward for, each port with what fills it."""
+    """Connects what lower apps and rooms ask upward for, each port with what fills it."""
     ports.ledger = ledger
     ports.routes = SnapshotRoutes()
     ports.installed = SnapshotServices()
@@ -148,3 +152,6 @@ def connect() -> None:
     ports.price_lists = ShippedPriceLists()
     ports.limit_uses = LedgerUses()
     ports.key_book = LoggedKeyBook()
+    ports.file_describer = RouteDescriber()
+    ports.descriptions = SnapshotDescriptions()
+    metrics.sources[:] = [list_families]

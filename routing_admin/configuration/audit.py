@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
-from datetime import UTC, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -63,6 +64,18 @@ def find_head() -> AuditHead | None:
     """The newest line's number and hash; None while there is none."""
     found = AuditEvent.objects.order_by("-number").values_list("number", "sha256").first()
     return AuditHead(*found) if found else None
+
+
+def find_last(action: str) -> datetime | None:
+    """When that was last done, by the audit log; None where it never was."""
+    lines = AuditEvent.objects.filter(action=action).order_by("-number")
+    return lines.values_list("created_at", flat=True).first()
+
+
+def list_details_since(action: str, number: int) -> list[Mapping[str, Any]]:
+    """The details of every such act whose line comes after that one, in their order."""
+    lines = AuditEvent.objects.filter(action=action, number__gt=number).order_by("number")
+    return list(lines.values_list("details", flat=True))
 
 
 def was_noted(actor: Actor, act: Act, within: timedelta) -> bool:

@@ -17,6 +17,7 @@ from typing import Generic, Protocol, TypeVar
 from django.core.exceptions import SynchronousOnlyOperation
 from django.utils import timezone
 
+from routing_admin.databases.explaining import explain_failure
 from routing_admin.databases.router import drop_connections
 from routing_admin.databases.waiting import waiting_at_most
 
@@ -138,6 +139,6 @@ class Newest(Generic[S]):
     def _unread(self, state: ReadState[S], error: Exception) -> ReadState[S]:
         drop_connections()
         if state.unread_since is None:
-            sentence = "the configuration cannot be read from the database, calls go on with what is known: %s: %s"
-            log.error(sentence, type(error).__name__, error)
+            problem = explain_failure(error) or f"{type(error).__name__}: {error}"
+            log.error("the configuration cannot be read from the database, calls go on with what is known: %s", problem)
         return replace(state, looked_at=self._clock(), unread_since=state.unread_since or timezone.now())

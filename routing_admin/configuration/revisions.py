@@ -27,7 +27,7 @@ from routing_admin.configuration.audit import write_event as write_event  # the 
 from routing_admin.configuration.hints import hint_at_change
 from routing_admin.configuration.history import newest_configuration, newest_number
 from routing_admin.core.configuration.as_json import to_json
-from routing_admin.core.configuration.checks import check
+from routing_admin.core.configuration.checks import check, check_describers
 from routing_admin.core.configuration.diff import diff
 from routing_admin.databases.router import one_writer
 from routing_admin.models import Installation, Revision
@@ -40,6 +40,9 @@ READING = timedelta(minutes=10)
 """How long one line stands for every look that a person takes at a thing."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
 """Kinds of things that the snapshot holds although not all are in the configuration: run-time agents, recording."""
+
+FRESH_START = "provider.try_again"
+"""The act after which every process tries providers again that it left alone; they stand in its details."""
 
 _open: ContextVar[list[Act] | None] = ContextVar("open_change", default=None)
 
@@ -88,10 +91,10 @@ class RevisionRecorder:
         """An act that leaves the configuration as it is, e.g. issuing a key."""
         with _tell_taken(act), one_writer():
             yield act
-            if act.object_kind in IN_SNAPSHOT:
+            if is_news := act.object_kind in IN_SNAPSHOT or act.action == FRESH_START:
                 Installation.objects.update(version=F("version") + 1)
             write_event(actor, act)
-        if act.object_kind in IN_SNAPSHOT:
+        if is_news:
             snapshot.refresh()
             hint_at_change()
 
@@ -108,7 +111,8 @@ ledger = RevisionRecorder()
 def record(actor: Actor, act: Act, inner: Sequence[Act] = ()) -> int | None:
     """Writes the revision of the rows as they are now; None when nothing changed. Raises `InvalidError`."""
     configuration = rows.read()
-    problems = [problem for problem in check(configuration) if problem.severity == "error"]
+    found = [*check(configuration), *(check_describers(configuration) if act.object_kind == "route" else ())]
+    problems = [problem for problem in found if problem.severity == "error"]
     if problems:
         raise InvalidError(problems)
     Installation.objects.update_or_create(id=1, defaults={})

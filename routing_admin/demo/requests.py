@@ -24,7 +24,8 @@ from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import resolve_route
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
-from routing_admin.dispatch.recorded import record_answer_sync, record_plan
+from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.recorded import record_answer_sync
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.transport import NetworkTransport
 from routing_admin.request_log.journal import journal

@@ -107,3 +107,15 @@ def test_the_command_says_what_went(capsys: pytest.CaptureFixture[str]) -> None:
     snapshot.forget()
     call_command("prune")
     assert capsys.readouterr().out.startswith("Removed 1 requests, 0 artifacts (0 B)")
+
+
+def test_more_room_is_made_where_somebody_asks_for_it() -> None:
+    """What was deleted a moment ago goes too, and requests younger than the settings say; nothing else."""
+    recent, living = artifact(b"recent", deleted_at=timezone.now()), artifact(b"living")
+    request("old", 3 * DAY)
+    request("young", DAY)
+    call_command("prune", "--requests", "2")
+    assert list(RequestLog.objects.values_list("id", flat=True)) == ["young"]
+    assert byte_store().exists(recent.sha256)
+    call_command("prune", "--deleted")
+    assert (byte_store().exists(recent.sha256), byte_store().exists(living.sha256)) == (False, True)

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tests.engines.databases import database_of, drop_database
+from tests.engines.databases import copy_database, database_of, drop_database
 from tests.lab import Lab
 from tests.lab.server import Script
 
@@ -101,15 +101,41 @@ def manage(environment: dict[str, str], *words: str) -> str:
     return done.stdout.strip()
 
 
+MANAGE_ALL = """
+import io, json, os, sys
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
+import django
+django.setup()
+from django.core.management import call_command
+found = []
+for words in json.loads(sys.argv[1]):
+    out = io.StringIO()
+    call_command(*words, stdout=out)
+    found.append(out.getvalue().strip())
+json.dump(found, sys.stdout)
+"""
+
+
+def manage_all(environment: dict[str, str], *commands: Sequence[str]) -> list[str]:
+    """The outputs of management commands, one after the other in one process: to start one takes a second."""
+    words = [sys.executable, "-c", MANAGE_ALL, json.dumps(commands)]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found: list[str] = json.loads(done.stdout)
+    return found
+
+
 def bootstrap(environment: dict[str, str], directory: Path) -> None:
     """A data directory as `bootstrap` makes it; of one with the same settings, made before, it is a copy."""
-    if "DATABASE_URL" in environment or "ROUTING_ADMIN_ARTIFACTS_URL" in environment:
+    has_own_database = environment.get("DATABASE_URL") != database_of(directory).get("DATABASE_URL")
+    if has_own_database or "ROUTING_ADMIN_ARTIFACTS_URL" in environment:
         manage(environment, "bootstrap")
         return
     own = ("ROUTING_ADMIN_DATA_DIR", "ROUTING_ADMIN_ALLOWED_ORIGINS")
     given = ((name, value) for name, value in environment.items() if name.startswith("ROUTING_ADMIN_"))
     template = _make_template(frozenset(each for each in given if each[0] not in own))
     shutil.copytree(template, directory, dirs_exist_ok=True)
+    copy_database(template, directory)
 
 
 @cache
@@ -117,7 +143,8 @@ def _make_template(settings: frozenset[tuple[str, str]]) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="routing-admin-served-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    manage({**inherited, **dict(settings), "ROUTING_ADMIN_DATA_DIR": str(folder)}, "bootstrap")
+    own = {"ROUTING_ADMIN_DATA_DIR": str(folder), **database_of(folder)}
+    manage({**inherited, **dict(settings), **own}, "bootstrap")
     return folder
 
 
@@ -148,11 +175,13 @@ def serving(
     """A server that listens, with the demo and then these files imported, in order."""
     environment = environment_of(directory, lab) | {f"ROUTING_ADMIN_{name}": value for name, value in settings.items()}
     bootstrap(environment, directory)
+    commands = []
     for number, content in enumerate(files):
         file = directory / f"import-{number}.json"
         file.write_text(json.dumps(content))
-        manage(environment, "import_config", str(file))
-    server = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, directory, options)
+        commands.append(("import_config", str(file)))
+    *_, key = manage_all(environment, *commands, ("issue_agent_key", "text-agent"))
+    server = listening(environment, key, lab, directory, options)
     try:
         yield server
     finally:

@@ -105,6 +105,18 @@ def test_an_agent_made_at_run_time_has_its_makers_limits(demo: None) -> None:
     assert error_of(answer) == (403, "model_not_allowed")
 
 
+def test_a_key_of_an_agent_made_at_run_time_is_bound_by_its_makers_limits(demo: None) -> None:
+    """One that is issued for it directly, and of an agent that it made in turn: the names that all allow."""
+    allow("task:planning", "text-model")
+    actions.put_agent(SYSTEM, "text-agent", "made")
+    actions.put_agent(SYSTEM, "made", "made-of-made")
+    own = {"limits": {"models": ["text-model", "vision-model"]}}
+    for agent in ("made", "made-of-made"):
+        assert listed(key_of(agent)) == ["task:planning", "text-model"]
+        assert error_of(post(key_of(agent), said("hello", model="task:design"))) == (403, "model_not_allowed")
+        assert listed(key_of(agent, terms=own)) == ["text-model"]
+
+
 def test_the_page_sets_what_is_allowed_and_history_undoes_it(admin: Client, key: str) -> None:
     """One name a line; what the page saved is a revision like any other."""
     form = {"name": "Text", "service": "", "task_type": "planning"}

@@ -30,6 +30,7 @@ WITHOUT_A_ROOM: Mapping[str, str] = {
     "clients": "what other people's clients ask of /v1",
     "engines": "the databases and stores that tests start",
     "deploy": "the files for a server, and what they start",
+    "runbook": "the pages of docs/runbook, played",
     "house": "the rules that the source is held to",
     "lab": "the providers that fail on demand",
     "ui": "every page in a real browser",

@@ -50,6 +50,7 @@ PAGES: dict[str, str] = {
     "agent": "/agents/vision-agent/",
     "agent_new": "",
     "agents": "",
+    "alerts": "",
     "artifact": "/artifacts/ → /artifacts/",
     "artifact_compare": "/artifacts/ → /artifacts/ + compare/",
     "artifacts": "",

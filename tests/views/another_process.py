@@ -12,6 +12,8 @@ from typing import Any
 
 from django.db import connection
 
+from tests.engines.databases import url_of
+
 ROOT = Path(__file__).resolve().parents[2]
 WORK = """
 import sys
@@ -28,6 +30,10 @@ for line in sys.stdin:
     save_route(Actor("person", "bob"), row, [CandidateSpec("echo")])
     print("saved", flush=True)
 """
+
+
+BEGINNINGS = ("BEGIN", "SELECT pg_advisory_xact_lock")
+"""The first statement of a change: SQLite's, and on PostgreSQL the lock that changes queue for."""
 
 
 class AnotherProcess:
@@ -52,7 +58,7 @@ class AnotherProcess:
 def another_process() -> Iterator[AnotherProcess]:
     """A running one; it ends with the block."""
     environment = os.environ | {
-        "DATABASE_URL": f"sqlite:///{connection.settings_dict['NAME']}",
+        "DATABASE_URL": url_of(str(connection.settings_dict["NAME"])),
         "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
     }
     command = [sys.executable, "-c", WORK]
@@ -67,7 +73,7 @@ def before_the_change(act: Callable[[], None]) -> Iterator[None]:
     waiting = [act]
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if waiting and sql.startswith("BEGIN"):
+        if waiting and sql.startswith(BEGINNINGS):
             waiting.pop()()
         return execute(sql, params, many, context)
 

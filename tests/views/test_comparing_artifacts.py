@@ -31,7 +31,7 @@ def test_what_differs_between_two_models_is_marked(admin: Client, row: Artifact)
     """How each gets it, in which place, and the payloads line beside line."""
     text = compare(admin, row, "vision-model", "text-model")
     assert "the model gets the file" in text
-    assert "the model is only told that it exists" in text
+    assert "the model only gets words about it" in text
     assert text.count("differs") >= 3
     assert 'class="diff"' in text
     assert "image_url" in text

@@ -18,17 +18,20 @@ from hypothesis import strategies as st
 from capabilities.core.delivery.reasons import SENTENCES, ReasonCode, because
 from capabilities.core.wire import Fault
 from capabilities.core.worded import data_of
+from capabilities.models import Agent
 from routing_admin.core.fallback.chain import CANCELLED, SkipReason
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import search
 from routing_admin.request_log.advice import ADVICE, Remedy
 from routing_admin.request_log.asked import asked_for
+from routing_admin.request_log.rare import RARE
 from routing_admin.request_log.search import KEYS, PAGE, Search, find, parse
 from routing_admin.request_log.sentences import render_reason
 from routing_admin.request_log.story import build_steps, build_tracks, explain_outcome, tell_story
 from routing_admin.request_log.suggestions import suggest
 from routing_admin.views.requests.pages import content_of
+from tests.cast import key_of
 from tests.fallback.expected_faults import MEANINGS
 from tests.views.page import Page
 
@@ -142,6 +145,19 @@ def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
     assert ids(admin, "req_g") == ["req_good"]
 
 
+def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Client) -> None:
+    """By its first part or the whole of it, and also where it acted as an agent that its own one made."""
+    key = key_of("vision-agent")
+    owner, mine = Agent.objects.get(agent_id="vision-agent"), {"key": key.split("_")[1]}
+    for number, agent, fields in ((1, "vision-agent", mine), (2, "vision-agent", {"key": "another1"})):
+        RequestLog.objects.filter(pk=logged(f"req_{number}", number, agent=agent).pk).update(**fields)
+    assert ids(admin, f"key:{key[:11]}") == ["req_1"]
+    Agent.objects.create(agent_id="made", name="made", owner=owner, origin=Agent.Origin.RUNTIME)
+    RequestLog.objects.filter(pk=logged("req_3", 3, agent="made").pk).update(**mine)
+    assert ids(admin, f"key:{key}") == ["req_1", "req_3"]
+    assert ids(admin, "key:ra_00000000") == []
+
+
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
@@ -225,6 +241,7 @@ PLANS = [
 ]
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(("typed", "index"), PLANS)
 def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: str) -> None:
     """SQLite's plan names the index, and only what was collected by its ids is sorted."""
@@ -240,7 +257,7 @@ def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
     """Few ids of a beginning are collected, of more than that the newest are looked for; no other is found."""
     logged("req_5")
     now, values = timezone.now(), {"surface": "chat", "outcome": "ok"}
-    many = range(search.RARE + 1)
+    many = range(RARE + 1)
     RequestLog.objects.bulk_create(
         RequestLog(id=f"req_4{number:04}", started_at=now - timedelta(seconds=number), **values) for number in many
     )

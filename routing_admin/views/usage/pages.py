@@ -6,7 +6,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -52,19 +52,23 @@ CHART_HEIGHT = 96
 """Pixels."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsageRow:
+class UsageRow(TypedDict):
     """One group as the table writes it; `share` is its part of the dearest one, or of the busiest, in percent.
 
-    `address` leads to the page limited to it; empty for what it cannot be limited to.
+    `unpriced` is empty where every request has a price or none has. `address` leads to the page limited to it; empty
+    for what it cannot be limited to. A dictionary, since templates are quickest with these and rows may be a thousand.
     """
 
     name: str
-    counts: Counts
+    requests: str
+    failures: str
+    input_tokens: str
+    output_tokens: str
     costs: Sequence[str]
     total: str
+    unpriced: str
     share: str
-    address: str = ""
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +169,16 @@ def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], excha
     top = max(weights, default=0)
     return [
         UsageRow(
-            _name(name, group),
-            counts,
-            money_texts(counts.costs),
-            total_text(counts.costs, exchange),
-            f"{100 * weight / top if top else 0:.2f}%",
-            _address(str(name), group, choices),
+            name=_name(name, group),
+            requests=f"{counts.requests:,}",
+            failures=f"{counts.failures:,}",
+            input_tokens=f"{counts.prompt_tokens:,}",
+            output_tokens=f"{counts.completion_tokens:,}",
+            costs=money_texts(counts.costs),
+            total=total_text(counts.costs, exchange),
+            unpriced=f"{counts.unpriced:,}" if counts.unpriced and counts.costs else "",
+            share=f"{100 * weight / top if top else 0:.2f}%",
+            address=_address(str(name), group, choices),
         )
         for (name, counts), weight in zip(report.groups, weights, strict=True)
     ]
