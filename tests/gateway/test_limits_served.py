@@ -39,10 +39,12 @@ BUDGET = (
 
 
 def limit(server: Server, **most: Any) -> None:
-    """Sets the limits of the text agent, as another process does, and waits until no process uses what was before."""
+    """Sets the limits of the text agent, as another process does, and waits until no call uses those of before."""
     manage(environment_of(server.directory, server.lab), "shell", "-c", SET % json.dumps(most))
-    time.sleep(FRESH_SECONDS)  # nothing that a call uses was looked at longer ago
-    told = server.get("/api/v1/agents/me")["limits"]["amounts"]
+    looked_again = time.monotonic() + FRESH_SECONDS  # what calls use is never older; this API reads the rows
+    told: list[dict[str, Any]] = []
+    while time.monotonic() <= looked_again:
+        told = server.get("/api/v1/agents/me")["limits"]["amounts"]
     wanted = {meter: float(most) for meter, most in most.items() if meter not in ("models", "currency")}
     assert {each["meter"]: each["limit"] for each in told} == wanted
 
