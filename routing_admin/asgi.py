@@ -38,6 +38,7 @@ from routing_admin.server.draining import draining  # noqa: E402
 from routing_admin.server.near_misses import meant_path  # noqa: E402
 from routing_admin.server.redis_rounds import RedisRounds  # noqa: E402
 from routing_admin.server.request_limit import limit_requests  # noqa: E402
+from routing_admin.server.store_watch import store_watch  # noqa: E402
 from routing_admin.server.upkeep import upkeep  # noqa: E402
 from routing_admin.upstream import process_upstream, run_sync  # noqa: E402
 
@@ -101,6 +102,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     listener = listen_for_changes()
     nightly_probes.start()
     watch.start()
+    store_watch.start()
     draining.listen()
     await send({"type": "lifespan.startup.complete"})
     await receive()
@@ -116,6 +118,7 @@ def threads_end() -> None:
     """The same for what lives in threads: connections without an event loop, shares of limits, the log, upkeep."""
     nightly_probes.stop()
     watch.stop()
+    store_watch.stop()
     run_sync(process_upstream().close())
     keeper.stop()
     journal.stop()

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import IO, TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -48,6 +49,14 @@ class Stored:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class StoreOutage:
+    """Since when a store does not answer, or lets us do nothing, and what is wrong with it."""
+
+    since: datetime
+    sentence: str
+
+
 class LocalFile(Protocol):
     """A file on this machine that can be opened to be read; a path is one."""
 
@@ -83,6 +92,10 @@ class ByteStore(Protocol):
     """
 
     is_remote: bool
+
+    @property
+    def outage(self) -> StoreOutage | None:
+        """What is wrong with a remote store since it last failed; None while it answers. Asks nobody."""
 
     def begin_upload(self, max_bytes: int | None = None) -> Upload:
         """An upload to push blocks into, for callers that are handed blocks."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import obstore
@@ -26,7 +26,7 @@ from obstore.store import S3Store
 
 from artifacts.core.bucket import Bucket
 from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError
-from artifacts.core.store import BLOCK
+from artifacts.core.store import BLOCK, StoreOutage
 from capabilities.core.worded import worded
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class BucketClient:
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
         self.is_silent, self._next_try = False, 0.0
+        self.outage: StoreOutage | None = None
         config: Any = {"virtual_hosted_style_request": bucket.is_virtual}
         config |= {"aws_endpoint_url_s3": bucket.base_url} if bucket.endpoint else {}
         config |= {"region": bucket.region} if bucket.region else {}
@@ -162,8 +163,8 @@ class BucketClient:
 
     @contextmanager
     def in_our_words(self) -> Iterator[None]:
-        """Remembers whether the service answers. Raises our errors for the package's: by `_silence`, `_error_of` and
-        `_explain`."""
+        """Remembers whether the service answers, and what stands in the way. Raises our errors for the package's: by
+        `_silence`, `_error_of` and `_explain`."""
         if self.is_silent:
             if time.monotonic() < self._next_try:
                 raise _silence(self._bucket)
@@ -173,12 +174,20 @@ class BucketClient:
         except FileNotFoundError as error:
             self.is_silent = False
             if NO_BUCKET in str(error):
-                raise _error_of(NO_BUCKET, self._bucket) from None
+                raise self._note(_error_of(NO_BUCKET, self._bucket)) from None
+            self.outage = None
             raise
         except BaseError as error:
-            raise self._explain(error) from None
+            raise self._note(self._explain(error)) from None
         else:
-            self.is_silent = False
+            self.is_silent, self.outage = False, None
+
+    def _note(self, error: ArtifactError) -> ArtifactError:
+        """The error; an outage lasts from the first that says so until a call succeeds."""
+        if isinstance(error, StoreAwayError):
+            since = self.outage.since if self.outage else datetime.now(UTC)
+            self.outage = StoreOutage(since, error.details)
+        return error
 
     def _explain(self, error: BaseError) -> ArtifactError:
         """Our error for theirs, by the code in its words; none of the rest is handed on."""

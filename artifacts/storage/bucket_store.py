@@ -19,7 +19,7 @@ from typing import IO, Literal
 
 from artifacts.core.bucket import Bucket
 from artifacts.core.errors import CorruptError, MissingError
-from artifacts.core.store import BLOCK, LocalFile, ReadAt, Stored, is_digest
+from artifacts.core.store import BLOCK, LocalFile, ReadAt, Stored, StoreOutage, is_digest
 from artifacts.storage.bucket_client import LARGEST, BucketClient, ObjectChangedError, ObjectFacts, key_of
 from artifacts.storage.bucket_upload import BucketUpload
 
@@ -45,6 +45,11 @@ class BucketStore:
         self.bucket, self._scratch = bucket, scratch
         self.client = BucketClient(bucket)
         self._healthy: dict[str, _Identity] = {}
+
+    @property
+    def outage(self) -> StoreOutage | None:
+        """What was wrong with the service when it was last asked."""
+        return self.client.outage
 
     def begin_upload(self, max_bytes: int | None = None) -> BucketUpload:
         """An upload to push blocks into; at most `max_bytes` bytes, and no more than the service copies at once."""

@@ -105,6 +105,7 @@ class FileStore:
     """The `ByteStore` port over a directory; safe for several processes, and for threads."""
 
     is_remote = False
+    outage = None
 
     def __init__(self, root: Path) -> None:
         self.root, self.objects, self.tmp = root, root / "obj", root / "tmp"

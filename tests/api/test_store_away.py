@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from api_samples import png
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.core.management.base import CommandError
@@ -17,18 +19,20 @@ from django.urls import reverse
 from artifacts.actions import store_bytes
 from artifacts.core.bucket import Bucket
 from artifacts.models import Artifact
+from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from routing_admin.models import RequestLog, Revision
 from routing_admin.request_log.journal import journal
-from tests.engines.s3 import CREDENTIALS
+from routing_admin.server.store_watch import StoreWatch
+from tests.engines.s3 import S3Server, s3_server
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 @pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
+def s3() -> S3Server:
+    """A service with buckets, whose credentials the process has."""
+    return s3_server()
 
 
 @pytest.fixture
@@ -135,3 +139,40 @@ def test_a_first_start_without_its_store_is_one_line_and_nothing_half_done(
     with pytest.raises(CommandError, match=r"artifact store s3://files at .* does not answer"):
         call_command("bootstrap")
     assert not Revision.objects.exists()
+    assert not User.objects.exists()  # whose password would have been shown to nobody
+
+
+@pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+def test_a_later_start_without_its_store_says_so_and_goes_on(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Calls without files can be answered."""
+    call_command("bootstrap")
+    settings.ARTIFACTS_BUCKET = Bucket("files", endpoint="http://127.0.0.1:9", allows_http=True)
+    call_command("bootstrap")
+    assert "artifact store s3://files at http://127.0.0.1:9 does not answer" in capsys.readouterr().err
+
+
+def test_the_dashboard_says_since_when_and_why(admin: Client, row: Artifact, away: str) -> None:
+    """Once somebody found it away; what is asked next of the store does not have to find it."""
+    assert "cannot use the artifact store" not in admin.get("/").content.decode()
+    StoreWatch().look()
+    said = admin.get("/").content.decode()
+    assert "this process cannot use the artifact store." in said
+    assert f"s3://files at {away} does not answer" in said
+
+
+def test_the_watch_notes_the_beginning_and_the_end_of_an_outage_once(
+    settings: Any, caplog: pytest.LogCaptureFixture, s3: S3Server
+) -> None:
+    """A bucket that is not there yet, and then is."""
+    settings.ARTIFACTS_BUCKET, watch = replace(s3.bucket, name="later"), StoreWatch()
+    watch.look()
+    outage = byte_store().outage
+    watch.look()
+    assert outage is not None
+    assert byte_store().outage == outage
+    s3.make_bucket("later")
+    watch.look()
+    assert byte_store().outage is None
+    first, second = [each.getMessage() for each in caplog.records if each.name == "routing_admin.server.store_watch"]
+    assert first.startswith("The artifact store has no such bucket: s3://later")
+    assert second.startswith("the artifact store answers again")

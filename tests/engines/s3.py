@@ -47,7 +47,7 @@ class S3Server:
         """The objects of a place as anybody could reach them, past the program."""
         return S3Store(
             place.name,
-            prefix=place.prefix,
+            prefix=place.prefix or None,
             config={"endpoint": self.url},
             client_options={"allow_http": True},
         )
@@ -59,11 +59,13 @@ class S3Server:
     def date(self, place: Bucket, key: str, moment: float) -> None:
         """Makes an object as old as if it had been stored at that moment (seconds since 1970)."""
         bucket = s3_backends[ACCOUNT]["aws"].buckets[place.name]
-        bucket.keys[f"{place.prefix}/{key}"].last_modified = datetime.fromtimestamp(moment, UTC).replace(tzinfo=None)
+        bucket.keys[f"{place.prefix}/{key}".lstrip("/")].last_modified = datetime.fromtimestamp(moment, UTC).replace(
+            tzinfo=None
+        )
 
-    def unfinished(self) -> str:
+    def unfinished(self, place: Bucket | None = None) -> str:
         """What the service says of uploads whose parts wait to be put together."""
-        return self._call("GET", f"/{self.bucket.name}?uploads")
+        return self._call("GET", f"/{(place or self.bucket).name}?uploads")
 
     @contextmanager
     def checking_credentials(self) -> Iterator[None]:

@@ -7,12 +7,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.chaos.callers import CUT, send, upload
 from tests.engines.others import locked, other_connection
+from tests.engines.s3 import S3Server, s3_server
 from tests.gateway.serving import Server, environment_of, listening, manage, served
 
 WAITING = os.urandom(50_000)
@@ -20,16 +21,15 @@ LARGE = 20 * 1024 * 1024
 TRIES = 50
 
 
-def kill_inside_an_upload(server: Server) -> None:
+def kill_inside_an_upload(server: Server, is_under_way: Callable[[], bool]) -> None:
     """Kills the server while a file that came in is written: it stands still as soon as some of it is there."""
-    temporary = server.directory / "artifacts" / "tmp"
     for _ in range(TRIES):
         pushing = push(server, os.urandom(LARGE))
         while pushing.is_alive():
-            if not list(temporary.iterdir()):
+            if not is_under_way():
                 continue
             server.process.send_signal(signal.SIGSTOP)
-            if list(temporary.iterdir()):
+            if is_under_way():
                 server.process.kill()
                 server.process.wait()
                 pushing.join()
@@ -38,12 +38,12 @@ def kill_inside_an_upload(server: Server) -> None:
     raise AssertionError("every upload was over before it was seen")
 
 
-def kill_between_bytes_and_row(server: Server) -> str:
+def kill_between_bytes_and_row(server: Server, is_stored: Callable[[str], bool]) -> str:
     """Kills the server when the bytes of an upload are stored and its row waits for the database; their hash."""
     digest = hashlib.sha256(WAITING).hexdigest()
     with locked(server.directory / "routing_admin.sqlite3"):
         pushing = push(server, WAITING)
-        wait_for(server.directory / "artifacts" / "obj" / digest[:2] / digest[2:4] / digest)
+        wait_for(lambda: is_stored(digest))
         server.process.kill()
         server.process.wait()
     pushing.join()
@@ -62,11 +62,17 @@ def push(server: Server, content: bytes) -> threading.Thread:
     return pushing
 
 
-def wait_for(path: Path) -> None:
-    """Until the file is there. Raises `AssertionError` after half a minute."""
+def wait_for(is_there: Callable[[], bool]) -> None:
+    """Until it is there. Raises `AssertionError` after half a minute."""
     until = time.monotonic() + 30
-    while not path.exists():
-        assert time.monotonic() < until, f"{path} is not there"
+    while not is_there():
+        assert time.monotonic() < until, "it is not there"
+
+
+def hashes_of_rows(server: Server) -> set[str]:
+    """What rows say is stored."""
+    with other_connection(server.directory / "routing_admin.sqlite3") as rows:
+        return {sha256 for (sha256,) in rows.execute("SELECT sha256 FROM artifacts_artifact").fetchall()}
 
 
 def hashes_in(folder: Path) -> set[str]:
@@ -74,9 +80,10 @@ def hashes_in(folder: Path) -> set[str]:
 
 
 @contextmanager
-def listening_again(server: Server) -> Iterator[Server]:
+def listening_again(server: Server, **settings: str) -> Iterator[Server]:
     """The server on the same directory, once more."""
-    again = listening(environment_of(server.directory, server.lab), server.key, server.lab, server.directory)
+    environment = environment_of(server.directory, server.lab) | settings
+    again = listening(environment, server.key, server.lab, server.directory)
     try:
         yield again
     finally:
@@ -84,24 +91,56 @@ def listening_again(server: Server) -> Iterator[Server]:
         again.process.wait(timeout=40)
 
 
+def check_content(server: Server, older: str) -> None:
+    """What was acknowledged is there, and what was cut can come again."""
+    newer = upload(server, WAITING).json["id"]
+    for ref, content in ((older, b"stored and acknowledged"), (newer, WAITING)):
+        headers = {"authorization": f"Bearer {server.key}"}
+        assert send(server, "GET", f"/v1/files/{ref}/content", headers=headers).body == content
+
+
 def test_what_a_killed_server_leaves_of_uploads_is_swept_and_nothing_else(tmp_path: Path) -> None:
     """Half a file goes, bytes without a row go; what was acknowledged is there, and equal bytes can come again."""
     artifacts = tmp_path / "artifacts"
+
+    def is_stored(digest: str) -> bool:
+        return (artifacts / "obj" / digest[:2] / digest[2:4] / digest).exists()
+
     with served(tmp_path) as server:
         older = upload(server, b"stored and acknowledged").json["id"]
-        kill_inside_an_upload(server)
+        kill_inside_an_upload(server, lambda: any((artifacts / "tmp").iterdir()))
         with listening_again(server) as again:
-            digest = kill_between_bytes_and_row(again)
+            digest = kill_between_bytes_and_row(again, is_stored)
         assert list((artifacts / "tmp").iterdir())
         assert digest in hashes_in(artifacts / "obj")
         for path in artifacts.rglob("*"):
             os.utime(path, (time.time() - 7200,) * 2)
         manage(environment_of(tmp_path, server.lab), "prune")
-        with other_connection(tmp_path / "routing_admin.sqlite3") as rows:
-            wanted = {sha256 for (sha256,) in rows.execute("SELECT sha256 FROM artifacts_artifact").fetchall()}
-        assert hashes_in(artifacts) == wanted
+        assert hashes_in(artifacts) == hashes_of_rows(server)
         with listening_again(server) as again:
-            newer = upload(again, WAITING).json["id"]
-            for ref, content in ((older, b"stored and acknowledged"), (newer, WAITING)):
-                headers = {"authorization": f"Bearer {server.key}"}
-                assert send(again, "GET", f"/v1/files/{ref}/content", headers=headers).body == content
+            check_content(again, older)
+
+
+def test_the_same_in_a_bucket(tmp_path: Path) -> None:
+    """Half a file is never an object there: the bucket's rule for unfinished uploads takes it (docs/scale.md)."""
+    s3: S3Server = s3_server()
+    place = s3.make_bucket(f"killed-{os.getpid()}")
+    url = f"s3://{place.name}?endpoint_url={s3.url}&allow_http=true"
+    settings = {"ROUTING_ADMIN_ARTIFACTS_URL": url}
+
+    def list_hashes() -> set[str]:
+        return {key.rpartition("/")[2] for key in s3.keys(place)}
+
+    with served(tmp_path, settings={"ARTIFACTS_URL": url}) as server:
+        older = upload(server, b"stored and acknowledged").json["id"]
+        kill_inside_an_upload(server, lambda: "<UploadId>" in s3.unfinished(place))
+        assert list_hashes() == hashes_of_rows(server)
+        with listening_again(server, **settings) as again:
+            digest = kill_between_bytes_and_row(again, lambda digest: digest in list_hashes())
+        assert digest not in hashes_of_rows(server)
+        for key in s3.keys(place):
+            s3.date(place, key, time.time() - 7200)
+        manage(environment_of(tmp_path, server.lab) | settings, "prune")
+        assert list_hashes() == hashes_of_rows(server)
+        with listening_again(server, **settings) as again:
+            check_content(again, older)

@@ -16,6 +16,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
+from artifacts.core.errors import StoreAwayError
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from capabilities.queries.agents import list_agent_ids
@@ -64,6 +65,7 @@ class Command(command.Command):
         for path in take_back_rights():
             self.stdout.write(f"  {path} is its owner's alone now; others on this machine could read it")
         create_installation()
+        self.check_store()
         password = self.administrator()
         key = self.configuration(demo_wanted=options["demo"])
         self.stdout.write(f"routing_admin: {settings.PUBLIC_URL}")
@@ -73,6 +75,15 @@ class Command(command.Command):
             self.stdout.write(f"  agent key  {key}   (of {demo.KEYED_AGENT}, shown this once)")
         else:
             self.stdout.write(f"  {self.way_to_a_key()}")
+
+    def check_store(self) -> None:
+        """Says what is wrong with the artifact store. Raises it where an installation would begin half done."""
+        try:
+            byte_store().check()
+        except StoreAwayError as failure:
+            if newest_number() is None:
+                raise
+            self.stderr.write(f"  {failure.details}")
 
     def backup(self) -> Path | None:
         """The backup before pending migrations. Raises `CommandError` without room for it."""
@@ -100,7 +111,6 @@ class Command(command.Command):
         """The first configuration of an empty database; the demo agent's key when one was issued."""
         if newest_number() is not None:
             return ""
-        byte_store().check()  # an installation without its store would be half done
         files = [
             Path(os.environ[name]) for name in ("LLM_ROUTING_CONFIG", "LLM_SERVICES_CONFIG") if os.environ.get(name)
         ]

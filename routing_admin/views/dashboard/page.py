@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
+from artifacts.storage.content import byte_store
 from capabilities.core.providers.origins import is_embedded
 from capabilities.forms.limits import LIMITS
 from capabilities.queries.drift import list_drifts
@@ -126,6 +127,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),
         "redis_outage": link.outage,
+        "store_outage": byte_store().outage,
         "unlogged_since": journal.behind_since,
         "unlogged": journal.spool.waiting() if journal.behind_since else 0,
         "unlogged_in_memory": len(journal.waiting) if journal.disk_is_full else 0,
