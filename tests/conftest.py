@@ -101,6 +101,12 @@ def _store(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture
+def patient_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls wait for the ledger of limits as long as a busy machine takes: 503 is not what the test is about."""
+    monkeypatch.setattr("routing_admin.limits.gate.WAIT_SECONDS", 60.0)
+
+
+@pytest.fixture
 def demo(db: None) -> None:
     """The demo's providers, services, routes and agents."""
     load_demo()

@@ -21,7 +21,7 @@ FILES: Mapping[str, Sequence[str]] = {
     "limits": ("shares", "windows", "pools", "several_holders"),
     "usage": ("usage", "labels"),
     "alerts": ("ledger",),
-    "gateway": ("chat_plain", "known_keys", "idempotency", "models_files"),
+    "gateway": ("chat_plain", "known_keys", "idempotency", "models_files", "limits_on_calls", "budgets_of_labels"),
     "api": ("api_artifacts", "artifact_actions", "quota_and_expiry", "agent_quota", "store_away", "wrong_bodies"),
     "artifacts": ("leftovers", "get_artifact"),
     "permissions": ("last_administrator",),

@@ -27,7 +27,10 @@ from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_provid
 from tests.gateway.plane import post, said
 from tests.views.visits import text_of
 
-pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("patient_calls"),
+]
 TOKENS, COST = 18, 11 * 10_000 + 7 * 100_000
 """What the provider counts for each call, and what that costs in nanos: 11 tokens at 10 a million, 7 at 100."""
 
