@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import Any
 
-from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec
 from routing_admin.core.documents.kept_fields import same_json
 
 ROUTE_FIELDS = (
@@ -40,6 +40,14 @@ class RouteChange:
 
 
 Identity = tuple[str, str | None, int]
+
+
+def with_route(configuration: Configuration, spec: RouteSpec) -> Configuration:
+    """The configuration with this route in its place, at the end when it is new."""
+    if configuration.route(spec.task_type) is None:
+        return replace(configuration, routes=(*configuration.routes, spec))
+    routes = tuple(spec if item.task_type == spec.task_type else item for item in configuration.routes)
+    return replace(configuration, routes=routes)
 
 
 def route_changes(before: RouteSpec | None, after: RouteSpec) -> tuple[RouteChange, ...]:

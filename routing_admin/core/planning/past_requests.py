@@ -1,0 +1,207 @@
+"""A request of the log as a value: what it carried and what came of each candidate; and again as it would be delivered.
+
+The log keeps neither words nor bytes. What a file was is told by what was decided about it: that it stood in the result
+of a tool, how wide it was, that its bytes could not be read. Where nothing says that a conversion failed, it succeeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from capabilities.core.delivery.decision import Outcome
+from capabilities.core.delivery.obstacles import wire_bytes
+from capabilities.core.delivery.reasons import ReasonCode
+from capabilities.core.message import (
+    Blob,
+    ChatRequest,
+    Converted,
+    ConvertTo,
+    FilePart,
+    Message,
+    PageImages,
+    Role,
+    Text,
+    UnreadableError,
+    blob_of,
+)
+from capabilities.core.vocabulary import Kind
+
+CandidateKey = tuple[str, str]
+"""Provider and model."""
+
+LONG = "x" * 50_000
+"""Stands for a text: longer than any reader takes whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastFile:
+    """A file that a request carried, as far as the log tells; `size` in bytes, `width` in pixels, None where unknown.
+
+    `converts` and `has_text` are False once a conversion was seen to fail, or no text to be found.
+    """
+
+    message: int
+    part: int
+    kind: Kind
+    mime_type: str
+    size: int | None = None
+    filename: str = ""
+    artifact_id: str | None = None
+    role: Role = Role.USER
+    width: int | None = None
+    pages: int | None = None
+    problem: str | None = None
+    converts: bool = True
+    has_text: bool = True
+
+    @property
+    def name(self) -> str:
+        """What it is called on a page."""
+        return self.filename or self.mime_type
+
+    def shape(self, is_small: bool) -> tuple[Any, ...]:
+        """What of it a decision may depend on; of a small one not its size, but whether there is any."""
+        size = bool(self.size) if is_small and self.kind is not Kind.TEXT and self.size is not None else self.size
+        known = (self.width, self.pages, self.problem, self.converts, self.has_text, self.artifact_id is None)
+        return (self.message, self.part, self.kind, self.mime_type, self.role, size, *known)
+
+
+@dataclass(frozen=True, slots=True)
+class PastTry:
+    """What came of one candidate: the outcome and status of its attempt, and whether something was left out for it."""
+
+    outcome: str
+    status: int | None = None
+    drops: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PastRequest:
+    """A request that reached candidates: its id, when it began, its files, and each candidate's attempt."""
+
+    id: str
+    at: datetime
+    files: tuple[PastFile, ...] = ()
+    tries: Mapping[CandidateKey, PastTry] = field(default_factory=dict)
+
+    def shape(self, room: int) -> tuple[Any, ...]:
+        """Equal for requests that go the same way along every chain, whatever they are called.
+
+        Where all files together have no more bytes on the wire than there is `room` for, how many they have is nothing
+        to tell; of a text it is, which may be cut.
+        """
+        is_small = sum(wire_bytes(each.size) for each in self.files) <= room
+        tries = [(key, one.outcome, one.status or 0, one.drops) for key, one in self.tries.items()]
+        return tuple(each.shape(is_small) for each in self.files), tuple(sorted(tries))
+
+
+def files_in(attempts: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[PastFile, ...]:
+    """The files of a request, in their order, from the deliveries that the log keeps of each of its attempts."""
+    found: dict[tuple[int, int], PastFile] = {}
+    for deliveries in attempts:
+        for each in deliveries:
+            place = each["message"], each["part"]
+            found[place] = _learn(found.get(place) or _file_of(each), each)
+    return tuple(found[place] for place in sorted(found))
+
+
+def _file_of(delivery: Mapping[str, Any]) -> PastFile:
+    return PastFile(
+        delivery["message"],
+        delivery["part"],
+        Kind(delivery["kind"]),
+        delivery["mimeType"],
+        delivery["size"],
+        delivery["filename"] or "",
+        delivery["artifactId"],
+    )
+
+
+ROLES: Mapping[str, Role] = {
+    Outcome.HOISTED.value: Role.TOOL,
+    ReasonCode.TOOL_RESULT.value: Role.TOOL,
+    ReasonCode.ROLE.value: Role.SYSTEM,
+}
+"""Outcomes and reasons that only a file of that role's message has."""
+
+
+def _learn(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
+    """The file with what one more decision tells of it."""
+    reason, sentence = delivery["reason"], delivery.get("sentence")
+    facts = sentence["facts"] if isinstance(sentence, Mapping) else {}
+    role = ROLES.get(delivery["outcome"]) or ROLES.get(reason)
+    changes: dict[str, Any] = {"role": role} if role else {}
+    if reason == ReasonCode.UNREADABLE:
+        changes["problem"] = str(facts.get("problem") or "failed")
+    elif reason == ReasonCode.TOO_WIDE:
+        changes["width"] = facts.get("actual")
+    elif reason == ReasonCode.TOO_MANY_PAGES:
+        changes["pages"] = facts.get("actual")
+    elif reason == ReasonCode.NOT_CONVERTED:
+        changes["converts"] = False
+    elif reason == ReasonCode.NO_TEXT_FOUND:
+        changes["has_text"] = False
+    return replace(file, **changes) if changes else file
+
+
+def rebuild(files: Sequence[PastFile]) -> ChatRequest:
+    """A request with these files in their places and no words, by which `adapt` decides as it did for the real one."""
+    messages = []
+    for _, parts in groupby(files, lambda one: one.message):
+        group = tuple(parts)
+        role = next((one.role for one in group if one.role is not Role.USER), Role.USER)
+        messages.append(Message(role, tuple(map(_part_of, group))))
+    return ChatRequest(tuple(messages))
+
+
+def _part_of(file: PastFile) -> FilePart:
+    """The file as a part; one of which no size was known came by its address."""
+    is_address = file.size is None and file.artifact_id is None
+    return FilePart(
+        file.kind,
+        file.mime_type,
+        size=file.size,
+        artifact_id=file.artifact_id,
+        url="https://file.invalid/" if is_address else None,
+        width=file.width,
+        pages=file.pages,
+        unreadable=file.problem,
+        content=None if is_address else _Bytes(file),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    """Content that is as large as the log says and is never read."""
+
+    file: PastFile
+
+    def blob(self) -> Blob:
+        return Blob(self.file.size or 0, _refuse)
+
+    def text(self) -> Text | None:
+        if self.file.kind is Kind.TEXT:
+            return Text(LONG[: self.file.size or 0] or " ", "log")
+        return Text("x", "log") if self.file.has_text else None
+
+    def convert(self, target: ConvertTo) -> Converted | None:
+        if not self.file.converts or not target.mime_types:
+            return None
+        size = min(self.file.size or 0, target.max_bytes or self.file.size or 0)
+        return Converted(Blob(size, _refuse), target.mime_types[0])
+
+    def draw(self, target: ConvertTo, count: int) -> PageImages | None:
+        if not self.file.converts or not target.mime_types:
+            return None
+        pages = self.file.pages or 1
+        image = Converted(blob_of(b"x"), target.mime_types[0])
+        return PageImages(dict.fromkeys(range(1, min(pages, count) + 1), image), pages)
+
+
+def _refuse() -> Any:
+    """Nobody reads what the log does not have. Raises `UnreadableError`."""
+    raise UnreadableError("failed")
