@@ -25,7 +25,7 @@ from routing_admin import actions
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.rows.reading import route_spec
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.configuration.route_changes import name_of, route_changes
+from routing_admin.core.configuration.route_changes import name_of, route_changes, with_route
 from routing_admin.core.configuration.specs import Configuration, RouteSpec
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.core.fallback.table import Action
@@ -50,6 +50,7 @@ from routing_admin.views.routes.draft import (
     press_in,
 )
 from routing_admin.views.routes.listing import find_delete_refusal
+from routing_admin.views.routes.past import tell_past
 from routing_admin.views.simulate.panel import Panel, panel_in, set_outcomes
 from routing_admin.views.simulate.runs import run, send
 
@@ -133,6 +134,8 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
     editor = can_edit(request)  # a viewer's page has no fields to send: what is simulated is what is stored
     draft = draft_in(data) if editor else draft_of(base, row.version if row else None)
     page = EditorPage(state, row, base, draft, press, data)
+    if press.verb == "past":  # the card alone, which is asked for once a draft has settled
+        return render(request, "routes/past.html", tell_past(state, base if row else None, draft.spec(base)))
     return save(request, page) if press.verb == "save" else show(request, page)
 
 
@@ -187,14 +190,6 @@ def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> Http
         side_by_side(with_route(configuration, base), with_route(configuration, mine)),
     )
     return show(request, replace(page, row=fresh, base=base), status=409, conflict=conflict)
-
-
-def with_route(configuration: Configuration, spec: RouteSpec) -> Configuration:
-    """The configuration with this route in its place, at the end when it is new."""
-    if configuration.route(spec.task_type) is None:
-        return replace(configuration, routes=(*configuration.routes, spec))
-    routes = tuple(spec if item.task_type == spec.task_type else item for item in configuration.routes)
-    return replace(configuration, routes=routes)
 
 
 def show(

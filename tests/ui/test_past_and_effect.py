@@ -1,0 +1,92 @@
+"""What the log tells of a change, in a browser: a draft against the past, and what a revision brought about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from routing_admin.models import AttemptLog, RequestLog
+
+pytestmark = [
+    pytest.mark.ui,
+    pytest.mark.django_db(databases=["default", "logs"], transaction=True),
+    pytest.mark.usefixtures("first_start"),
+]
+PICTURE = {
+    "message": 0,
+    "part": 1,
+    "kind": "image",
+    "filename": "plan.png",
+    "artifactId": None,
+    "mimeType": "image/png",
+    "size": 500,
+    "outcome": "native",
+    "reason": "fits",
+    "sentence": {"code": "…", "facts": {}},
+}
+
+
+def expect(target: Any) -> Any:
+    from playwright.sync_api import expect as playwright_expect
+
+    return playwright_expect(target)
+
+
+def play(count: int) -> None:
+    """Requests with a picture along `design`, as its first model fails and the second answers."""
+    for number in range(count):
+        began = timezone.now() - timedelta(minutes=number)
+        values = {"task_type": "design", "surface": "v1", "outcome": "ok", "started_at": began, "fell_back": True}
+        row = RequestLog.objects.create(id=f"played-{number}", provider="echo", model="echo-vision", **values)
+        for at, (model, outcome, status) in enumerate((("echo-503", "http_503", 503), ("echo-vision", "ok", 200))):
+            said = {"provider": "echo", "model": model, "outcome": outcome, "status": status, "at": began}
+            AttemptLog.objects.create(request=row, position=at, deliveries=[PICTURE], **said)
+
+
+def test_a_draft_is_held_against_the_last_24_hours_once_it_has_settled(admin_page: Any) -> None:
+    """Without a press and without a wait; each number opens the requests it counts, which are links."""
+    play(12)
+    admin_page.goto("/routes/design/")
+    past = admin_page.locator("#past")
+    expect(past).to_contain_text("12 requests used this route in the last 24 hours.")
+    admin_page.locator("#up-2").press("Enter")
+    expect(past).to_contain_text("12 go to echo/echo-vision first")
+    expect(past).to_contain_text("12 fewer fall back")
+    expect(admin_page.locator("#down-2")).to_be_focused()
+    admin_page.click("#drop-2")
+    expect(admin_page.locator("#chain [data-item]")).to_have_count(2)
+    admin_page.locator("#pick_model").fill("typed meanwhile")
+    expect(past).to_contain_text("Not known: 12 would come to echo/echo-text, which none of them asked then")
+    past.locator("summary").first.click()
+    expect(past.locator("details[open] tbody tr")).to_have_count(10)
+    expect(past.locator("details[open]")).to_contain_text("and 2 more")
+    assert past.locator("details[open] tbody a").first.get_attribute("href") == "/requests/played-0/"
+    assert admin_page.locator("#pick_model").input_value() == "typed meanwhile"
+
+
+def test_a_route_nobody_used_says_what_will_stand_there(admin_page: Any) -> None:
+    """The empty state teaches; a new route looks at what went to `default` for want of it."""
+    admin_page.goto("/routes/design/")
+    expect(admin_page.locator("#past")).to_contain_text("No request used this route in the last 24 hours.")
+    admin_page.goto("/routes/new/?task_type=painting")
+    expect(admin_page.locator("#past")).to_contain_text("No request asked for this task type in the last 24 hours.")
+
+
+@pytest.mark.parametrize(("width", "scheme", "language"), [(1280, "light", "en"), (390, "dark", "zh-CN")])
+def test_the_draft_s_past_passes_axe_and_fits(
+    new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, width: int, scheme: str, language: str
+) -> None:
+    """With its lists open, in both languages; no sideways scrolling."""
+    play(3)
+    page = sign_in(new_page(width=width, scheme=scheme, language=language))
+    page.goto("/routes/design/")
+    page.locator("#up-3").press("Enter")
+    page.locator("#past details").first.wait_for()
+    for one in page.locator("#past summary").all():
+        one.click()
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
