@@ -6,6 +6,7 @@ import secrets
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -80,7 +81,10 @@ class Artifact(models.Model):
 
     class Meta:
         ordering = ["-created_at", "-id"]
-        indexes = [models.Index(fields=["owner", "-created_at", "-id"], name="artifact_owner_newest")]
+        indexes = [
+            models.Index(fields=["owner", "-created_at", "-id"], name="artifact_owner_newest"),
+            models.Index(Lower("filename"), condition=Q(deleted_at__isnull=True), name="artifact_name"),
+        ]
         constraints = [models.CheckConstraint(condition=~Q(sha256=""), name="artifact_has_bytes")]
 
     def __str__(self) -> str:

@@ -8,7 +8,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import connection
 from django.db.models import Count, Q, Sum
+from django.db.models.functions import Lower
 
 from artifacts.models import Artifact
 from capabilities.core.problems import Problem
@@ -17,6 +19,10 @@ from capabilities.errors import InvalidError
 
 PAGE = 50
 MAX_PAGE = 200
+LAST_CHARACTER = "\U0010ffff"
+"""Stands behind every text with the same beginning, so that a range of an index finds them."""
+SHORTEST_ID, FEW = 4, 6
+"""Characters that are taken for the beginning of an id, and how many artifacts Find is given."""
 OFFERED = 30
 """How many of the newest artifacts can be attached from a page."""
 
@@ -75,6 +81,25 @@ def find_artifact(ref: str) -> Artifact | None:
 def find_artifacts(ids: Collection[str]) -> dict[str, Artifact]:
     """The living artifacts of these ids; one query, and none without an id."""
     return Artifact.objects.living().in_bulk(ids) if ids else {}
+
+
+def find_artifacts_beginning(beginning: str) -> list[Artifact]:
+    """The few living artifacts whose name, in any case, or id begins so; two queries, each a range of an index."""
+    few = Artifact.objects.living().defer("evidence", "metadata", "correction")
+    name = _lower(beginning)
+    named = few.annotate(name=Lower("filename")).filter(name__gte=name, name__lt=name + LAST_CHARACTER)
+    bare = beginning.removeprefix("artifact:").lower()
+    found = list(named.order_by("name")[:FEW])
+    if len(bare) >= SHORTEST_ID and bare.isalnum():
+        found += few.filter(pk__gte=bare, pk__lt=bare + LAST_CHARACTER).order_by("pk")[:FEW]
+    return found
+
+
+def _lower(text: str) -> str:
+    """As the database writes names small: SQLite knows only the letters of ASCII."""
+    if connection.vendor != "sqlite":
+        return text.lower()
+    return "".join(each.lower() if each.isascii() else each for each in text)
 
 
 def has_copy(sha256: str, filename: str, owner: str) -> bool:
