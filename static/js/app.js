@@ -77,14 +77,17 @@ on("paste", (event) => {
   if (form && files.length) sendAll(form, files);
 });
 
-/* A chain: dragged by the grip, or moved by its buttons; the server draws it anew. */
+/* A chain: dragged by the grip, or moved by its buttons; the server draws it anew. Only it loads the library. */
 
-const makeSortable = (list) => Sortable.create(list, {
-  handle: ".grip",
-  draggable: "[data-item]",
-  animation: matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 120,
-  onEnd: () => htmx.trigger(list, "reorder"),
-});
+async function makeSortable(list) {
+  await import(list.dataset.sortable);
+  if (!Sortable.get(list)) Sortable.create(list, {
+    handle: ".grip",
+    draggable: "[data-item]",
+    animation: matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 120,
+    onEnd: () => htmx.trigger(list, "reorder"),
+  });
+}
 
 /* The matrix: one tab stop; arrows go to the nearest control, Home and End to the ends of the row. */
 
@@ -105,14 +108,15 @@ function target(grid, current, key) {
   const beside = stops(row);
   const place = beside.indexOf(current);
   const rows = $$("tr", grid).filter((one) => stops(one).length);
-  switch (key) {
-    case "ArrowLeft": return beside[place - 1];
-    case "ArrowRight": return beside[place + 1];
-    case "Home": return beside[0];
-    case "End": return beside.at(-1);
-    case "ArrowUp": return nearest(rows[rows.indexOf(row) - 1], current);
-    case "ArrowDown": return nearest(rows[rows.indexOf(row) + 1], current);
-  }
+  const nextRow = (step) => nearest(rows[rows.indexOf(row) + step], current);
+  return {
+    ArrowLeft: beside[place - 1],
+    ArrowRight: beside[place + 1],
+    Home: beside[0],
+    End: beside.at(-1),
+    ArrowUp: nextRow(-1),
+    ArrowDown: nextRow(1),
+  }[key];
 }
 
 function rove(grid, current) {
@@ -135,15 +139,7 @@ on("focusin", (event) => {
   if (grid && event.target.tabIndex === -1) rove(grid, event.target);
 });
 
-function prepareGrid(grid) {
-  rove(grid, grid.contains(document.activeElement) ? document.activeElement : grid.querySelector(".cell"));
-}
-
-const inAndUnder = (root, selector) => [...(root.matches?.(selector) ? [root] : []), ...$$(selector, root)];
-
-htmx.onLoad((root) => {
-  inAndUnder(root, "[data-sortable]").forEach(makeSortable);
-  inAndUnder(root, "[data-grid]").forEach(prepareGrid);
-  const grid = root.closest?.("[data-grid]");
-  if (grid) prepareGrid(grid);
+htmx.onLoad(() => {
+  $$("[data-sortable]").forEach(makeSortable);
+  for (const grid of $$("[data-grid]")) rove(grid, $(":focus", grid) || $("[tabindex='0']", grid) || $(".cell", grid));
 });
