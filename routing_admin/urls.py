@@ -21,6 +21,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("theme/", session.set_theme, name="set_theme"),
     path("undo/<int:number>/", session.undo, name="undo"),
     path("", include("routing_admin.views.people.urls")),
+    path("", include("routing_admin.views.find.urls")),
     path("", include("routing_admin.views.routes.urls")),
     path("", include("routing_admin.views.simulate.urls")),
     path("", include("routing_admin.views.configuration.urls")),

@@ -78,6 +78,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
     },
     "overview": {
         "dashboard": (NOTHING, SEE, SEE, SEE),
+        "find": (NOTHING, SEE, SEE, SEE),
         "undo": (NOTHING, NOTHING, CHANGE, CHANGE),
     },
     "people": {

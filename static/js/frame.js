@@ -5,22 +5,13 @@ const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 const on = (kind, act) => document.addEventListener(kind, act);
 const clone = (template) => template.content.firstElementChild.cloneNode(true);
 
-/* Toasts: ten seconds, longer while the pointer or the focus rests on one. */
-
-const LIFE = 10000;
+/* Toasts: ten seconds, and ten more while the pointer or the focus rests on one. */
 
 function expire(toast) {
-  let timer;
-  const start = () => { timer = setTimeout(() => toast.remove(), LIFE); };
-  const stop = () => clearTimeout(timer);
-  toast.addEventListener("pointerenter", stop);
-  toast.addEventListener("pointerleave", start);
-  toast.addEventListener("focusin", stop);
-  toast.addEventListener("focusout", start);
-  start();
+  setTimeout(() => (toast.matches(":hover, :focus-within") ? expire(toast) : toast.remove()), 10000);
 }
 
-function toast({ text, level = "info", undo = "", retry = null }) {
+function toast({ text, level = "info", undo, retry }) {
   const made = clone($("template#toast"));
   const form = $("form", made);
   $("span", made).textContent = text;
@@ -94,7 +85,7 @@ on("htmx:afterSwap", () => {
 on("htmx:afterSettle", ({ detail }) => {
   $("#problems", detail.elt)?.focus();
   if (detail.target?.id !== "main") return;
-  for (const open of $$("#side:popover-open, #find:popover-open")) open.hidePopover();
+  $("#side:popover-open")?.hidePopover();
   if (!$("#main :focus")) $("#main").focus({ preventScroll: true });
 });
 
@@ -122,6 +113,7 @@ on("click", (event) => {
   const button = event.target.closest("[data-copy], [data-copy-text]");
   if (button) onCopy(button);
   event.target.closest("[data-close]")?.closest(".toast").remove();
+  if (event.target.closest("#options a")) $("#find").hidePopover();
   for (const menu of $$("details.menu[open]")) {
     if (!menu.contains(event.target)) menu.open = false;
   }
@@ -141,11 +133,7 @@ on("compositionend", (event) => {
   event.target.dispatchEvent(new Event("input", { bubbles: true }));
 });
 
-function search() {
-  const box = $("#main input[type=search]");
-  if (box) box.focus();
-  else $("#find")?.showPopover();
-}
+const find = () => $("#find")?.showPopover();
 
 let goUntil = 0;
 
@@ -155,7 +143,8 @@ function shortcut(key) {
     const link = $(`#nav [data-go="${CSS.escape(key)}"]`);
     if (link) return link.click();
   }
-  if (key === "/") search();
+  const box = $("#main input[type=search]");
+  if (key === "/") box ? box.focus() : find();
   else if (key === "?") $("#help")?.showPopover();
   else if (key === "g") goUntil = Date.now() + 1500;
   else return null;
@@ -164,24 +153,36 @@ function shortcut(key) {
 
 on("keydown", (event) => {
   if (event.key === "Escape") event.target.closest?.("details.menu[open]")?.removeAttribute("open");
-  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
-  if (shortcut(event.key) === true) event.preventDefault();
+  const held = event.ctrlKey || event.metaKey;
+  if (held && event.key === "k") find();
+  else if (held || event.altKey || typing(event.target) || !shortcut(event.key)) return;
+  event.preventDefault();
 });
 
-/* Find or go to: typing narrows the list, Enter opens the first. */
+/* Find: the server ranks, arrows choose, Enter opens what was found for the very text that stands there. */
 
-on("input", (event) => {
-  if (!event.target.matches("[data-find]")) return;
-  const wanted = event.target.value.trim().toLowerCase();
-  for (const entry of $$("#find .nav > *")) {
-    entry.hidden = wanted !== "" && !(entry.matches("a") && entry.textContent.toLowerCase().includes(wanted));
-  }
-});
+const field = $("[data-find]");
+const chosen = () => $("#options [aria-selected=true]");
+let opening;
 
+function choose(option) {
+  if (!option) return;
+  for (const each of $$("#options a")) each.ariaSelected = each === option;
+  field.setAttribute("aria-activedescendant", option.id);
+  option.scrollIntoView({ block: "nearest" });
+  if (opening && $("#option-list").dataset.q === field.value) option.click();
+}
+
+on("focusin", ({ target }) => target === field && field.select());
+on("input", () => { opening = false; });
+on("htmx:afterSwap", () => choose(chosen()));
 on("keydown", (event) => {
-  if (!event.target.matches("[data-find]")) return;
-  if (event.key === "Escape") event.target.blur();
-  if (event.key === "Enter") $("#find .nav a:not([hidden])")?.click();
+  const step = { ArrowDown: 1, ArrowUp: -1, Enter: 0 }[event.key];
+  if (event.target !== field || step === undefined) return;
+  event.preventDefault();
+  opening = !step;
+  const all = $$("#options a");
+  choose(all.at((all.indexOf(chosen()) + step) % all.length));
 });
 
 for (const shown of $$("#toasts > .toast")) expire(shown);

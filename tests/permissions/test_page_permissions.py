@@ -41,6 +41,7 @@ VIEWERS = {
         *("password_change", "provider", "providers", "request", "requests", "revision", "route", "routes"),
         *("service", "services", "settings", "simulate", "user", "users"),
         *(
+            "find",
             "usage",
             "usage_csv",
             "budgets",

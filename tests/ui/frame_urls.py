@@ -79,6 +79,10 @@ def other(request: HttpRequest) -> HttpResponse:
     return render(request, "other.html", frame(request))
 
 
+def find(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("")
+
+
 def flash(request: HttpRequest) -> HttpResponse:
     messages.success(request, "3 个工件已删除", extra_tags="undo:41")
     return HttpResponse("done") if request.headers.get("HX-Request") else redirect("/requests/")
@@ -126,6 +130,7 @@ urlpatterns = [
     path("dashboard/", gallery, name="dashboard"),
     path("requests/", other, name="requests"),
     path("routes/", other, name="routes"),
+    path("find/", find, name="find"),
     path("flash/", flash, name=ANY_PAGE),
     path("undo/<int:revision>/", undo, name="undo"),
     path("upload/", upload, name=ANY_PAGE),

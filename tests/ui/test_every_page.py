@@ -60,6 +60,7 @@ PAGES: dict[str, str] = {
     "compare": "/history/compare/?from=1&to=2",
     "config": "",
     "dashboard": "",
+    "find": "/find/?q=echo",
     "history": "",
     "join": "the invitation",
     "login": "",
@@ -104,6 +105,8 @@ EXTRA = {
     "simulate, wide": f"/simulate/?task={name_of('task', 0)}",
     "artifacts, nothing found": "/artifacts/?q=nothing-has-this-name",
     "requests, nothing found": "/requests/?q=task:nothing-has-this-name",
+    "find, before anything is typed": "/find/",
+    "find, wide": f"/find/?q={name_of('service', 0)[:60]}",
     "not found": "/no-such-page/",
 }
 """The same pages in states that look different: with the widest names, the most there is to choose, and nothing."""

@@ -28,6 +28,9 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 QUERIES: dict[str, tuple[int, int]] = {
     "/": (8, 6),
+    "/find/": (2, 0),
+    "/find/?q=echo": (6, 1),
+    "/find/?q=req_6741": (5, 1),
     "/requests/": (2, 1),
     "/requests/?q=status:error+provider:echo": (2, 2),
     "/requests/r0/": (2, 2),

@@ -1,0 +1,110 @@
+"""What fits a few typed words best? The law of Find: how well a name fits, what stands first, how many of each kind.
+
+A table says what kinds there are and by which words, in either language, all of a kind are found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+MOST_OF_KIND = 6
+MOST = 24
+"""How many things are listed of one kind, and in all."""
+
+
+class FoundKind(StrEnum):
+    """What can be found, in the order in which equal fits stand."""
+
+    PAGE = "page"
+    ACT = "act"
+    ROUTE = "route"
+    PROVIDER = "provider"
+    SERVICE = "service"
+    AGENT = "agent"
+    ALIAS = "alias"
+    KEY = "key"
+    PERSON = "person"
+    REQUEST = "request"
+    ARTIFACT = "artifact"
+    SETTING = "setting"
+
+
+KIND_WORDS: Mapping[FoundKind, tuple[str, ...]] = {
+    FoundKind.PAGE: (),
+    FoundKind.ACT: (),
+    FoundKind.ROUTE: ("route", "task", "任务路由", "任务类型"),
+    FoundKind.PROVIDER: ("provider", "channel", "vendor", "提供商", "渠道", "供应商"),
+    FoundKind.SERVICE: ("service", "model", "模型服务"),
+    FoundKind.AGENT: ("agent", "智能体"),
+    FoundKind.ALIAS: ("alias", "别名"),
+    FoundKind.KEY: ("key", "密钥"),
+    FoundKind.PERSON: ("user", "person", "用户"),
+    FoundKind.REQUEST: ("request", "请求"),
+    FoundKind.ARTIFACT: ("artifact", "file", "工件", "文件"),
+    FoundKind.SETTING: ("setting", "设置"),
+}
+"""Words by which all of a kind are found, beside the names of each: `channel deepseek` is a provider."""
+
+
+class Fit(IntEnum):
+    """How a typed word fits, the best first."""
+
+    EXACT = 0
+    BEGINNING = 1
+    WORD = 2
+    INSIDE = 3
+    KIND = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Findable:
+    """Something that can be opened: by which names it is found, how it is called, where it is."""
+
+    kind: FoundKind
+    label: str
+    url: str
+    names: tuple[str, ...]
+    detail: str = ""
+    icon: str = ""
+
+
+def rank(typed: str, things: Iterable[Findable]) -> tuple[Findable, ...]:
+    """The things that fit every typed word, the best first, so many of each kind; none where nothing is typed."""
+    fits = [(fit, thing) for thing in things if (fit := fit_of(typed, thing)) is not None]
+    order = list(FoundKind)
+    fits.sort(key=lambda pair: (pair[0], order.index(pair[1].kind)))
+    counts: Counter[FoundKind] = Counter()
+    chosen = []
+    for _fit, thing in fits:
+        counts[thing.kind] += 1
+        if counts[thing.kind] <= MOST_OF_KIND:
+            chosen.append(thing)
+    return tuple(chosen[:MOST])
+
+
+def fit_of(typed: str, thing: Findable) -> Fit | None:
+    """How well a thing fits: as a whole, else as the least of its words fits; None where a word fits nothing."""
+    whole = " ".join(typed.casefold().split())
+    names = [name.casefold() for name in thing.names if name]
+    if not whole:
+        return None
+    if whole in names:
+        return Fit.EXACT
+    if any(name.startswith(whole) for name in names):
+        return Fit.BEGINNING
+    fits = [_fit_of_word(word, names, KIND_WORDS[thing.kind]) for word in whole.split()]
+    found = [fit for fit in fits if fit is not None]
+    return max(found) if len(found) == len(fits) else None
+
+
+def _fit_of_word(word: str, names: Sequence[str], kind_words: Sequence[str]) -> Fit | None:
+    """A word begins where no letter or digit stands before it, so `flash` is one of `gemini-3-flash`."""
+    if any(re.search(rf"(?<![^\W_]){re.escape(word)}", name) for name in names):
+        return Fit.WORD
+    if any(word in name for name in names):
+        return Fit.INSIDE
+    return Fit.KIND if any(name.startswith(word) for name in kind_words) else None

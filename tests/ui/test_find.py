@@ -1,0 +1,163 @@
+"""Find in a browser: how it opens, what the keys do in it, what a screen reader hears, and where one arrives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from routing_admin.models import RequestLog
+
+pytestmark = [
+    pytest.mark.ui,
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("first_start"),
+]
+
+FIELD, OPTIONS = "[data-find]", "#option-list [role=option]"
+
+
+def type_words(page: Any, words: str) -> None:
+    """Opens Find by its key and waits for what was found for just these words."""
+    page.keyboard.press("Control+k")
+    page.fill(FIELD, words)
+    expect(page.locator("#option-list")).to_have_attribute("data-q", words)
+
+
+def test_the_slash_and_control_k_open_it_and_the_focus_is_in_its_field(admin_page: Any) -> None:
+    """Ctrl-K also from inside a field and where the page has its own search, for which the slash stays."""
+    admin_page.goto("/")
+    admin_page.keyboard.press("/")
+    expect(admin_page.locator(FIELD)).to_be_focused()
+    admin_page.keyboard.press("Escape")
+    expect(admin_page.locator("#find")).to_be_hidden()
+    admin_page.goto("/requests/")
+    admin_page.keyboard.press("/")
+    expect(admin_page.locator("#request-q")).to_be_focused()
+    admin_page.keyboard.press("/")
+    expect(admin_page.locator("#find")).to_be_hidden()
+    for held in ("Control+k", "Meta+k"):
+        admin_page.locator("#request-q").focus()
+        admin_page.keyboard.press(held)
+        expect(admin_page.locator(FIELD)).to_be_focused()
+        admin_page.keyboard.press("Escape")
+        expect(admin_page.locator("#find")).to_be_hidden()
+
+
+def test_before_anything_is_typed_it_says_what_can_be_and_where_one_can_go(admin_page: Any) -> None:
+    """The pages of the navigation, the first acts, and a sentence."""
+    admin_page.goto("/")
+    admin_page.keyboard.press("Control+k")
+    expect(admin_page.locator("#options")).to_contain_text("Try a provider")
+    expect(admin_page.locator(OPTIONS, has_text="Task routes")).to_be_visible()
+    expect(admin_page.locator(OPTIONS, has_text="New route")).to_be_attached()
+
+
+def test_arrows_choose_and_enter_opens_what_is_chosen(admin_page: Any) -> None:
+    """The chosen option is the field's active descendant; above the first stands the last."""
+    admin_page.goto("/")
+    type_words(admin_page, "echo-")
+    field, options = admin_page.locator(FIELD), admin_page.locator(OPTIONS)
+    expect(options.first).to_have_attribute("aria-selected", "true")
+    for key, place in [("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", -1), ("ArrowDown", 0), ("ArrowDown", 1)]:
+        admin_page.keyboard.press(key)
+        chosen = options.nth(place)
+        expect(chosen).to_have_attribute("aria-selected", "true")
+        expect(field).to_have_attribute("aria-activedescendant", chosen.get_attribute("id"))
+        expect(admin_page.locator("#option-list [aria-selected=true]")).to_have_count(1)
+    address = options.nth(1).get_attribute("href")
+    admin_page.keyboard.press("Enter")
+    admin_page.wait_for_url(f"**{address}")
+
+
+def test_enter_waits_for_the_answer_to_what_was_typed(admin_page: Any) -> None:
+    """Whoever types faster than the server answers does not open what an earlier letter had found."""
+    RequestLog.objects.create(id="req_abcdef0123456789", started_at=timezone.now(), surface="v1", outcome="ok")
+    admin_page.goto("/")
+    admin_page.keyboard.press("Control+k")
+    admin_page.keyboard.type("req_abcdef0123456789")
+    admin_page.keyboard.press("Enter")
+    admin_page.wait_for_url("**/requests/req_abcdef0123456789/")
+
+
+def test_only_the_newest_words_are_answered(admin_page: Any) -> None:
+    """An earlier question is given up where a later one is asked."""
+    admin_page.goto("/")
+    admin_page.keyboard.press("Control+k")
+    for words in ("pro", "provider", "design"):
+        admin_page.fill(FIELD, words)
+    expect(admin_page.locator("#option-list")).to_have_attribute("data-q", "design")
+    expect(admin_page.locator(OPTIONS).first).to_have_attribute("href", "/routes/design/")
+
+
+def test_how_many_were_found_is_announced_and_no_fault_of_access_is_there(
+    admin_page: Any, axe: Callable[[Any], list[str]]
+) -> None:
+    """A combobox with its listbox, and a count in the live region of the page."""
+    admin_page.goto("/")
+    type_words(admin_page, "exchange")
+    expect(admin_page.locator("#announce")).to_have_text(re.compile(r"\d+ found"))
+    field = admin_page.get_by_role("combobox", name="Find or go to")
+    expect(field).to_have_attribute("aria-controls", "option-list")
+    expect(admin_page.get_by_role("listbox", name="Found")).to_be_visible()
+    assert axe(admin_page) == []
+
+
+def test_an_act_leads_to_its_button_and_does_nothing_by_itself(admin_page: Any) -> None:
+    """“Test all providers” brings the focus to the button; the dialog is closed, on the same page, too."""
+    asked: list[str] = []
+    admin_page.on("request", lambda request: asked.append(request.method))
+    for start in ("/", "/providers/"):
+        admin_page.goto(start)
+        type_words(admin_page, "test all providers")
+        admin_page.keyboard.press("Enter")
+        expect(admin_page.locator("#test-all")).to_be_focused()
+        expect(admin_page.locator("#find")).to_be_hidden()
+    assert set(asked) == {"GET"}
+
+
+def test_nothing_found_says_so_and_enter_searches_the_requests(admin_page: Any) -> None:
+    """What Find does not know may stand in the log."""
+    admin_page.goto("/")
+    type_words(admin_page, "no-such-thing")
+    expect(admin_page.locator("#options")).to_contain_text("Nothing here is called “no-such-thing”")
+    admin_page.keyboard.press("Enter")
+    admin_page.wait_for_url("**/requests/?q=no-such-thing")
+
+
+def test_on_a_phone_the_button_above_opens_it_and_it_fits(new_page: Callable[..., Any], sign_in: Any) -> None:
+    """390 pixels, Chinese: nothing is cut off at the sides."""
+    page = sign_in(new_page(width=390, language="zh-Hans"))
+    page.goto("/")
+    page.locator(".topbar button").click()
+    expect(page.locator(FIELD)).to_be_focused()
+    page.fill(FIELD, "渠道")
+    expect(page.locator(OPTIONS).first).to_have_attribute("href", "/providers/")
+    box = page.locator("#find").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    assert page.locator("#find").evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_the_help_names_both_keys(admin_page: Any) -> None:
+    """`?` lists the slash and Ctrl K."""
+    admin_page.goto("/")
+    admin_page.keyboard.press("?")
+    expect(admin_page.locator("#help")).to_contain_text("find anything")
+    expect(admin_page.locator("#help kbd", has_text="Ctrl")).to_be_visible()
+
+
+def test_without_scripts_the_dialog_leads_to_a_page(new_page: Callable[..., Any], sign_in: Any) -> None:
+    """The button opens it, Enter asks, and the links are there."""
+    page = sign_in(new_page(java_script_enabled=False))
+    page.goto("/")
+    page.locator(".side .find").click()
+    page.fill(FIELD, "design")
+    page.press(FIELD, "Enter")
+    page.wait_for_url("**/find/?q=design")
+    page.locator("#main a[href='/routes/design/']").click()
+    expect(page.locator("h1")).to_contain_text("design")
