@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from django.utils.translation import gettext, pgettext
 
+from capabilities.core.insertion import insert_facts
 from capabilities.core.problems import Problem
 from capabilities.core.worded import Fact, Worded
 from capabilities.errors import ActionError, InvalidError
@@ -16,7 +17,7 @@ def translate_sentence(text: str) -> str:
     if not isinstance(text, Worded):
         return text
     said = gettext(text.template)
-    return said % {name: _fact(fact) for name, fact in text.facts.items()} if text.facts else said
+    return insert_facts(said, {name: _fact(fact) for name, fact in text.facts.items()}) if text.facts else said
 
 
 def join_words(words: Iterable[object]) -> str:

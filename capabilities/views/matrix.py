@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST
 from capabilities import actions
 from capabilities.access import actor_of, can_edit
 from capabilities.actions.probing import ProbeResult
+from capabilities.core.insertion import insert_facts
 from capabilities.core.vocabulary import Cell
 from capabilities.errors import ActionError
 from capabilities.queries.matrix import (
@@ -97,10 +98,10 @@ def summarize_probe(row: Service, probe: ProbeResult) -> str:
     if probe.failed:
         return f"{row.service_id}: {dialling.explain_answer(row.provider.name, probe.failed).sentence}"
     reads = [str(capability_label(name)) for name, on in probe.answers.items() if on]
-    parts = [_("%(name)s reads: %(what)s") % {"name": row.service_id, "what": join_words(reads)}]
+    parts = [insert_facts(_("%(name)s reads: %(what)s"), {"name": row.service_id, "what": join_words(reads)})]
     rest = (
-        (_("unclear, and left as it is: %(names)s"), probe.unclear),
-        (_("declared otherwise, and kept: %(names)s"), probe.contradicted),
+        (_("unclear, left unchanged: %(names)s"), probe.unclear),
+        (_("declared otherwise, kept: %(names)s"), probe.contradicted),
     )
     for text, names in rest:
         if names:
@@ -131,7 +132,7 @@ def change_sentence(row: Service, side: str, name: str, on: bool) -> str:
         ("output", True): _("%(service)s now writes %(capability)s"),
         ("output", False): _("%(service)s no longer writes %(capability)s"),
     }
-    return texts[side, on] % {"service": row.service_id, "capability": capability_label(name)}
+    return insert_facts(texts[side, on], {"service": row.service_id, "capability": capability_label(name)})
 
 
 def matrix_row(request: HttpRequest, pk: int) -> HttpResponse:
@@ -179,7 +180,7 @@ def fill(request: HttpRequest, rows: list[Service]) -> None:
     """Fills from the catalogue what nobody declared or probed."""
     changed = actions.fill_from_catalogue(actor_of(request), rows)
     if not changed.count:
-        add_toast(request, _("The catalogue has nothing new: what was declared or probed stays."))
+        add_toast(request, _("Nothing new in the catalogue. Declared and probed values stay."))
         return
     text = ngettext(
         "%(count)s model service filled from the catalogue",

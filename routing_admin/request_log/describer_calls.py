@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.model_description import DescriptionState
+from capabilities.core.insertion import insert_facts
 from capabilities.templatetags.drawing import Bar, Track
 from routing_admin.models import AttemptLog, RequestLog
 
@@ -19,7 +20,7 @@ Text = str | Promise
 
 LOST: Mapping[str, Text] = {
     "image": gettext_lazy("the image"),
-    "audio": gettext_lazy("the sound"),
+    "audio": gettext_lazy("the audio"),
     "video": gettext_lazy("the video"),
     "document": gettext_lazy("the document"),
     "text": gettext_lazy("the text"),
@@ -53,7 +54,7 @@ class LoggedDescriberCall:
     @property
     def label(self) -> str:
         """Who describes what, in the reader's language."""
-        return _("%(describer)s describes %(file)s") % {"describer": self.describer, "file": self.file}
+        return insert_facts(_("%(describer)s describes %(file)s"), {"describer": self.describer, "file": self.file})
 
     @property
     def track(self) -> Track:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from capabilities.core.insertion import insert_facts
 from routing_admin.core.planning.lint import ChainLint, Finding
 from routing_admin.views.routes import phrases as words
 
@@ -30,9 +31,9 @@ def _ends(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
         if one.retirement and not one.skipped:
             facts = {"name": one.model, "day": one.retirement.day}
             if Finding.ENDED in one.findings:
-                yield "bad", "stop", _("%(name)s is retired since %(day)s") % facts
+                yield "bad", "stop", insert_facts(_("%(name)s is retired since %(day)s"), facts)
             else:
-                yield "warn", "clock", _("%(name)s is served until %(day)s") % facts
+                yield "warn", "clock", insert_facts(_("%(name)s is served until %(day)s"), facts)
 
 
 def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
@@ -50,7 +51,7 @@ def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
         yield (
             "warn",
             "say",
-            text % {"places": words.join_list([str(at) for at in found]), "kinds": words.join_kinds(lost)},
+            insert_facts(text, {"places": words.join_list([str(at) for at in found]), "kinds": words.join_kinds(lost)}),
         )
 
 
@@ -59,4 +60,4 @@ def _drifts(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     for place, one in enumerate(lint.candidates, start=1):
         for finding in {Finding.DOUBTFUL, Finding.STOPPED}.intersection(one.findings):
             text = _("Candidate %(place)s: %(what)s")
-            yield "warn", "warn", text % {"place": place, "what": words.hint(one, finding)}
+            yield "warn", "warn", insert_facts(text, {"place": place, "what": words.hint(one, finding)})
