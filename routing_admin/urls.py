@@ -19,6 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("successor/<path:name>/", model_replace, name="model_replace"),
     path("again/providers/", providers_try_again, name="providers_try_again"),
     path("theme/", session.set_theme, name="set_theme"),
+    path("concepts/", session.concepts_dismiss, name="concepts_dismiss"),
     path("undo/<int:number>/", session.undo, name="undo"),
     path("", include("routing_admin.views.people.urls")),
     path("", include("routing_admin.views.find.urls")),

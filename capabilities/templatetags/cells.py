@@ -135,14 +135,14 @@ def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: 
 def explain_contest(fact: Fact) -> str:
     """Who says yes and who no about a contested fact."""
     names = {"yes": join_words(fact.yes), "no": join_words(fact.no)}
-    return _("contested: %(yes)s says yes, %(no)s says no; it counts as no") % names
+    return _("contested: %(yes)s says yes, %(no)s says no. Counts as no.") % names
 
 
 @register.filter
 def explain_fact(fact: Fact | None) -> str:
     """How sure a fact of the catalogue is, and by whom."""
     if fact is None:
-        return _("no source has a word on it")
+        return _("no source mentions it")
     if fact.verdict is FactVerdict.CONTESTED:
         return explain_contest(fact)
     names = join_words(gettext(name) for name in (fact.yes if fact.value else fact.no))

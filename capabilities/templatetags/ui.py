@@ -25,6 +25,9 @@ from capabilities.core.side_by_side import Parts
 from capabilities.sentences import join_words, translate_sentence
 from capabilities.templatetags import drawing, highlight, moments, toasts, words
 
+CONCEPTS_COOKIE = "concepts"
+"""There once a browser has dismissed the line that says how our concepts hang together."""
+
 register = template.Library()
 register.filter("join_words", join_words)
 register.filter("translated", translate_sentence)
@@ -78,6 +81,18 @@ def _times(count: int) -> SafeString | str:
 def capability_label(name: str) -> str:
     """What a capability is called in the reader's language; a custom one is called by its id."""
     return str(words.CAPABILITY_LABELS.get(name, name))
+
+
+@register.filter
+def content_word(name: str) -> str:
+    """What a model with this capability reads, as sentences call it: images of vision."""
+    return str(words.CONTENTS.get(name) or capability_label(name))
+
+
+@register.filter
+def join_contents(names: Iterable[str]) -> str:
+    """What models with these capabilities read, as a sentence lists it."""
+    return join_words(content_word(name) for name in names)
 
 
 def _capability(name: str) -> SafeString:
@@ -205,11 +220,11 @@ def problems(form: BaseForm | None) -> dict[str, Any]:
     return {"problems": found}
 
 
-@register.inclusion_tag("components/explain.html")
-def explain(concept: str) -> dict[str, Any]:
-    """One line that places a concept: provider → model service → task route → candidate → agent."""
-    sentence = next((text for key, _, text in words.CONCEPTS if key == concept), "")
-    return {"concept": concept, "concepts": words.CONCEPTS, "sentence": sentence}
+@register.inclusion_tag("components/concepts.html", takes_context=True)
+def concepts(context: Mapping[str, Any]) -> dict[str, Any]:
+    """One line that says how our concepts hang together, until this browser dismisses it."""
+    request = context["request"]
+    return {"request": request, "hidden": CONCEPTS_COOKIE in request.COOKIES, "csrf_token": context.get("csrf_token")}
 
 
 @register.inclusion_tag("components/pager.html", takes_context=True)

@@ -34,8 +34,9 @@ CAPABILITY_LABELS: Mapping[str, str | Promise] = {
 """What a capability is called; a custom one is called by its id."""
 
 CONTENTS: Mapping[str, str | Promise] = {
+    "text": pgettext_lazy("content", "text"),
     "vision": _("images"),
-    "audio": _("sounds"),
+    "audio": _("audio"),
     "video": _("videos"),
     "file": _("files"),
 }
@@ -82,15 +83,6 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
 
 NOTE_ICONS: Mapping[str, str] = {"ok": "check", "info": "info", "warn": "warn", "bad": "stop", "": "info"}
 """The icon of a note by its tone."""
-
-CONCEPTS: tuple[tuple[str, str | Promise, str | Promise], ...] = (
-    ("provider", _("provider"), _("A provider is where a model is reached, and with which key.")),
-    ("service", _("model service"), _("A model service is one model of a provider, and what it can read and write.")),
-    ("route", _("task route"), _("A task route says which models answer a kind of task, one after the other.")),
-    ("candidate", _("candidate"), _("A candidate is one model in a route's chain, tried when those before it fail.")),
-    ("agent", _("agent"), _("An agent is a program that calls models through this installation, with its own key.")),
-)
-"""Our concepts in the order they build on each other: id, word, one sentence."""
 
 SOURCES = (
     gettext_noop("patterns of model names, kept by hand from the vendors' model pages"),

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST
 from capabilities.access import actor_of, role_of
 from capabilities.core.permissions import kinds_changed_by
 from capabilities.errors import ActionError
+from capabilities.templatetags.ui import CONCEPTS_COOKIE
 from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.views.context import THEME_COOKIE, THEMES
@@ -39,6 +40,15 @@ def set_theme(request: HttpRequest) -> HttpResponse:
             secure=settings.SESSION_COOKIE_SECURE,
             httponly=True,
         )
+    return response
+
+
+@require_POST
+def concepts_dismiss(request: HttpRequest) -> HttpResponse:
+    """This browser has read how the concepts hang together."""
+    response = redirect("dashboard")
+    secure = settings.SESSION_COOKIE_SECURE
+    response.set_cookie(CONCEPTS_COOKIE, "read", max_age=365 * 86400, samesite="Lax", secure=secure, httponly=True)
     return response
 
 

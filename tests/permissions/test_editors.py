@@ -31,7 +31,7 @@ def test_an_editor_makes_an_agent_but_gets_no_key_for_it(demo: None, editor: Cli
     assert Agent.objects.filter(agent_id="scout").exists()
     page = text_of(editor.get("/agents/scout/"))
     assert "Issue a key" not in page
-    assert "An administrator issues and revokes them" in page
+    assert "Only administrators issue and revoke keys" in page
     assert editor.post(reverse("key_issue", args=["scout"]), {"scopes": "route"}).status_code == 403
 
 

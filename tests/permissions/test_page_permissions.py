@@ -52,7 +52,9 @@ VIEWERS = {
             "alerts",
         ),
     },
-    "POST": {"logout", "session_end", "identity_unlink", "password_change", "route", "simulate"},
+    "POST": {
+        *("logout", "session_end", "identity_unlink", "password_change", "route", "simulate", "concepts_dismiss"),
+    },
 }
 """What a viewer may do besides; of the routes' pages only what stores nothing: simulating."""
 
