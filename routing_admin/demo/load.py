@@ -42,7 +42,7 @@ KEYED_AGENT = "text-agent"
 
 def load() -> None:
     """Fills an empty installation: providers, services, routes, agents, as one revision."""
-    with ledger.change(SYSTEM, Act("demo.load", message="Demo")):
+    with ledger.change(SYSTEM, Act("demo.load")):
         actions.import_configuration(SYSTEM, [path.read_bytes() for path in FILES])
         for agent_id, description, service in AGENTS:
             Agent.objects.update_or_create(

@@ -12,18 +12,24 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from capabilities.core.insertion import insert_facts
 from capabilities.core.providers.redaction import redact
 from capabilities.core.side_by_side import SideBySideRow
+from capabilities.forms.content_policies import LABELS
 from capabilities.sentences import join_words
+from capabilities.templatetags.cells import SOURCES
 from capabilities.templatetags.ui import capability_label
 from capabilities.templatetags.words import CONTENTS
 from routing_admin.core.configuration.diff import Change, ChangeKind
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.files.side_by_side import side_by_side
+from routing_admin.views.history.fields import field_name
 
 Text = str | Promise
 READS = "capabilities.input"
 """The field of a service that says what its model reads."""
+SPEAKING = frozenset({READS, "enabled"})
+"""Fields whose new value says which field it is."""
 
 BADGES: Mapping[ChangeKind, tuple[str, str, Text]] = {
     ChangeKind.ADDED: ("ok", "plus", pgettext_lazy("change", "New")),
@@ -118,7 +124,7 @@ ACTS: Mapping[str, Text] = {
     "service.nightly": gettext_lazy("Nightly probe switched"),
     "service.probe_nightly": gettext_lazy("Changed by the nightly probe"),
     "session.end": gettext_lazy("Sessions ended"),
-    "token.issue": gettext_lazy("Token made"),
+    "token.issue": gettext_lazy("Token created"),
     "token.revoke": gettext_lazy("Token revoked"),
     "token.use": gettext_lazy("Token used, the first time that day"),
     "user.deactivate": gettext_lazy("User deactivated"),
@@ -171,6 +177,24 @@ class ChangeLine:
     text: str
     was: str = ""
     field: str = ""
+    path: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """All of it in one sentence, but for what was."""
+        facts = {"kind": self.kind, "name": self.name, "field": self.field, "text": self.text}
+        if not self.name:
+            return f"{self.kind}{_(': ')}{self.text}"
+        if self.path:
+            said = _("Changed %(kind)s %(name)s: %(field)s is now %(text)s")
+            if self.path in SPEAKING:
+                said = _("Changed %(kind)s %(name)s: %(text)s")
+            return insert_facts(said, facts)
+        if self.icon == "bin":
+            return insert_facts(_("Removed %(kind)s %(name)s"), facts)
+        if self.text and not self.text.startswith("→"):
+            return insert_facts(_("New %(kind)s %(name)s (%(text)s)"), facts)
+        return f"{insert_facts(_('New %(kind)s %(name)s'), facts)} {self.text}".rstrip()
 
 
 def act_text(code: str) -> Text:
@@ -188,6 +212,8 @@ def change_line(change: Change) -> ChangeLine:
         thing = change.after if change.after is not None else change.before
         return ChangeLine(tone, icon, label, kind, change.name, redact(_summary(change.kind, thing)))
     after = value_text(change.field, change.after)
+    if change.field == "enabled":
+        after = _("enabled") if change.after else _("disabled")
     was = (
         ""
         if change.before in (None, "", {})
@@ -196,7 +222,8 @@ def change_line(change: Change) -> ChangeLine:
     tone, icon, label = BADGES[ChangeKind.CHANGED]
     if change.field == READS:
         after = _reading_text(change) or after
-    return ChangeLine(tone, icon, label, kind, change.name, redact(after), redact(was), change.field)
+    name = field_name(change.field)
+    return ChangeLine(tone, icon, label, kind, change.name, redact(after), redact(was), name, change.field)
 
 
 def _reading_text(change: Change) -> str:
@@ -204,8 +231,8 @@ def _reading_text(change: Change) -> str:
     before, after = ([str(each) for each in side or ()] for side in (change.before, change.after))
     gained = [CONTENTS.get(word, capability_label(word)) for word in after if word not in before]
     lost = [CONTENTS.get(word, capability_label(word)) for word in before if word not in after]
-    parts = [_("now reads %(kinds)s") % {"kinds": join_words(gained)}] if gained else []
-    parts += [_("no longer reads %(kinds)s") % {"kinds": join_words(lost)}] if lost else []
+    parts = [insert_facts(_("now reads %(kinds)s"), {"kinds": join_words(gained)})] if gained else []
+    parts += [insert_facts(_("no longer reads %(kinds)s"), {"kinds": join_words(lost)})] if lost else []
     return join_words(parts)
 
 
@@ -226,7 +253,7 @@ def _summary(kind: str, thing: Any) -> str:
     match kind:
         case "provider":
             host = urlsplit(str(thing.get("endpoint", ""))).hostname or thing.get("endpoint", "")
-            return _("%(model)s at %(host)s") % {"model": thing.get("default_model", ""), "host": host}
+            return insert_facts(_("%(model)s at %(host)s"), {"model": thing.get("default_model", ""), "host": host})
         case "service":
             return f"{thing.get('provider', '')}/{thing.get('model', '')}"
         case "route":
@@ -254,7 +281,12 @@ def value_text(field: str, value: Any) -> str:
     if value in (None, "", {}, []):
         return _("nothing")
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return join_words(value)
+        labels = field.startswith("capabilities")
+        return join_words(capability_label(item) if labels else item for item in value)
+    if field.startswith("sources"):
+        return str(SOURCES.get(value, value))
+    if field in ("content_policy", "content.policy"):
+        return str(LABELS.get(value, value))
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 

@@ -1,0 +1,99 @@
+"""What the fields of a configuration are called where a difference is told: as the pages call them, never by path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from capabilities.core.insertion import insert_facts
+from capabilities.templatetags.ui import capability_label
+from capabilities.templatetags.words import CONTENTS
+
+FIELDS: Mapping[str, str | Promise] = {
+    "name": gettext_lazy("name"),
+    "display_name": gettext_lazy("display name"),
+    "description": gettext_lazy("description"),
+    "enabled": gettext_lazy("enabled"),
+    "protocol": gettext_lazy("protocol"),
+    "endpoint": gettext_lazy("base URL"),
+    "base_url": gettext_lazy("base URL"),
+    "default_model": gettext_lazy("default model"),
+    "key": gettext_lazy("key"),
+    "key_name": gettext_lazy("name of the key"),
+    "key_enabled": gettext_lazy("use of the key"),
+    "more_keys": gettext_lazy("further keys"),
+    "keys": gettext_lazy("key"),
+    "env_name": gettext_lazy("name in environment variables"),
+    "quirks": gettext_lazy("compatibility options"),
+    "timeouts": gettext_lazy("timeouts"),
+    "proxy": gettext_lazy("outgoing proxy"),
+    "in_routing_file": gettext_lazy("entry in llm-routing.json"),
+    "provider": gettext_lazy("provider"),
+    "model": gettext_lazy("model name"),
+    "capabilities": gettext_lazy("capabilities"),
+    "capabilities.input": gettext_lazy("input"),
+    "capabilities.output": gettext_lazy("output"),
+    "capability_tags": gettext_lazy("tags"),
+    "limits": gettext_lazy("limits"),
+    "price": gettext_lazy("price"),
+    "content": gettext_lazy("content policy"),
+    "content_policy": gettext_lazy("content policy"),
+    "extra_body": gettext_lazy("additional request fields"),
+    "routed": gettext_lazy("use by routes"),
+    "candidates": gettext_lazy("fallback chain"),
+    "temperature": gettext_lazy("temperature"),
+    "max_tokens": gettext_lazy("max tokens"),
+    "on_error": gettext_lazy("error policy"),
+    "retries": gettext_lazy("retries"),
+    "deadline": gettext_lazy("total deadline"),
+    "first_content": gettext_lazy("first content"),
+    "on_drop": gettext_lazy("what may be left out"),
+    "on_overflow": gettext_lazy("what happens to a request too long for a model"),
+    "target": gettext_lazy("target"),
+    "service_id": gettext_lazy("model service"),
+    "task_type": gettext_lazy("task route"),
+    "directive": gettext_lazy("directive"),
+    "rate": gettext_lazy("exchange rate"),
+    "default_language": gettext_lazy("default language"),
+    "catalogue": gettext_lazy("edition of the catalogue"),
+}
+"""By the path's beginning, of all kinds of things; what is not listed is called by its own words."""
+
+UNKNOWN = frozenset({"extra", "extra_routing", "extra_services"})
+"""Where a file's own fields are kept: their names say what they are."""
+
+_STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
+
+
+def field_name(path: str) -> str:
+    """The field in a sentence, in the reader's language: `capabilities.input` is input, `extra.region` region."""
+    head, *rest = _split(path)
+    if head == "sources" and rest:
+        return _source_name(rest[0])
+    if head in UNKNOWN and rest:
+        return " ".join(_humanize(step) for step in rest)
+    if path in FIELDS or not rest:
+        return str(FIELDS.get(path) or _humanize(path))
+    names = {"field": FIELDS.get(head) or _humanize(head), "part": " ".join(_humanize(step) for step in rest)}
+    return insert_facts(_("%(field)s (%(part)s)"), names)
+
+
+def _source_name(cell: str) -> str:
+    side, _colon, word = cell.partition(":")
+    text = _("source of reading %(kinds)s") if side == "input" else _("source of writing %(kinds)s")
+    return insert_facts(text, {"kinds": CONTENTS.get(word, capability_label(word))})
+
+
+def _split(path: str) -> list[str]:
+    return [next(filter(None, match.groups()), "") for match in _STEP.finditer(path)] or [path]
+
+
+def _humanize(step: str) -> str:
+    """`maxBytes` and `max_bytes` as words; a name that is no such word, such as a key's, as it is."""
+    if not step.isidentifier():
+        return step
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", step).replace("_", " ").lower()
