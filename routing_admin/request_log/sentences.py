@@ -13,24 +13,28 @@ from typing import Any
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
+from capabilities.core.insertion import insert_facts
 from capabilities.core.protocols.errors import WEB_PAGE
 from capabilities.core.worded import Worded, text_of
 from capabilities.sentences import translate_sentence
-from routing_admin.core.fallback.errors import EXHAUSTED, NOBODY_HAS, NOBODY_TAKES, OUT_OF_TIME, REFUSED
+from routing_admin.core.fallback.errors import EXHAUSTED, LONE_FAILED, NOBODY_HAS, NOBODY_TAKES, OUT_OF_TIME, REFUSED
 from routing_admin.core.fallback.trial import LEFT_ALONE
 from routing_admin.models import AttemptLog, RequestLog
 
 QUOTING: Mapping[str, str | Promise] = {
     EXHAUSTED: gettext_lazy("All %(count)s candidates failed; each attempt says why."),
-    OUT_OF_TIME: gettext_lazy("The total time is used up after %(count)s candidates; each attempt says why."),
-    NOBODY_TAKES: gettext_lazy("No candidate takes the whole request; each attempt says what it would leave out."),
-    NOBODY_HAS: gettext_lazy("No candidate's provider has this call. Name a model of one that speaks openai."),
+    LONE_FAILED: gettext_lazy("The only candidate failed; the attempt says why."),
+    OUT_OF_TIME: gettext_lazy("The total time ran out after %(count)s candidates; each attempt says why."),
+    NOBODY_TAKES: gettext_lazy("No candidate accepts the whole request; each attempt says what it would leave out."),
+    NOBODY_HAS: gettext_lazy(
+        "No candidate's provider supports this call. Name a model of a provider that speaks openai."
+    ),
     REFUSED: gettext_lazy("%(name)s refused the request."),
-    WEB_PAGE: gettext_lazy("A web page came instead of an answer."),
-    LEFT_ALONE: gettext_lazy("Left alone for %(seconds)s s more after %(fault)s."),
+    WEB_PAGE: gettext_lazy("The provider returned a web page instead of an answer."),
+    LEFT_ALONE: gettext_lazy("Cooling down for %(seconds)s s after %(fault)s."),
 }
 """Sentences that hold another's words as `said`, without them."""
-LISTS = frozenset({EXHAUSTED, OUT_OF_TIME, NOBODY_TAKES, NOBODY_HAS})
+LISTS = frozenset({EXHAUSTED, LONE_FAILED, OUT_OF_TIME, NOBODY_TAKES, NOBODY_HAS})
 """Those whose `said` only repeats the attempts."""
 
 
@@ -75,7 +79,7 @@ def render_sentence(text: str | None) -> RenderedSentence:
         return RenderedSentence(quoted=text or "")
     if text.template not in QUOTING:
         return RenderedSentence(translate_sentence(text))
-    ours = str(QUOTING[text.template]) % text.facts
+    ours = insert_facts(str(QUOTING[text.template]), text.facts)
     inner = RenderedSentence() if text.template in LISTS else render_sentence(_cause_text(text))
     return RenderedSentence(" ".join(part for part in (ours, inner.ours) if part), inner.quoted)
 

@@ -98,9 +98,7 @@ TABLE: Mapping[Fault, FaultRow] = MappingProxyType(
         ),
         Fault.TRUNCATED_BODY: FaultRow("The answer broke off before its end", RETRY, RETRY, COUNT, 502, BAD),
         Fault.SLOW_BODY: FaultRow("The answer came in drips", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE),
-        Fault.TOO_LARGE: FaultRow(
-            "The answer is larger than any honest one", NEXT, NEXT, NOW, 502, "response_too_large"
-        ),
+        Fault.TOO_LARGE: FaultRow("The answer is far too large", NEXT, NEXT, NOW, 502, "response_too_large"),
         Fault.REDIRECT: FaultRow(
             "The provider sent us elsewhere; redirects are never followed",
             *(NEXT, NEXT, NOW, 502, "redirect_refused", PROVIDER, True),
