@@ -117,3 +117,30 @@ def test_the_rule_looks_at_every_app() -> None:
     apps = {path.relative_to(ROOT).parts[0] for path in FILES}
     assert apps == {"capabilities", "artifacts", "routing_admin"}
     assert len(FILES) > 20
+
+
+HOUSE_WORDS = re.compile(
+    r"\bIt stays\.|model, if another|[Ss]peaks for"
+    r"|[Ss]tands? (?:here|there|in|for|at|beside|twice|already|alone|only)\b"
+    r"|All 1 |\bis told\b|\bare told\b|\bnobody else\b|\bwas asked in vain\b|\bgoes on with\b|\bledger\b"
+)
+"""Words of this house, and a plural without a number: nothing that a person reads holds them."""
+
+
+def messages() -> list[str]:
+    """Every English text that has a translation and is in use: the source texts of the catalogue."""
+    source = (ROOT / "routing_admin/locale/zh_Hans/LC_MESSAGES/django.po").read_text(encoding="utf-8")
+    blocks = [block for block in source.split("\n\n") if "Of logs of earlier versions" not in block]
+    texts = re.findall(r'^msgid(?:_plural)? (".*")$', "\n\n".join(blocks), re.MULTILINE)
+    return [ast.literal_eval(text) for text in texts]
+
+
+def test_no_page_speaks_the_words_of_the_house() -> None:
+    """Pages say what a reader outside this repository understands at once."""
+    assert [text for text in messages() if HOUSE_WORDS.search(text)] == []
+
+
+@pytest.mark.parametrize("text", ["The name in chains. It stays.", "It stands in the log.", "All 1 candidates failed."])
+def test_a_word_of_the_house_is_found(text: str) -> None:
+    """The rule above can fail."""
+    assert HOUSE_WORDS.search(text)

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.reasons import SENTENCES, Reason, ReasonCode
+from capabilities.core.insertion import insert_facts
 from capabilities.core.vocabulary import Kind
 from capabilities.sentences import translate_sentence
 from capabilities.templatetags.words import CAPABILITY_LABELS
@@ -43,25 +44,25 @@ EVIDENCE: Mapping[str, Text] = {
     "declared": gettext_lazy("as the uploader declared it"),
     "undeclared": gettext_lazy("no usable type was declared"),
     "extension": gettext_lazy("by the extension of the file's name"),
-    "signature": gettext_lazy("the bytes prove it: a signature with a valid structure behind it"),
-    "signature_hint": gettext_lazy("the bytes begin like it, without a valid structure behind that"),
+    "signature": gettext_lazy("confirmed by the content: a signature with a valid structure"),
+    "signature_hint": gettext_lazy("starts like it, but the structure is not valid"),
     "container": gettext_lazy("by what is inside the container"),
     "libmagic": gettext_lazy("libmagic's opinion of the first bytes"),
-    "text": gettext_lazy("every byte decodes, there is no NUL and control characters are rare"),
-    "text_guessed": gettext_lazy("every byte decodes, but in other encodings nearly as well; this one reads likeliest"),
-    "no_text": gettext_lazy("the bytes are no text in any encoding that was tried"),
-    "markup": gettext_lazy("by the words the text begins with"),
-    "empty": gettext_lazy("there are no bytes to look at"),
-    "kept": gettext_lazy("the bytes prove no other type, so the metadata decides"),
-    "overruled": gettext_lazy("the bytes prove another type than the metadata, so the bytes decide"),
-    "agrees": gettext_lazy("the metadata and the bytes agree"),
-    "bytes": gettext_lazy("the metadata says nothing, so the bytes decide"),
-    "unknown": gettext_lazy("neither the metadata nor the bytes say what this is"),
-    "corrected": gettext_lazy("as somebody who knows the file corrected it"),
-    "corrected_lossy": gettext_lazy(
-        "as somebody who knows the file corrected it, though some bytes are no character in it"
+    "text": gettext_lazy("every byte decodes, no NUL, few control characters"),
+    "text_guessed": gettext_lazy(
+        "every byte decodes, but other encodings fit nearly as well; this one is the most likely"
     ),
-    "failed": gettext_lazy("looking at the bytes failed, so the metadata alone decides"),
+    "no_text": gettext_lazy("not text in any encoding that was tried"),
+    "markup": gettext_lazy("by how the text begins"),
+    "empty": gettext_lazy("the file has no content to check"),
+    "kept": gettext_lazy("the content proves no other type, so the declared information decides"),
+    "overruled": gettext_lazy("the content proves a different type than declared, so the content decides"),
+    "agrees": gettext_lazy("the declared information and the content agree"),
+    "bytes": gettext_lazy("nothing was declared, so the content decides"),
+    "unknown": gettext_lazy("neither the declared information nor the content reveals the type"),
+    "corrected": gettext_lazy("corrected by a person"),
+    "corrected_lossy": gettext_lazy("corrected by a person, but some bytes are not valid in this encoding"),
+    "failed": gettext_lazy("the content could not be checked, so the declared information decides"),
 }
 """The reasons of `evidence.REASONS`, translated; a test holds the two together."""
 
@@ -70,7 +71,7 @@ POLICIES: Mapping[ContentPolicy, Text] = {
     ContentPolicy.CONVERT: gettext_lazy("image conversion is on"),
     ContentPolicy.NATIVE_ONLY: gettext_lazy("only models that take the file as it is"),
     ContentPolicy.DESCRIBER: gettext_lazy("a model describes what cannot be read"),
-    ContentPolicy.QUESTION: gettext_lazy("that model is told the question"),
+    ContentPolicy.QUESTION: gettext_lazy("that model also gets the question"),
 }
 
 UNREADABLE: Mapping[str, Text] = {
@@ -89,7 +90,7 @@ def reason_sentence(reason: Reason) -> str:
         facts["capability"] = capability if label == capability else _("%(label)s (%(id)s)") % both
     if "kind" in facts:
         facts["kind"] = str(KINDS.get(str(facts["kind"]), facts["kind"]))
-    return _(SENTENCES[reason.code]) % facts
+    return insert_facts(_(SENTENCES[reason.code]), facts)
 
 
 def is_gone(reason: Reason) -> bool:

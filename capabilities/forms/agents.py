@@ -29,7 +29,7 @@ class AgentForm(AgentModelForm):
     task_type = forms.ChoiceField(
         label=gettext_lazy("Task route"),
         required=False,
-        help_text=gettext_lazy("Instead of a model service: it begins with the first ready candidate."),
+        help_text=gettext_lazy("Instead of a model service. Starts with the first available candidate."),
     )
     version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
@@ -41,7 +41,7 @@ class AgentForm(AgentModelForm):
             "name": gettext_lazy("Name"),
             "description": gettext_lazy("Description"),
         }
-        help_texts = {"agent_id": gettext_lazy("Models read it when they are told whom to forward to.")}
+        help_texts = {"agent_id": gettext_lazy("Models see it when they choose an agent to forward to.")}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -57,7 +57,7 @@ class AgentForm(AgentModelForm):
         if self.instance.origin == Agent.Origin.RUNTIME:  # its maker's hold for it
             self.amounts = {}
         else:
-            hint = gettext_lazy("One a line: task:<task type>, or the id of a model service. Empty: all of them.")
+            hint = gettext_lazy("One per line: task:<task type> or a model service id. Empty: all.")
             self.fields[MODELS] = make_models_field(self.instance.limits, hint)
         self.fields.update(self.amounts)
 

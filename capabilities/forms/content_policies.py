@@ -13,13 +13,13 @@ from capabilities.core.delivery.reader import POLICY_WORDS
 
 LABELS: Mapping[str, Promise] = MappingProxyType(
     {
-        "describe": _("describe what does not fit"),
-        "extract": _("put the text of documents in"),
-        "convert": _("convert to a type that fits"),
-        "extract+convert": _("put text in, convert the rest"),
-        "native_only": _("pass a model by that cannot read it"),
-        "extract+convert+describer": _("put text in, convert, describe by a model"),
-        "extract+convert+describer+question": _("the same, and the model knows the question"),
+        "describe": _("describe what the model cannot read"),
+        "extract": _("extract text from documents"),
+        "convert": _("convert to a supported type"),
+        "extract+convert": _("extract text, convert the rest"),
+        "native_only": _("skip models that cannot read it"),
+        "extract+convert+describer": _("extract text, convert, let a model describe the rest"),
+        "extract+convert+describer+question": _("the same, and the describing model gets the question"),
     }
 )
 """By the word that files and the API use."""

@@ -22,7 +22,7 @@ SCOPE_MEANINGS: dict[str, str | Promise] = {
     "artifacts:read": gettext_lazy("read artifacts by their reference"),
     "artifacts:write": gettext_lazy("store artifacts, delete its own"),
     "registry:read": gettext_lazy("see services, agents, routes and providers"),
-    "agents:write": gettext_lazy("make agents at run time, and act for them"),
+    "agents:write": gettext_lazy("create agents at run time and act for them"),
     "config:read": gettext_lazy("export the configuration"),
     "config:write": gettext_lazy("import a configuration"),
 }
@@ -36,16 +36,16 @@ class KeyTermsForm(forms.Form):
     """
 
     label = forms.CharField(
-        label=gettext_lazy("What it is for"),
+        label=gettext_lazy("Purpose"),
         max_length=100,
         required=False,
-        help_text=gettext_lazy("Only people read it."),
+        help_text=gettext_lazy("Shown to people only."),
     )
     team = forms.CharField(
         label=gettext_lazy("Team"),
         max_length=LONGEST[LabelKind.TEAM],
         required=False,
-        help_text=gettext_lazy("Its calls count as this team's, whatever they say themselves."),
+        help_text=gettext_lazy("All its calls count for this team, whatever they claim."),
     )
     project = forms.CharField(label=gettext_lazy("Project"), max_length=LONGEST[LabelKind.PROJECT], required=False)
 
@@ -55,7 +55,7 @@ class KeyTermsForm(forms.Form):
         limits = stored.get(LIMITS, {})
         for name in (LabelKind.TEAM, LabelKind.PROJECT):
             self.fields[name.value].initial = stored.get(name.value, "")
-        hint = gettext_lazy("One a line, as for the agent. Empty: all that the agent may use.")
+        hint = gettext_lazy("One per line, as for the agent. Empty: everything the agent may use.")
         self.fields[MODELS] = make_models_field(limits, hint)
         self.amounts = make_amount_fields(limits)
         self.fields.update(self.amounts)

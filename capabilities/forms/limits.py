@@ -12,13 +12,13 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.services.agent_limits import CURRENCY, MODELS, MONEY, MOST, MOST_MONEY, Meter
 
 LIMITS: dict[Meter, tuple[Any, Any]] = {
-    Meter.REQUESTS_PER_MINUTE: (gettext_lazy("Requests a minute"), ""),
-    Meter.IN_FLIGHT: (gettext_lazy("Requests under way at a time"), ""),
-    Meter.TOKENS_PER_DAY: (gettext_lazy("Tokens a day"), gettext_lazy("Those of requests and answers together.")),
-    Meter.TOKENS_PER_MONTH: (gettext_lazy("Tokens a month"), ""),
-    Meter.MONEY_PER_DAY: (gettext_lazy("Money a day"), ""),
-    Meter.MONEY_PER_MONTH: (gettext_lazy("Money a month"), ""),
-    Meter.BYTES_PER_DAY: (gettext_lazy("Bytes of requests a day"), ""),
+    Meter.REQUESTS_PER_MINUTE: (gettext_lazy("Requests per minute"), ""),
+    Meter.IN_FLIGHT: (gettext_lazy("Concurrent requests"), ""),
+    Meter.TOKENS_PER_DAY: (gettext_lazy("Tokens per day"), gettext_lazy("Requests and answers combined.")),
+    Meter.TOKENS_PER_MONTH: (gettext_lazy("Tokens per month"), ""),
+    Meter.MONEY_PER_DAY: (gettext_lazy("Spend per day"), ""),
+    Meter.MONEY_PER_MONTH: (gettext_lazy("Spend per month"), ""),
+    Meter.BYTES_PER_DAY: (gettext_lazy("Request bytes per day"), ""),
 }
 """What each limit is called, in the order of the form, and what is to be known of it."""
 COUNT_BOUNDS: dict[str, Any] = {"min_value": 1, "max_value": MOST}
@@ -70,11 +70,11 @@ def amounts_in(data: Mapping[str, Any]) -> dict[str, Any]:
 def _make_currency_field(initial: str) -> forms.Field:
     return forms.RegexField(
         "^[A-Z]{3}$",
-        label=gettext_lazy("Currency of the money"),
+        label=gettext_lazy("Currency"),
         required=False,
         initial=initial,
         help_text=gettext_lazy(
-            "What is paid in another currency counts by its exchange rate; what has none, or no price, does not."
+            "Other currencies are converted at their exchange rate. Calls without a rate or a price do not count."
         ),
         error_messages={"invalid": gettext_lazy("Three capital letters, such as USD or CNY.")},
     )

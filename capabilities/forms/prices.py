@@ -14,13 +14,13 @@ from capabilities.sentences import translate_sentence
 LABELS: Mapping[str, Any] = {
     "input": pgettext_lazy("price", "Input"),
     "output": pgettext_lazy("price", "Output"),
-    "cacheRead": gettext_lazy("Read from the cache"),
-    "cacheWrite": gettext_lazy("Written to the cache"),
-    "cacheWrite1h": gettext_lazy("Written for an hour"),
-    "inputAudio": gettext_lazy("Sound read"),
-    "inputImage": gettext_lazy("Images read"),
-    "outputAudio": gettext_lazy("Sound made"),
-    "outputImage": gettext_lazy("Images made"),
+    "cacheRead": gettext_lazy("Cache read"),
+    "cacheWrite": gettext_lazy("Cache write"),
+    "cacheWrite1h": gettext_lazy("Cache write (1 hour)"),
+    "inputAudio": gettext_lazy("Audio input"),
+    "inputImage": gettext_lazy("Image input"),
+    "outputAudio": gettext_lazy("Audio output"),
+    "outputImage": gettext_lazy("Image output"),
     "reasoning": gettext_lazy("Reasoning"),
 }
 """What the amounts are called, the most used first."""

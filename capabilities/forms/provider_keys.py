@@ -14,7 +14,7 @@ from capabilities.actions import KeyChange
 from capabilities.actions.providers import KeyAct
 from capabilities.core.providers.environment import readable, reference
 
-KEEP = (KeyAct.KEEP.value, gettext_lazy("Keep what is there"))
+KEEP = (KeyAct.KEEP.value, gettext_lazy("Keep the current setting"))
 KEY_ACTS = (
     (KeyAct.SET.value, gettext_lazy("Store a new key, encrypted")),
     (KeyAct.ENVIRONMENT.value, gettext_lazy("Read it from the environment")),
@@ -39,7 +39,7 @@ class KeyNameForm(forms.Form):
 
     key = forms.CharField(widget=forms.HiddenInput)
     name = forms.CharField(label=gettext_lazy("Name"), max_length=LONGEST_KEY_NAME)
-    enabled = forms.BooleanField(label=gettext_lazy("Takes its turn"), required=False)
+    enabled = forms.BooleanField(label=gettext_lazy("In rotation"), required=False)
 
 
 class ProviderKeyForm(forms.Form):
@@ -52,12 +52,12 @@ class ProviderKeyForm(forms.Form):
         label=gettext_lazy("New key"),
         required=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        help_text=gettext_lazy("Write only: it is encrypted, and never shown again."),
+        help_text=gettext_lazy("Encrypted, and never shown again."),
     )
     key_variable = forms.CharField(
         label=gettext_lazy("Variable"),
         required=False,
-        help_text=gettext_lazy("Named LLM_PROVIDER_…_API_KEY. Empty: the name made from this provider's name."),
+        help_text=gettext_lazy("Such as LLM_PROVIDER_…_API_KEY. Empty: derived from the provider's name."),
     )
 
     key_act_unless_chosen = KeyAct.ENVIRONMENT
@@ -100,7 +100,7 @@ class FurtherKeyForm(ProviderKeyForm):
         label=gettext_lazy("Name"),
         max_length=LONGEST_KEY_NAME,
         required=False,
-        help_text=gettext_lazy("Stands in logs and on pages in place of the key. Empty: a number."),
+        help_text=gettext_lazy("Shown instead of the key in logs and on pages. Empty: a number."),
     )
     key_act = forms.ChoiceField(
         label=gettext_lazy("Key"),
@@ -112,5 +112,5 @@ class FurtherKeyForm(ProviderKeyForm):
     key_variable = forms.CharField(
         label=gettext_lazy("Variable"),
         required=False,
-        help_text=gettext_lazy("Named LLM_PROVIDER_…_API_KEY_2 or the like. Empty: the next number that is free."),
+        help_text=gettext_lazy("Such as LLM_PROVIDER_…_API_KEY_2. Empty: the next free number."),
     )

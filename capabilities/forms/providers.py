@@ -29,10 +29,10 @@ else:
 
 PROTOCOLS = [(name, name) for name in WIRE_PROTOCOLS]
 TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
-    ("connect", gettext_lazy("Connecting")),
+    ("connect", gettext_lazy("Connect")),
     ("firstContent", gettext_lazy("First content")),
-    ("between", gettext_lazy("Between two pieces of a stream")),
-    ("total", gettext_lazy("Whole answer")),
+    ("between", gettext_lazy("Between stream chunks")),
+    ("total", gettext_lazy("Total")),
 )
 """The timeouts a provider may set, in seconds."""
 
@@ -99,7 +99,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
     protocol = forms.ChoiceField(
         label=gettext_lazy("Protocol"),
         choices=PROTOCOLS,
-        help_text=gettext_lazy("What the bytes look like. Most providers speak openai."),
+        help_text=gettext_lazy("The API format. Most providers use openai."),
     )
     version = forms.IntegerField(widget=forms.HiddenInput)
 
@@ -117,9 +117,11 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
             "proxy": gettext_lazy("Outgoing proxy"),
         }
         help_texts = {
-            "endpoint": gettext_lazy("The protocol's call is appended unless the path already ends in it."),
+            "endpoint": gettext_lazy("The protocol's path is added automatically unless the URL already ends with it."),
             "default_model": gettext_lazy("Sent when a candidate names no model."),
-            "env_name": gettext_lazy("NAME in LLM_PROVIDER_NAME_API_KEY, when the provider's own name does not do."),
+            "env_name": gettext_lazy(
+                "Replaces NAME in LLM_PROVIDER_NAME_API_KEY if the provider's name cannot be used."
+            ),
             "proxy": gettext_lazy("default, none, or a URL such as http://proxy.example:3128"),
         }
 
@@ -206,7 +208,7 @@ class NewProviderForm(ProviderKeyForm):
     name = forms.CharField(
         label=gettext_lazy("Name"),
         max_length=120,
-        help_text=gettext_lazy("How chains and files call it, for example deepseek. It stays."),
+        help_text=gettext_lazy("The name used in chains and files, such as deepseek. You cannot change it later."),
     )
     display_name = forms.CharField(label=gettext_lazy("Display name"), max_length=200, required=False)
     protocol = forms.ChoiceField(label=gettext_lazy("Protocol"), choices=PROTOCOLS)

@@ -49,20 +49,18 @@ class ServiceForm(ServiceModelForm):
     """
 
     provider = forms.ModelChoiceField(select_providers(), label=gettext_lazy("Provider"))
-    tags = forms.CharField(
-        label=gettext_lazy("Tags"), required=False, help_text=gettext_lazy("Words for people and programs, by commas.")
-    )
+    tags = forms.CharField(label=gettext_lazy("Tags"), required=False, help_text=gettext_lazy("Separated by commas."))
     policy = forms.ChoiceField(
         label=gettext_lazy("Content policy"),
-        choices=policy_choices(gettext_lazy("as the settings say")),
+        choices=policy_choices(gettext_lazy("as in Settings")),
         required=False,
     )
     limits_json = forms.CharField(
-        label=gettext_lazy("Limits of its own, as JSON"),
+        label=gettext_lazy("Custom limits (JSON)"),
         required=False,
         widget=forms.Textarea(attrs={"spellcheck": "false"}),
         help_text=gettext_lazy(
-            'What differs from the table, for example {"image": {"maxBytes": 5000000}, "contextTokens": 32000}'
+            'Overrides the table, for example {"image": {"maxBytes": 5000000}, "contextTokens": 32000}'
         ),
     )
     switch = CellsField(required=False)
@@ -71,7 +69,7 @@ class ServiceForm(ServiceModelForm):
         label=gettext_lazy("Another capability"),
         max_length=100,
         required=False,
-        help_text=gettext_lazy("One that has no switch yet; it is added when the page is saved."),
+        help_text=gettext_lazy("A capability without a switch. It is added when you save."),
     )
     side = forms.ChoiceField(
         label=gettext_lazy("Side"),
@@ -89,11 +87,11 @@ class ServiceForm(ServiceModelForm):
             "model": gettext_lazy("Model name"),
             "description": gettext_lazy("Description"),
             "enabled": gettext_lazy("Enabled"),
-            "routed": gettext_lazy("Speaks for its provider and model in chains"),
+            "routed": gettext_lazy("Routes use this service for its provider and model"),
         }
         help_texts = {
             "model": gettext_lazy("The name sent to the provider, for example gpt-4o."),
-            "service_id": gettext_lazy("How agents, files and callers name it."),
+            "service_id": gettext_lazy("The id that agents, files and callers use."),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

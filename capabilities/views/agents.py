@@ -57,7 +57,7 @@ def summarize(lines: list[AgentLine]) -> str:
         return _("No agent yet.")
     without = [line.row.agent_id for line in lines if line.is_locked_out]
     if without:
-        return _("Without a key that works, and so unable to call: %(names)s.") % {"names": join_words(without[:5])}
+        return _("Cannot call models because they have no working key: %(names)s.") % {"names": join_words(without[:5])}
     return ngettext("%(count)s agent can call models.", "%(count)s agents can call models.", len(lines)) % {
         "count": len(lines)
     }

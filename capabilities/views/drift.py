@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST
 
 from capabilities import actions
 from capabilities.access import actor_of
+from capabilities.core.insertion import insert_facts
 from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.queries.drift import DriftLine
 from capabilities.queries.services import find_service
@@ -24,11 +25,11 @@ from capabilities.views.answers import add_toast, require_found
 
 SENTENCES: Mapping[str, str | Promise] = {
     DriftKind.REFUSED: gettext_lazy(
-        "%(name)s is said to read %(kinds)s, and answered a request that held some with status %(status)s."
+        "%(name)s should read %(kinds)s, but answered a request containing them with status %(status)s."
     ),
-    DriftKind.DENIED: gettext_lazy("%(name)s is declared to read %(kinds)s, and a probe found that it does not."),
-    DriftKind.STOPPED: gettext_lazy("%(name)s does not read %(kinds)s any more: the nightly probe found so."),
-    DriftKind.STARTED: gettext_lazy("%(name)s now reads %(kinds)s: the nightly probe found so."),
+    DriftKind.DENIED: gettext_lazy("%(name)s is declared to read %(kinds)s, but a probe found that it cannot."),
+    DriftKind.STOPPED: gettext_lazy("The nightly probe found that %(name)s no longer reads %(kinds)s."),
+    DriftKind.STARTED: gettext_lazy("The nightly probe found that %(name)s now reads %(kinds)s."),
 }
 
 
@@ -55,7 +56,7 @@ def _render(line: DriftLine) -> DriftView:
     row = line.row
     kinds = CONTENTS.get(row.capability, capability_label(row.capability))
     facts = {"name": line.service.service_id, "kinds": kinds, "status": row.status}
-    return DriftView(line, SENTENCES[row.kind] % facts, kinds)
+    return DriftView(line, insert_facts(str(SENTENCES[row.kind]), facts), kinds)
 
 
 @require_POST
@@ -66,10 +67,10 @@ def service_drift(request: HttpRequest, service_id: str) -> HttpResponse:
     facts = {"service": service_id, "capability": capability_label(capability)}
     if act == "off" and capability:
         made = actions.accept_doubt(actor_of(request), row, capability)
-        add_toast(request, _("%(service)s no longer reads %(capability)s") % facts, made.revision)
+        add_toast(request, insert_facts(_("%(service)s no longer reads %(capability)s"), facts), made.revision)
     elif capability:
         actions.dismiss_drift(actor_of(request), row, capability)
-        add_toast(request, _("Dismissed. The same is not told again for a week."))
+        add_toast(request, _("Dismissed. You will not see this again for a week."))
     return redirect("dashboard") if request.POST.get("back") == "dashboard" else redirect("service", service_id)
 
 

@@ -56,7 +56,7 @@ def key_change(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespo
     except ActionError as refusal:
         status = add_refusal(form, refusal)
         return agent_page(request, require_found(find_agent(agent_id)), status=status, terms_form=form)
-    add_toast(request, _("ra_%(key)s… is changed, from now on") % {"key": public_id}, made.revision)
+    add_toast(request, _("ra_%(key)s… changed") % {"key": public_id}, made.revision)
     return redirect("agent", agent_id=agent_id)
 
 

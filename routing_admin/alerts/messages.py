@@ -25,7 +25,7 @@ def write_notice(alert: ClaimedAlert, language: str) -> Notice:
     """What is sent of an alert: that it began, or that it is over."""
     entry, is_over, url = KINDS[alert.kind], alert.ended_at is not None, page_url()
     with override(language):
-        first = _("%(kind)s: over") if is_over else _severity_line(entry.severity)
+        first = _("%(kind)s: resolved") if is_over else _severity_line(entry.severity)
         until = _("%(from)s – %(to)s") if is_over else _("Since %(from)s")
         moments = {"from": _moment(alert.first_seen_at), "to": _moment(alert.ended_at or alert.first_seen_at)}
         lines = (

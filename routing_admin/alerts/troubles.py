@@ -24,11 +24,11 @@ EVERYWHERE = "*"
 """The subject where no route at all has anybody left."""
 
 METERS: Mapping[Meter, str] = {
-    Meter.BYTES_PER_DAY: worded("Bytes of requests a day"),
-    Meter.TOKENS_PER_DAY: worded("Tokens a day"),
-    Meter.TOKENS_PER_MONTH: worded("Tokens a month"),
-    Meter.MONEY_PER_DAY: worded("Money a day"),
-    Meter.MONEY_PER_MONTH: worded("Money a month"),
+    Meter.BYTES_PER_DAY: worded("Request bytes per day"),
+    Meter.TOKENS_PER_DAY: worded("Tokens per day"),
+    Meter.TOKENS_PER_MONTH: worded("Tokens per month"),
+    Meter.MONEY_PER_DAY: worded("Spend per day"),
+    Meter.MONEY_PER_MONTH: worded("Spend per month"),
 }
 """What the limits are called that are budgets."""
 

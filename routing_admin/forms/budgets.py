@@ -36,7 +36,7 @@ class BudgetForm(forms.Form):
     name = forms.CharField(
         label=gettext_lazy("Name"),
         max_length=LONGEST_NAME,
-        help_text=gettext_lazy("The team or project as calls say it; for end users the id of their agent."),
+        help_text=gettext_lazy("The team or project as sent in requests. For end users, the id of their agent."),
     )
 
     def __init__(self, *args: Any, limits: Mapping[str, Any] | None = None, **kwargs: Any) -> None:

@@ -25,7 +25,7 @@ else:
 
 ROLES = (
     (UserRole.VIEWER.value, _("Viewer: reads")),
-    (UserRole.EDITOR.value, _("Editor: reads everything; changes routes, services and agents, but no keys")),
+    (UserRole.EDITOR.value, _("Editor: sees everything; changes routes, services and agents, but not keys")),
     (UserRole.ADMINISTRATOR.value, _("Administrator: reads and changes")),
 )
 

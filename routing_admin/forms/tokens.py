@@ -39,7 +39,7 @@ class TokenForm(forms.Form):
         r"^[\w .:@+-]+$",
         label=_("Name"),
         max_length=60,
-        help_text=_("The history and the audit log name it, for example deploy."),
+        help_text=_("Shown in the history and the audit log, for example deploy."),
         error_messages={"invalid": _("Letters, digits, spaces and . _ : @ + - only.")},
     )
     scopes = forms.MultipleChoiceField(

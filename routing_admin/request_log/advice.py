@@ -59,7 +59,7 @@ USELESS: Line = (
     Remedy.PROVIDER,
 )
 BROKE_OFF: Line = (
-    gettext_lazy("The caller had the beginning already, so nobody else was asked; it can ask again."),
+    gettext_lazy("The caller already had the beginning, so no other model was tried. It can send the request again."),
     Remedy.NONE,
 )
 ASKED_WRONG: Line = (
@@ -137,7 +137,7 @@ ADVICE: Mapping[str, Line] = {
         Remedy.PROVIDER,
     ),
     SkipReason.DUPLICATE: (
-        gettext_lazy("%(provider)s with %(model)s stands twice in the chain: take one of the two out."),
+        gettext_lazy("%(provider)s with %(model)s is in the chain twice: remove one of them."),
         Remedy.ROUTE,
     ),
     SkipReason.CANNOT_READ: (
@@ -182,7 +182,7 @@ ADVICE: Mapping[str, Line] = {
         Remedy.NONE,
     ),
     OVERLOADED: (
-        gettext_lazy("Too much was under way; the caller can send it again. The limits stand in the settings."),
+        gettext_lazy("Too many requests were in flight. The caller can retry. Settings show the limits."),
         Remedy.NONE,
     ),
 }

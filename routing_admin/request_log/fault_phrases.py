@@ -20,7 +20,7 @@ MEANINGS: Mapping[Fault, str | Promise] = {
     Fault.DEADLINE: gettext_lazy("The total time of the request is used up"),
     Fault.TRUNCATED_BODY: gettext_lazy("The answer broke off before its end"),
     Fault.SLOW_BODY: gettext_lazy("The answer came in drips"),
-    Fault.TOO_LARGE: gettext_lazy("The answer is larger than any honest one"),
+    Fault.TOO_LARGE: gettext_lazy("The answer is far too large"),
     Fault.REDIRECT: gettext_lazy("The provider sent us elsewhere; redirects are never followed"),
     Fault.BAD_HTTP: gettext_lazy("The answer breaks the rules of HTTP itself"),
     Fault.BAD_CONTENT_TYPE: gettext_lazy("Status 200 with a web page instead of JSON"),

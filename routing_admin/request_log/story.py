@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from artifacts.views.words import KINDS
 from capabilities.core.delivery.decision import DeliveryForm
+from capabilities.core.insertion import insert_facts
 from capabilities.core.wire import Fault
 from capabilities.sentences import join_words
 from capabilities.templatetags.drawing import Bar, Track
@@ -193,8 +194,8 @@ def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
     """What happened in one sentence, and why in a few more."""
     original = (row.answer or {}).get("replayOf")
     if original:
-        headline = _("The caller got what request %(id)s had got: both came with the same Idempotency-Key")
-        return Story(headline % {"id": original}, (_("No model was asked again."),), "ok")
+        headline = _("The caller got the result of request %(id)s: both had the same Idempotency-Key")
+        return Story(insert_facts(headline, {"id": original}), (_("No model was called again."),), "ok")
     why = tuple(_describe_failure(step) for step in attempts if step.row.outcome != OK)
     if row.outcome == OK:
         lost = attempts[-1].lost if attempts else ()
@@ -205,37 +206,46 @@ def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
             "warn" if lost or shortened or why else "ok",
         )
     if row.outcome == CANCELLED:
-        return Story(_("The caller went away before the answer was whole"), why, "")
+        return Story(_("The caller disconnected before the answer was complete"), why, "")
     if not attempts:
         refusal = str(render_logged(row))
-        return Story(_("The request was refused before any model was asked"), (refusal,) if refusal else (), "bad")
+        return Story(_("The request was refused before any model was called"), (refusal,) if refusal else (), "bad")
     names = {"task": row.task_type or _("the request"), "name": attempts[-1].name, "count": len(attempts)}
     if row.first_content_ms is not None:
-        return Story(_("The answer of %(name)s to %(task)s broke off") % names, why, "bad")
+        return Story(insert_facts(_("The answer from %(name)s to %(task)s was cut off"), names), why, "bad")
     if len(attempts) == 1:
-        return Story(_("%(name)s could not answer %(task)s, and nobody else was asked") % names, why, "bad")
-    return Story(_("None of the %(count)s candidates reached could answer %(task)s") % names, why, "bad")
+        return Story(
+            insert_facts(_("%(name)s could not answer %(task)s, and no other model was tried"), names), why, "bad"
+        )
+    return Story(insert_facts(_("None of the %(count)s candidates could answer %(task)s"), names), why, "bad")
 
 
 def _describe_answer(row: RequestLog, attempts: Sequence[Step], lost: Sequence[File]) -> str:
     names = {"task": row.task_type or _("The request"), "model": row.model or row.provider}
     if lost and len(lost) == 1:
-        return _("%(task)s was answered by %(model)s, which did not get %(what)s") % {
-            **names,
-            "what": _name_file(lost[0]),
-        }
+        return insert_facts(
+            _("%(model)s answered %(task)s without %(what)s"),
+            {
+                **names,
+                "what": _name_file(lost[0]),
+            },
+        )
     if lost:
-        return _("%(task)s was answered by %(model)s, which did not get %(count)s files") % {
-            **names,
-            "count": len(lost),
-        }
+        return insert_facts(
+            _("%(model)s answered %(task)s without %(count)s files"),
+            {
+                **names,
+                "count": len(lost),
+            },
+        )
     if len(attempts) > 1:
-        return ngettext(
-            "%(task)s was answered by %(model)s, after %(count)s candidate before it could not",
-            "%(task)s was answered by %(model)s, after %(count)s candidates before it could not",
+        text = ngettext(
+            "%(model)s answered %(task)s after %(count)s failed candidate",
+            "%(model)s answered %(task)s after %(count)s failed candidates",
             len(attempts) - 1,
-        ) % {**names, "count": len(attempts) - 1}
-    return _("%(task)s was answered by %(model)s at once") % names
+        )
+        return insert_facts(text, {**names, "count": len(attempts) - 1})
+    return insert_facts(_("%(model)s answered %(task)s directly"), names)
 
 
 def _describe_failure(step: Step) -> str:
@@ -246,8 +256,8 @@ def _describe_failure(step: Step) -> str:
             "%(name)s: %(meaning)s (%(code)s, %(count)s tries).",
             step.tries,
         )
-        return text % {**names, "count": step.tries}
-    return _("%(name)s: %(meaning)s (%(code)s).") % names
+        return insert_facts(text, {**names, "count": step.tries})
+    return insert_facts(_("%(name)s: %(meaning)s (%(code)s)."), names)
 
 
 def _describe_keys(attempts: Sequence[Step]) -> Iterator[str]:
@@ -255,8 +265,8 @@ def _describe_keys(attempts: Sequence[Step]) -> Iterator[str]:
     for step in attempts:
         keys = dict.fromkeys(one["key"] for one in step.row.tries if one.get("key") and one["outcome"] in KEY_EFFECTS)
         if step.row.outcome == OK and keys:
-            text = _("%(name)s answered with another key, after %(keys)s could not be used.")
-            yield text % {"name": step.name, "keys": join_words(list(keys))}
+            text = _("%(name)s answered with another key after %(keys)s failed.")
+            yield insert_facts(text, {"name": step.name, "keys": join_words(list(keys))})
 
 
 def _describe_losses(attempts: Sequence[Step], lost: Sequence[File]) -> tuple[str, ...]:
@@ -266,15 +276,17 @@ def _describe_losses(attempts: Sequence[Step], lost: Sequence[File]) -> tuple[st
 def _describe_loss(file: File, name: str) -> str:
     facts = {"file": file.name or _name_file(file), "name": name, "reason": str(file.reason)}
     if file.describer:
-        said = _("%(file)s was described for %(name)s by %(describer)s: %(reason)s")
-        return said % {**facts, "describer": file.describer}
-    return _("%(file)s became a description for %(name)s: %(reason)s") % facts
+        said = _("%(describer)s described %(file)s for %(name)s: %(reason)s")
+        return insert_facts(said, {**facts, "describer": file.describer})
+    return insert_facts(_("%(name)s got a description of %(file)s: %(reason)s"), facts)
 
 
 def _describe_cuts(attempts: Sequence[Step], shortened: Sequence[File]) -> tuple[str, ...]:
     return tuple(
-        _("%(file)s did not reach %(name)s whole: %(loss)s")
-        % {"file": each.name or _name_file(each), "name": attempts[-1].name, "loss": each.loss}
+        insert_facts(
+            _("%(name)s got only part of %(file)s: %(loss)s"),
+            {"file": each.name or _name_file(each), "name": attempts[-1].name, "loss": each.loss},
+        )
         for each in shortened[:3]
     )
 

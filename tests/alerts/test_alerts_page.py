@@ -39,13 +39,13 @@ def test_the_page_says_what_lasts_what_is_over_and_what_was_not_sent(viewer: Cli
     note_trouble(trouble_of(AlertKind.DISK, "data directory", free=12), now)
     end_kind(AlertKind.DISK, timezone.now())
     page = text_of(viewer.get("/alerts/"))
-    assert "1 alert lasts." in page
-    assert "The provider deepseek refuses our key (401)." in page
+    assert "1 active alert." in page
+    assert "The provider deepseek refuses its key (401)." in page
     assert "docs/alerts.md#key_refused" in page
     assert "It answered with the status 503: busy" in page
     assert "The disk of the data directory has 12 MiB left." in page
     assert 'href="/alerts/"' in viewer.get("/").content.decode()
-    assert "提供商 deepseek 拒绝了我们的密钥" in text_of(viewer.get("/alerts/", headers={"accept-language": "zh-CN"}))
+    assert "提供商 deepseek 拒绝了密钥" in text_of(viewer.get("/alerts/", headers={"accept-language": "zh-CN"}))
 
 
 def test_the_button_sends_a_test_and_says_that_it_was_taken(admin: Client, chat: Chat) -> None:
@@ -53,7 +53,7 @@ def test_the_button_sends_a_test_and_says_that_it_was_taken(admin: Client, chat:
     for headers in ({}, HTMX):
         answer = admin.post("/alerts/test/", headers=headers)
         assert answer.status_code == 200
-        assert "The test was taken: it stands in the chat." in text_of(answer)
+        assert "The test was delivered. Check the chat." in text_of(answer)
     assert len(chat.received) == 2
     assert "admin" in chat.received[0].body["content"]["text"]
     events = AuditEvent.objects.filter(action="alert.test")
@@ -72,7 +72,7 @@ def test_without_a_webhook_the_page_says_how_to_set_one(admin: Client, settings:
     """And the button is not there; who sends the form all the same is told, too."""
     settings.ALERT_WEBHOOK = None
     page = text_of(admin.get("/alerts/"))
-    assert "ROUTING_ADMIN_ALERT_WEBHOOK names a chat" in page
+    assert "set ROUTING_ADMIN_ALERT_WEBHOOK and restart" in page
     assert "Send a test" not in page
     assert "No webhook is set" in text_of(admin.post("/alerts/test/"))
 

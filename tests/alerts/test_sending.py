@@ -84,7 +84,7 @@ def test_programs_get_fields_beside_the_text(chat):
     begun, over = (each.body for each in chat.received)
     assert (begun["event"], begun["kind"], begun["subject"]) == ("begun", "key_refused", "deepseek")
     assert (begun["severity"], begun["since"], begun["times"]) == ("critical", now.isoformat(), 1)
-    assert begun["message"]["en"] == "The provider deepseek refuses our key (401)."
+    assert begun["message"]["en"] == "The provider deepseek refuses its key (401)."
     assert "deepseek" in begun["message"]["zh"] != begun["message"]["en"]
     assert (over["event"], over["ended"]) == ("over", (now + timedelta(seconds=1)).isoformat())
 

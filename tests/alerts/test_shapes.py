@@ -13,7 +13,7 @@ import pytest
 from routing_admin.core.alerts.shapes import SHAPES, TEXT_BYTES, Notice, ShapeName, refusal_in, write
 
 NOTICE = Notice(
-    ("[routing_admin] Critical – Key refused", "The provider a&b <x> refuses our key (401)."), {"kind": "k"}
+    ("[routing_admin] Critical – Key refused", "The provider a&b <x> refuses its key (401)."), {"kind": "k"}
 )
 NOW = 1_763_800_000.25
 

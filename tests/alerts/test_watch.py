@@ -153,7 +153,7 @@ def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo)
         ("begun", "budget", f"{agent} 100%"),
         ("begun", "budget", key_subject),
     ]
-    assert "The agent text-agent: 85 % of the limit “Tokens a day” are used." in chat.received[0].body["text"]
+    assert "The agent text-agent has used 85% of its limit “Tokens per day”." in chat.received[0].body["text"]
 
 
 def test_a_disk_that_is_nearly_full_is_told_of(chat, demo, monkeypatch):

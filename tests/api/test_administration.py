@@ -411,7 +411,7 @@ def test_a_keys_terms_are_refused_by_the_pages_rules(script: Script) -> None:
 
 
 def test_an_alias_is_written_and_taken_away(script: Script) -> None:
-    """Where it leads has to be there; the same again changes nothing; Undo brings it back."""
+    """Where it leads has to be there; the same again changes nothing; You can undo this."""
     assert script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"}).status_code == 201
     before = newest()
     again = script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"})

@@ -51,7 +51,7 @@ def test_quotas_that_run_out_are_told_on_the_dashboard(admin: Client, text_agent
     store_bytes(SYSTEM, b"z" * 900, uploaded_by="ada")
     page = text_of(admin.get(reverse("dashboard")))
     assert "text-agent has stored 95 B of the 100 B that each agent may store" in page
-    assert "for artifacts are used. Once they are used up files are refused." in page
+    assert "for artifacts used. Beyond that, files are refused." in page
 
 
 def test_the_settings_page_takes_and_shows_both_quotas(admin: Client) -> None:

@@ -136,7 +136,7 @@ def test_the_page_sets_limits_and_shows_what_is_used(admin: Client, caller: Call
     page = text_of(admin.get("/agents/text-agent/"))
     assert "Tokens a day" in page
     assert "running out" in page or "used up" in page
-    assert "begins anew at" in page
+    assert "resets at" in page
 
 
 def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_agent: AgentProgram) -> None:
@@ -148,8 +148,8 @@ def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_ag
     while text_agent.post("/llm/send", {"prompt": "hello"}).status_code == 200:
         pass
     page = " ".join(text_of(admin.get("/")).split())
-    assert '<a href="/agents/text-agent/">text-agent</a> </b> Bytes of requests a day:' in page
-    assert "% used, begins anew at" in page
+    assert '<a href="/agents/text-agent/">text-agent</a> </b> Request bytes per day:' in page
+    assert "% used, resets at" in page
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "many", "1.5", str(10**16)])

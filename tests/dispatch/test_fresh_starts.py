@@ -125,7 +125,7 @@ def test_a_key_that_cannot_be_given_is_refused_in_a_line(demo: None, name: str, 
 def test_the_dashboard_says_who_is_left_alone_and_has_it_tried_again(context: RunContext, admin: Client) -> None:
     """With the seconds and the fault; one button for all who stand there."""
     page = text_of(admin.get(reverse("dashboard")))
-    assert re.search(r"openai is left alone for 6\d\d s after http_402", page)
+    assert re.search(r"openai is cooling down for 6\d\d s after http_402", page)
     answer = admin.post(reverse("providers_try_again"), {"name": ["openai", "echo"]}, follow=True)
     assert "openai" in answer.content.decode()
     assert resting() == set()
@@ -134,5 +134,5 @@ def test_the_dashboard_says_who_is_left_alone_and_has_it_tried_again(context: Ru
 def test_a_viewer_sees_it_and_has_no_button(context: RunContext, viewer: Client) -> None:
     """Trying again is an administrator's."""
     html = viewer.get(reverse("dashboard")).content.decode()
-    assert "is left alone for" in html
+    assert "is cooling down for" in html
     assert "Try again now" not in html

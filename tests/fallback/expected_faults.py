@@ -81,7 +81,7 @@ read_timeout          Connected, but no byte of an answer in time
 deadline              The total time of the request is used up
 truncated_body        The answer broke off before its end
 slow_body             The answer came in drips
-too_large             The answer is larger than any honest one
+too_large             The answer is far too large
 redirect              The provider sent us elsewhere; redirects are never followed
 bad_http              The answer breaks the rules of HTTP itself
 bad_content_type      Status 200 with a web page instead of JSON

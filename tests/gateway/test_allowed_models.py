@@ -123,7 +123,7 @@ def test_the_page_sets_what_is_allowed_and_history_undoes_it(admin: Client, key:
     answer = admin.post("/agents/text-agent/", {**form, "models": "task:planning\ntext-model", "version": "1"})
     assert answer.status_code == 302
     page = text_of(admin.get("/agents/text-agent/"))
-    assert "It may use these routes and services alone:" in page
+    assert "Can only use these routes and model services:" in page
     revision = Revision.objects.latest("number")
     assert listed(key) == ["task:planning", "text-model"]
     admin.post(f"/history/{revision.number - 1}/restore/")

@@ -74,7 +74,7 @@ async def test_a_refusal_says_whose_limit_it_was(db: None) -> None:
 
 
 PRICE = Price("USD", (Tier(0, Rates(input=10**6, output=10**6)),))
-"""A dollar for a million tokens of either kind: 1,000 nanos each."""
+"""A dollar per million tokens of either kind: 1,000 nanos each."""
 
 
 @pytest.mark.parametrize("answered", [True, False])

@@ -117,8 +117,8 @@ def test_an_agent_that_goes_takes_its_keys_and_perhaps_the_last_reader_with_it()
     both = ["eyes", "painter"]
     assert told(without(HERE, "agent", both)) == [
         "No agent is left to hand images to.",
-        "The agent eyes goes, and its keys end.",
-        "The agent painter goes, and its keys end.",
+        "The agent eyes is deleted, and its keys stop working.",
+        "The agent painter is deleted, and its keys stop working.",
     ]
 
 
@@ -131,7 +131,7 @@ def test_an_agent_that_is_given_another_model_reads_what_that_reads() -> None:
 def test_a_language_that_goes_says_which_answers_in_its_place() -> None:
     """A built-in one has its own directive again."""
     assert told(without(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]
-    assert told(without(HERE, "language", ["en"])) == ["Models are told for en: Please respond in English."]
+    assert told(without(HERE, "language", ["en"])) == ["The directive for en becomes: Please respond in English."]
 
 
 def test_nothing_is_said_where_nothing_changes_for_anybody() -> None:

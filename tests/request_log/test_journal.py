@@ -211,7 +211,7 @@ def test_nothing_of_a_files_content_waits_to_be_written():
         "loss": None,
         "reason": "no_capability",
         "sentence": {
-            "code": "The model does not have the capability %(capability)s.",
+            "code": "The model does not support %(capability)s.",
             "facts": {"capability": "vision"},
         },
     }

@@ -35,7 +35,7 @@ def test_an_account_that_was_filled_is_used_at_once(served: Installation, provid
     assert until(lambda: served.number("routing_admin_requests_total", outcome="all_providers_failed"))
     if by_page:
         person = served.person()
-        assert f"{provider} is left alone for" in person.open("/").body.decode()
+        assert f"{provider} is cooling down for" in person.open("/").body.decode()
         assert person.post("/again/providers/", name=provider).status == 302
     else:
         said = served.play("all-cooling", "again", PROVIDER=provider)

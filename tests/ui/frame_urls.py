@@ -30,7 +30,7 @@ class ServiceForm(forms.Form):
 
     url = forms.URLField(label="Base URL", assume_scheme="https")
     protocol = forms.ChoiceField(choices=[("openai", "openai"), ("anthropic", "anthropic")])
-    note = forms.CharField(widget=forms.Textarea, required=False, help_text="Only people read it.")
+    note = forms.CharField(widget=forms.Textarea, required=False, help_text="Shown to people only.")
     enabled = forms.BooleanField(label="Enabled", required=False, initial=True)
 
 

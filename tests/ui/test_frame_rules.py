@@ -251,5 +251,23 @@ def test_chinese_sentences_follow_the_style() -> None:
         said
         for said in catalogue()[0].values()
         if any(re.search(rule, re.sub(r"</?code>|%\(\w+\)s", "", said)) for rule in rules)
+        or SPACING.search(re.sub(r"<[^>]*>", "", said))
     ]
     assert bad == []
+
+
+SPACING = re.compile(
+    r"[\u4e00-\u9fff] +[\u4e00-\u9fff]"
+    r"|[，。：；？（）“”、] | [，。：；？（）“”、]|^ | $"
+    r"|[\u4e00-\u9fff]\.(?!\w)|[\u4e00-\u9fff]\)|\([\u4e00-\u9fff]|[\u4e00-\u9fff] ?\(%"
+    r"|(?:新增|修改|删除)[:：]"
+)
+"""Spaces between Chinese words or beside full-width signs, half-width signs in Chinese, and glued labels."""
+
+
+@pytest.mark.parametrize(
+    "said", ["描述 图片", "无人可读： 音频", "未能描述 (%(code)s)", "已恢复.", "新增: 提供商", "团队 "]
+)
+def test_a_fault_of_chinese_spacing_is_found(said: str) -> None:
+    """The rule above can fail."""
+    assert SPACING.search(said)

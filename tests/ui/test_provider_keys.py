@@ -36,7 +36,7 @@ def test_a_preset_gives_its_key_to_the_provider_that_waits_for_one(admin_page: A
     """From the list of presets to the models of the one there is."""
     admin_page.goto("/new/provider/")
     admin_page.get_by_role("link", name="OpenAI there already").click()
-    expect(admin_page.locator("h2").first).to_contain_text("openai is there, without a key")
+    expect(admin_page.locator("h2").first).to_contain_text("openai already exists, without a key")
     assert axe(admin_page) == []
     admin_page.fill("#id_key", "sk-a-new-one-of-mine")
     admin_page.get_by_role("button", name="Give openai this key").click()

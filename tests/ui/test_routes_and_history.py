@@ -55,7 +55,7 @@ def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_pa
     expect(admin_page.locator("#savebar")).to_contain_text("echo/echo-text moved from 3 to 2")
     expect(admin_page.locator("#up-3")).to_be_focused()
     expect(admin_page.locator("#announce")).to_have_text("echo/echo-text, now 2 of 3")
-    expect(admin_page.locator(".hop").first).to_contain_text("Here images become descriptions")
+    expect(admin_page.locator(".hop").first).to_contain_text("From here on, images arrive as descriptions")
     assert stored() == DESIGN
     admin_page.locator("#id_c-3-temperature").fill("0.3")
     admin_page.locator("#id_c-3-temperature").blur()
@@ -192,8 +192,8 @@ def test_a_chain_tells_of_each_candidate_what_it_loses_and_who_is_asked_first(ad
     expect(admin_page.locator(NAMES).nth(2)).to_contain_text("Primary")
     admin_page.goto("/routes/design/")
     admin_page.click("#down-2")
-    expect(admin_page.locator(".hop").nth(0)).to_contain_text("Here images become descriptions")
-    expect(admin_page.locator(".hop").nth(1)).not_to_contain_text("become descriptions")
+    expect(admin_page.locator(".hop").nth(0)).to_contain_text("From here on, images arrive as descriptions")
+    expect(admin_page.locator(".hop").nth(1)).not_to_contain_text("arrive as descriptions")
 
 
 def test_what_an_act_changes_is_read_before_it_is_done(admin_page: Any) -> None:
@@ -207,7 +207,7 @@ def test_what_an_act_changes_is_read_before_it_is_done(admin_page: Any) -> None:
     admin_page.locator("#id_enabled").uncheck()
     admin_page.get_by_role("button", name="Save", exact=True).click()
     expect(admin_page.locator("[role=alert]")).to_contain_text("design goes on without echo-vision.")
-    admin_page.get_by_role("button", name="Save all the same").click()
+    admin_page.get_by_role("button", name="Save anyway").click()
     expect(admin_page.locator("#toasts .toast")).to_contain_text("echo-vision saved")
     expect(admin_page.locator("#id_enabled")).not_to_be_checked()
 

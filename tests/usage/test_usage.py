@@ -94,7 +94,7 @@ def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
     """For everybody who may look, in a few queries, whatever it is grouped by."""
     write([entry("a", noon, fell_back=True), entry("b", noon, "dollars"), entry("c", noon, "unpriced")])
     page = text_of(viewer.get("/usage/", {"by": by, "days": "7"}))
-    for each in ("0.0022 CNY", "0.0045 USD", "without 1 request whose price nobody knows", "0.0006 CNY"):
+    for each in ("0.0022 CNY", "0.0045 USD", "excluding 1 request with unknown price", "0.0006 CNY"):
         assert each in page
     assert f'<option value="{by}" selected>' in page
 

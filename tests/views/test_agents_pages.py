@@ -34,17 +34,17 @@ def test_the_list_says_what_each_agent_reads_and_whom_it_hands_over_to(admin: Cl
     """The text agent hands over to both others, nobody reads video, and agents without a key are named first."""
     page = text_of(admin.get("/agents/"))
     assert "multimodal-agent, vision-agent" in page
-    assert "nobody for" in page
-    assert "unable to call: multimodal-agent, text-agent, vision-agent" in page
+    assert "no agent for videos" in page
+    assert "no working key: multimodal-agent, text-agent, vision-agent" in page
 
 
 @pytest.mark.requirement("MCR-4.4")
 def test_the_agents_page_says_who_takes_what_it_cannot_read(admin: Client) -> None:
     """Each kind of content is read by itself, by others by name, or by nobody."""
     page = text_of(admin.get("/agents/vision-agent/"))
-    assert "It hands audio to multimodal-agent." in page
+    assert "Hands audio to multimodal-agent." in page
     assert "itself" in page
-    assert "Nobody reads: video." in " ".join(page.split())
+    assert "No agent reads: videos." in " ".join(page.split())
 
 
 def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
@@ -113,7 +113,7 @@ def test_an_agent_may_use_a_route_and_sees_what_the_whole_chain_guarantees(admin
     page = text_of(admin.get("/agents/designer/"))
     assert "Uses the task route" in page
     assert "Every candidate reads:" in page
-    assert "Only some read; the others get a description:" in page
+    assert "Only some can read these; the rest get a description:" in page
     assert "task:design" in page
 
 
@@ -154,7 +154,7 @@ def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
     actions.put_agent(SYSTEM, "text-agent", "worker-1", service_id="vision-model")
     assert "run time, by text-agent" in text_of(admin.get("/agents/"))
     page = text_of(admin.get("/agents/worker-1/"))
-    assert "made at run time by text-agent" in page
+    assert "created at run time by text-agent" in page
     assert "x-agent-id" in page
     assert "This agent made others that are still there: worker-1." in text_of(admin.get("/agents/text-agent/"))
 
@@ -204,4 +204,4 @@ def test_of_many_who_can_take_something_a_few_are_named(admin, demo):
         Agent.objects.create(agent_id=f"eye-{number}", name="Eye", service=service)
     snapshot.refresh()
     page = text_of(admin.get("/agents/text-agent/"))
-    assert re.search(r"It hands vision to eye-0(, [\w-]+){4} and 7 more\.", " ".join(page.split()))
+    assert re.search(r"Hands images to eye-0(, [\w-]+){4} and 7 more\.", " ".join(page.split()))

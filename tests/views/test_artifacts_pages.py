@@ -195,7 +195,7 @@ def test_each_service_stands_under_the_word_for_how_it_receives_the_file(admin: 
     assert 'id="d-vision-model"' in as_it_is
     assert 'id="d-text-model"' in described
     assert "[Attachment received]" in described
-    assert "The model does not have the capability vision." in described
+    assert "The model does not support vision." in described
     assert "bytes&gt;" in as_it_is
 
 

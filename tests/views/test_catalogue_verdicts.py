@@ -12,7 +12,7 @@ from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.models import Revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-CONTEST = "contested: LiteLLM 1.109.1 says yes, models.dev 2026-08-18 says no; it counts as no"
+CONTEST = "contested: LiteLLM 1.109.1 says yes, models.dev 2026-08-18 says no. Counts as no."
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_what_no_source_has_a_word_on_stays_unknown(admin: Client):
     assert cell(row, "input", "audio") == (False, "unknown")
     page = admin.get("/services/fable/").content.decode()
     assert "LiteLLM 1.109.1 alone" in page
-    assert "no source has a word on it" in page
+    assert "no source mentions it" in page
     admin.post(f"/matrix/cell/{row.pk}/?side=input&name=audio", {"on": "1"})
     admin.post(f"/undo/{Revision.objects.latest('number').number}/")
     assert cell(row, "input", "audio") == (False, "unknown")

@@ -236,7 +236,7 @@ def test_a_failed_request_is_told_in_chinese(admin: Client) -> None:
     assert answer.status_code == 200
     assert spoken(answer) == []
     page = answer.content.decode()
-    assert "全部 2 个候选模型均失败" in page
+    assert "2 个候选模型均未能回答" in page
     assert "There is no such model as that" in page
     assert "LLM_PROVIDER_ECHO_API_KEY" in page
 

@@ -72,7 +72,7 @@ def test_the_dialog_before_deleting_says_what_goes(admin: Client) -> None:
     """A model service, an agent, a task route; where nothing changes, it says that."""
     assert LOSS in admin.get(reverse("service", args=["echo-vision"])).content.decode()
     agent = admin.get(reverse("agent", args=["text-agent"])).content.decode()
-    assert "The agent text-agent goes, and its keys end." in agent
+    assert "The agent text-agent is deleted, and its keys stop working." in agent
     assert "design goes; its tasks go to default." in admin.get(reverse("route", args=["design"])).content.decode()
     Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=9)
     assert "No task route and no agent changes." in admin.get(reverse("provider", args=["spare"])).content.decode()

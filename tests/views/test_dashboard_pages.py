@@ -165,7 +165,7 @@ def test_a_model_that_nobody_configured_marks_no_provider(db: None, demo: None) 
 
 def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None) -> None:
     """With the demo all can, because echo needs no key; with echo disabled the page names those that cannot."""
-    assert "All 6 task routes can answer." in admin.get(reverse("dashboard")).content.decode()
+    assert "All 6 task routes are working." in admin.get(reverse("dashboard")).content.decode()
     Provider.objects.filter(name="echo").update(enabled=False)
     snapshot.forget()
     text = admin.get(reverse("dashboard")).content.decode()

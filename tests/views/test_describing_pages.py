@@ -77,7 +77,7 @@ def test_asking_in_vain_says_so_and_can_be_tried_again(admin: Client) -> None:
         assert "seer described the file" in ask(admin, row, **HTMX)
         assert len(bodies_to(lab, "seer")) == 2
     assert "seer did not describe the file (" in answered
-    assert "seer was asked in vain" in answered
+    assert "seer failed to describe the file" in answered
     assert "Ask seer now" in answered
 
 
@@ -138,7 +138,7 @@ def test_a_simulation_says_by_whom_and_asks_nobody(admin: Client) -> None:
         sent = {"task": "blind", "act": "simulate", "sim-message": "Look!", "sim-artifact": stored().pk}
         text = admin.post(reverse("simulate"), {**sent, "sim-language": "en"}).content.decode()
         assert lab.requests == []
-    assert "an image would be described by seer, tokens unknown, cached: no" in text
+    assert "an image would be described by seer; not cached, tokens unknown" in text
     assert "[Here seer describes the file; it was not asked yet]" in text
 
 
@@ -164,7 +164,7 @@ def test_a_preview_says_why_no_model_describes_a_file(admin: Client) -> None:
         described_everywhere()
         row = stored()
         sound = actions.store_bytes(SYSTEM, b"ID3\x04" + bytes(40), filename="song.mp3", declared="audio/mpeg")
-        assert "No model describes it: The model does not have the capability" in card(admin, sound)
+        assert "No model describes it: The model does not support" in card(admin, sound)
         delete_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
         snapshot.refresh()
         assert "There is no model of an enabled route describe that can be called." in card(admin, row)

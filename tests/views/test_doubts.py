@@ -26,7 +26,7 @@ from tests.views.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
-SENTENCE = "eyes is said to read images, and answered a request that held some with status 400."
+SENTENCE = "eyes should read images, but answered a request containing them with status 400."
 REFUSAL = "http_400:message=image input is not supported by this model"
 
 
@@ -71,7 +71,7 @@ def test_a_refusal_flags_the_service_with_the_request_as_evidence(
         page = text_of(admin.get(address))
         assert SENTENCE in page
         assert f'href="/requests/{request_id}/"' in page
-        assert "Nothing changes for requests until you or a probe decides." in page
+        assert "Requests are handled as before until you or a probe decides." in page
     cell = re.search(rf'<input[^>]*id="c-{eyes.pk}-input-vision"[^>]*>', text_of(admin.get("/matrix/")))
     assert cell is not None
     assert " data-doubt" in cell[0]
@@ -135,7 +135,7 @@ def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, eyes: 
     admin.post("/probe/eyes/")
     assert dict(Drift.objects.values_list("capability", "kind")) == {"vision": "denied", "audio": "denied"}
     page = text_of(admin.get("/services/eyes/"))
-    assert "eyes is declared to read images, and a probe found that it does not." in page
+    assert "eyes is declared to read images, but a probe found that it cannot." in page
 
 
 def test_a_viewer_sees_the_doubt_and_decides_nothing(viewer: Client, key: str, eyes: Service) -> None:

@@ -34,7 +34,7 @@ def set_rate(admin: Client, **change: str) -> Any:
 
 @pytest.fixture
 def used() -> datetime:
-    """A request of a dollar for a million tokens, and one of two yuan; both of the same agent."""
+    """A request of a dollar per million tokens, and one of two yuan; both of the same agent."""
     for name, currency, amount in (("dollars", "USD", 1), ("yuan", "CNY", 2)):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
         price = {"currency": currency, "input": amount, "output": amount}

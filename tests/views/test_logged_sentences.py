@@ -172,7 +172,7 @@ def test_the_journal_writes_code_and_facts() -> None:
 
 
 ENGLISH = "All 2 candidates failed (echo/m0: boom; echo/m1: The provider is disabled.)."
-UNREAD = "The model does not have the capability vision."
+UNREAD = "The model does not support vision."
 
 
 def kept_by_an_earlier_version() -> RequestLog:

@@ -146,7 +146,7 @@ def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Clie
     """No cell of a viewer's matrix posts anywhere, and posting is 403."""
     page = text_of(viewer.get("/matrix/"))
     assert "hx-post" not in page
-    assert "Only editors and administrators change this." in page
+    assert "Only editors and administrators can change this." in page
     row = Service.objects.get(service_id="text-model")
     assert viewer.post(cell_at(row), {"on": "1"}).status_code == 403
 

@@ -28,7 +28,7 @@ from tests.views.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
-STOPPED = "gem does not read files any more: the nightly probe found so."
+STOPPED = "The nightly probe found that gem no longer reads files."
 
 
 def reader(*blind_to: str, unclear_about: str = "") -> Callable[[ReceivedRequest], str | int]:
@@ -71,7 +71,7 @@ def test_nothing_is_probed_at_night_until_somebody_chooses_it(admin: Client, gem
     """Its page says what a night takes; the choice is audited, holds from the next night on, and can be taken back."""
     page = text_of(admin.get("/services/gem/"))
     assert "Not probed at night." in page
-    assert re.search(r"A night takes up to 13 calls and about \d+ tokens, as the last probe took\.", page)
+    assert re.search(r"Each night takes up to 13 calls and about \d+ tokens, as in the last probe\.", page)
     assert list(claim_due(timezone.now() + timedelta(days=2))) == []
     admin.post("/nightly/gem/", {"on": "1"})
     assert "Probed every night" in text_of(admin.get("/services/gem/"))
@@ -87,18 +87,18 @@ def test_what_a_night_takes_is_estimated_where_nobody_probed_yet(admin: Client, 
     openai = Provider.objects.get(name="openai")
     actions.save_service(SYSTEM, Service(service_id="four", name="four", provider=openai, model="gpt-4o"))
     page = text_of(admin.get("/services/four/"))
-    assert re.search(r"A night takes up to \d+ calls and about \d+ tokens by the vendor's formulas\.", page)
-    assert "How many tokens audio takes is not known." in page
+    assert re.search(r"Each night takes up to \d+ calls and about \d+ tokens, by the vendor's formulas\.", page)
+    assert "The tokens for audio are unknown." in page
 
 
 def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price(admin: Client, gem: Service) -> None:
     """By the price of its page; without one that is not known."""
-    assert "What that costs is not known: the model has no price." in text_of(admin.get("/services/gem/"))
+    assert "The cost is unknown: the model has no price." in text_of(admin.get("/services/gem/"))
     gem.price = {"currency": "EUR", "input": 1000, "output": 1000}
     actions.save_service(SYSTEM, gem)
     actions.probe_service(SYSTEM, gem)
     page = text_of(admin.get("/services/gem/"))
-    tokens = re.search(r"about (\d+) tokens, as the last probe took", page)
+    tokens = re.search(r"about (\d+) tokens, as in the last probe", page)
     assert tokens is not None
     assert f"That is about {int(tokens[1]) / 1000:.2f} EUR a night." in page
     assert len(re.findall(r"\d+ tokens in all, as the provider counted\.\s+0\.\d+ EUR", page)) == 4
@@ -149,7 +149,7 @@ def test_a_model_that_reads_more_is_told_too(admin: Client, gem: Service) -> Non
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     probe_nightly(Service.objects.get(service_id="gem"))
     assert "vision" in reads(gem)
-    assert "gem now reads images: the nightly probe found so." in text_of(admin.get("/"))
+    assert "The nightly probe found that gem now reads images." in text_of(admin.get("/"))
     assert "Candidate 1" not in text_of(admin.get("/routes/"))
     admin.post("/doubt/gem/", {"capability": "vision", "act": "dismiss"})
     assert "gem now reads images" not in text_of(admin.get("/"))

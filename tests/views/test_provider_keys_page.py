@@ -153,7 +153,7 @@ def test_each_key_is_tested_and_what_came_of_it_stands_in_its_line(admin, pool, 
     assert found == {"1": "", "2": "http_401", "billing": ""}
     lab.play({})
     page = text_of(admin.post("/providers/pool/keys/test/", {"key": "2"}, headers=HTMX))
-    assert "Every key that was tested answered." in page
+    assert "All tested keys work." in page
     assert len(lab.requests) == 1
 
 
@@ -162,10 +162,10 @@ def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(
     keys = {key.name: PoolKey(key.name, key.mark) for key in snapshot.current().provider_keys["pool"].every}
     process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
     page = text_of(admin.get("/providers/pool/"))
-    assert "after http_401; then tried again by itself" in page
+    assert "after http_401, then retried automatically" in page
     assert page.count("In use") == 2
     dashboard = text_of(admin.get("/"))
-    assert "The provider pool refuses its key billing" in dashboard
+    assert "pool refuses its key billing" in dashboard
     admin.post("/providers/pool/keys/test/", headers=HTMX)
     assert "tried again by itself" not in text_of(admin.get("/providers/pool/"))
 
@@ -191,7 +191,7 @@ def test_a_request_shows_which_keys_were_tried(admin, pool):
     named = {"provider": "pool", "model": "lab", "at": timezone.now(), "position": 0, "duration_ms": 18}
     AttemptLog.objects.create(request=request, outcome="ok", status=200, tries=tries, **named)
     page = text_of(admin.get("/requests/r1/"))
-    for words in ("lab answered with another key, after 2 could not be used.", "lab · billing", "2 401", "billing ok"):
+    for words in ("lab answered with another key after 2 failed.", "lab · billing", "2 401", "billing ok"):
         assert words in page
     failed = RequestLog.objects.create(id="r2", started_at=timezone.now(), outcome="upstream_auth", status=502)
     AttemptLog.objects.create(request=failed, outcome="http_401", status=401, tries=tries[:1], **named)

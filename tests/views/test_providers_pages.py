@@ -34,7 +34,7 @@ def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -
     """A provider without a key is named in the first sentence, and its line says which variable to set."""
     page = text_of(admin.get("/providers/"))
     assert "3 of 4 providers cannot be called: openai, anthropic, example." in page
-    assert "No key: set LLM_PROVIDER_OPENAI_API_KEY in the environment, or store one." in page
+    assert "No key. Set LLM_PROVIDER_OPENAI_API_KEY in the environment, or store a key here." in page
     assert "needs none" in page
 
 
@@ -171,7 +171,7 @@ def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin
     answer = admin.post("/new/provider/", {**data, "default_model": "deepseek-chat", "key": SECRET})
     assert answer["Location"] == "/providers/deepseek/models/"
     lines = text_of(admin.post(answer["Location"], {"act": "write", "names": "deepseek-chat\nnobody-knows-1"}))
-    assert "not in the catalogue: text only until you say otherwise" in lines
+    assert "not in the catalogue: text only until you change it" in lines
     before = Revision.objects.count()
     chosen = {"use-0": "on", "id-0": "deepseek-chat", "alias-0": "gpt-4o", "caps-0": ["input:text", "output:text"]}
     both = {**chosen, "use-1": "on", "id-1": "nobody-1", "caps-1": ["input:text", "output:text"]}
@@ -201,7 +201,7 @@ def test_an_id_that_is_taken_is_told_at_its_line(admin: Client) -> None:
 def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Client) -> None:
     """Every changing address answers 403 to a viewer, and the pages have no buttons that change."""
     page = text_of(viewer.get("/providers/echo/"))
-    assert "Only administrators change this." in page
+    assert "Only administrators can change this." in page
     assert "Test connection" not in page
     for address in ("/providers/echo/", "/providers/echo/test/", "/providers/echo/delete/", "/switch/providers/"):
         assert viewer.post(address).status_code == 403
@@ -248,14 +248,14 @@ def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin
 def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(admin: Client) -> None:
     """No second one beside it: the key goes to the one there is, and its models come next."""
     page = text_of(admin.get("/new/provider/?preset=openai"))
-    assert "openai is there, without a key" in page
+    assert "openai already exists, without a key" in page
     assert "openai-2" not in page
     answer = admin.post("/new/provider/?preset=openai", {"provider": "openai", "key_act": "set", "key": SECRET})
     assert answer["Location"] == "/providers/openai/models/"
     row = Provider.objects.get(name="openai")
     assert (row.key_source, row.endpoint) == (Provider.KeySource.STORED, "https://api.openai.com/v1/chat/completions")
     page = text_of(admin.get("/new/provider/?preset=openai"))
-    assert "OpenAI is there already" in page
+    assert "OpenAI already exists" in page
     assert "Give openai this key" not in page
     assert admin.get("/new/provider/?preset=openai&another=1").context["form"]["name"].value() == "openai-2"
 

@@ -25,7 +25,7 @@ def repeated(key: str) -> tuple[Any, Any]:
 def test_its_page_names_the_original_and_says_that_nobody_was_asked(admin: Client, repeated: Any) -> None:
     """With a link to it; in Chinese, too."""
     original, row = repeated
-    for language, words in (("en", "No model was asked again."), ("zh-hans", "没有再次调用模型。")):
+    for language, words in (("en", "No model was called again."), ("zh-hans", "没有再次调用模型。")):
         with translation.override(language):
             answer = admin.get(f"/requests/{row.pk}/", headers={"accept-language": language})
         text = html.unescape(answer.content.decode())

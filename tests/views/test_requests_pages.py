@@ -269,9 +269,9 @@ def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
 def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client) -> None:
     """One sentence, the attempts, the file with its three words and reason, what was left out."""
     text = admin.get(reverse("request", args=[design().pk])).content.decode()
-    assert "design was answered by deepseek-chat, which did not get the image" in text
+    assert "deepseek-chat answered design without the image" in text
     assert "qwen-vl: The provider limits our rate (429, 2 tries)." in text
-    assert f"shot.png became a description for deepseek-chat: {UNSEEN}" in text
+    assert f"deepseek-chat got a description of shot.png: {UNSEEN}" in text
     assert "Described only" in text
     assert "top_k" in text
     assert Page(text).picture("Attempt timeline; the table below has the same numbers")
@@ -308,23 +308,23 @@ def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
     """Answered at once, after others, broken off, refused by one, by all, before anybody, and left by the caller."""
     once = logged("1", model="gpt-4o")
     attempt(once, 0, "ok")
-    assert told(once) == "planning was answered by gpt-4o at once"
+    assert told(once) == "gpt-4o answered planning directly"
     second = logged("2", model="gpt-4o")
     attempt(second, 0, "http_500", status=500)
     attempt(second, 1, "ok")
-    assert told(second) == "planning was answered by gpt-4o, after 1 candidate before it could not"
+    assert told(second) == "gpt-4o answered planning after 1 failed candidate"
     lone = logged("3", outcome="upstream_auth", status=502)
     attempt(lone, 0, "http_401", model="gpt-4o", status=401)
-    assert told(lone) == "gpt-4o could not answer planning, and nobody else was asked"
+    assert told(lone) == "gpt-4o could not answer planning, and no other model was tried"
     everybody = logged("4", outcome="all_providers_failed", status=502)
     attempt(everybody, 0, "http_500")
     attempt(everybody, 1, "http_500")
-    assert told(everybody) == "None of the 2 candidates reached could answer planning"
+    assert told(everybody) == "None of the 2 candidates could answer planning"
     broken = logged("5", outcome="stream_broken", first_content_ms=5)
     attempt(broken, 0, "stream_broken", model="gpt-4o")
-    assert told(broken) == "The answer of gpt-4o to planning broke off"
+    assert told(broken) == "The answer from gpt-4o to planning was cut off"
     assert "before any model" in told(logged("6", outcome="model_not_found", status=404, chain=[]))
-    assert "caller went away" in told(logged("7", outcome=CANCELLED))
+    assert "caller disconnected" in told(logged("7", outcome=CANCELLED))
 
 
 def test_every_outcome_of_an_attempt_has_a_meaning() -> None:

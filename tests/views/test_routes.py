@@ -51,7 +51,7 @@ def chain_of(task_type: str) -> list[str]:
 
 
 def test_the_list_opens_with_what_is_so(admin: Client, demo: None) -> None:
-    """One sentence, every route with its chain, and where images become descriptions."""
+    """One sentence, every route with its chain, and where images arrive as descriptions."""
     page = admin.get(reverse("routes")).content.decode()
     assert "6 task routes can answer" in page
     assert "chapter_generation" in page
@@ -106,8 +106,8 @@ def test_a_first_candidate_that_is_skipped_is_not_called_primary(admin: Client, 
 def test_the_editor_says_what_a_candidate_loses_before_its_card(admin: Client, demo: None) -> None:
     """It is said in the line before the candidate that gets the description."""
     page = admin.get(page_of("design")).content.decode()
-    assert page.count("Here images become descriptions") == 1
-    assert page.index("echo-vision") < page.index("Here images") < page.index('value="3"')
+    assert page.count("From here on, images arrive as descriptions") == 1
+    assert page.index("echo-vision") < page.index("From here on, images") < page.index('value="3"')
 
 
 @pytest.mark.parametrize(

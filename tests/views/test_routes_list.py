@@ -34,7 +34,7 @@ def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin
     add_routes(30)
     snapshot.forget()
     first, second = (text_of(admin.get(f"/routes/?page={number}")) for number in (1, 2))
-    assert "All 36 task routes can answer." in first
+    assert "All 36 task routes are working." in first
     assert (first.count('<tr id="route-'), second.count('<tr id="route-')) == (20, 16)
     assert "21 to 36 of 36" in second
     assert text_of(admin.get("/routes/?q=MORE-07")).count('<tr id="route-') == 1

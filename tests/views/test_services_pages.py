@@ -43,7 +43,7 @@ def test_a_new_service_begins_as_unknown_and_the_catalogue_helps(admin: Client) 
     cells = {(cell.side, cell.name): cell for cell in Service.objects.get(service_id="gpt").capabilities.all()}
     assert cells["input", "vision"].supported
     assert {cell.source for cell in cells.values()} == {"catalogue"}
-    assert "This page says the same." in text_of(admin.get("/services/gpt/"))
+    assert "This page matches it." in text_of(admin.get("/services/gpt/"))
 
 
 SWITCHES = [

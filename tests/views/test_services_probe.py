@@ -98,7 +98,7 @@ def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
     assert Revision.objects.count() == before + 1
     page = text_of(admin.get(answer["Location"]))
     assert "new reads: text, vision" in page
-    assert "unclear, and left as it is: file" in page
+    assert "unclear, left unchanged: file" in page
     assert "/undo/" in page
 
 
@@ -145,7 +145,7 @@ def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin:
     before = Revision.objects.count()
     answer = admin.post("/probe/new/")
     assert Revision.objects.count() == before
-    assert "declared otherwise, and kept: vision" in text_of(admin.get(answer["Location"]))
+    assert "declared otherwise, kept: vision" in text_of(admin.get(answer["Location"]))
 
 
 def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> None:

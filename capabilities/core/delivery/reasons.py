@@ -45,12 +45,12 @@ class ReasonCode(StrEnum):
 
 SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
     {
-        ReasonCode.FITS: worded("The model has %(capability)s and takes %(mime_type)s."),
+        ReasonCode.FITS: worded("The model supports %(capability)s and accepts %(mime_type)s."),
         ReasonCode.READABLE_TEXT: worded("Every model reads text."),
         ReasonCode.LONG_TEXT: worded(
             "Every model reads text; this one is %(actual)s characters long, more than %(limit)s, and is cut."
         ),
-        ReasonCode.NO_CAPABILITY: worded("The model does not have the capability %(capability)s."),
+        ReasonCode.NO_CAPABILITY: worded("The model does not support %(capability)s."),
         ReasonCode.NO_SLOT: worded("The protocol %(protocol)s has no place for content of kind %(kind)s."),
         ReasonCode.ROLE: worded("A message of role %(role)s cannot hold files."),
         ReasonCode.TOOL_RESULT: worded("The protocol %(protocol)s takes no %(mime_type)s in a tool result."),

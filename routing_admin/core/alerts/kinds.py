@@ -71,12 +71,12 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             worded("Key refused"),
             CRITICAL,
             worded("provider"),
-            {Stage.USUAL: worded("The provider %(name)s refuses our key (%(status)s).")},
+            {Stage.USUAL: worded("The provider %(name)s refuses its key (%(status)s).")},
             "docs/alerts.md#key_refused",
             EVIDENCE,
         ),
         AlertKind.BALANCE_GONE: KindRow(
-            worded("Balance gone"),
+            worded("Balance used up"),
             CRITICAL,
             worded("provider"),
             {Stage.USUAL: worded("The account at %(name)s is empty, or its quota is used up (%(status)s).")},
@@ -84,15 +84,15 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             EVIDENCE,
         ),
         AlertKind.ALL_COOLING: KindRow(
-            worded("Nobody left to ask"),
+            worded("No candidate available"),
             CRITICAL,
             worded("task route"),
             {
                 Stage.USUAL: worded(
-                    "Every candidate of the task route %(name)s is left alone after failures: its requests fail."
+                    "Every candidate of the task route %(name)s is cooling down after failures. Its requests fail."
                 ),
                 Stage.EVERY_PROVIDER: worded(
-                    "Every candidate of every task route is left alone after failures: all requests fail."
+                    "Every candidate of every task route is cooling down after failures. All requests fail."
                 ),
             },
             "docs/runbook/all-cooling.md",
@@ -103,8 +103,8 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             WARNING,
             worded("agent, key or label"),
             {
-                Stage.WARNED: worded("%(name)s: %(percent)s %% of the limit “%(meter)s” are used."),
-                Stage.SPENT: worded("%(name)s: the limit “%(meter)s” is used up, further calls get 429."),
+                Stage.WARNED: worded("%(name)s has used %(percent)s%% of its limit “%(meter)s”."),
+                Stage.SPENT: worded("%(name)s has used up its limit “%(meter)s”. Further calls get 429."),
             },
             "docs/alerts.md#budget",
             STATE,
@@ -122,8 +122,8 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             WARNING,
             worded("model"),
             {
-                Stage.USUAL: worded("%(name)s is in use, and its provider serves it no longer since %(day)s."),
-                Stage.UNKNOWN_MODEL: worded("%(name)s is in use, and its provider says that it knows no such model."),
+                Stage.USUAL: worded("%(name)s is in use, but its provider stopped serving it on %(day)s."),
+                Stage.UNKNOWN_MODEL: worded("%(name)s is in use, but its provider says there is no such model."),
             },
             "docs/alerts.md#retired_model",
             EVIDENCE,
@@ -132,7 +132,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             worded("Configuration rejected"),
             WARNING,
             worded("who imported it"),
-            {Stage.USUAL: worded("An import by %(name)s was refused, the configuration stays as it was: %(problem)s")},
+            {Stage.USUAL: worded("An import by %(name)s was refused; the configuration is unchanged: %(problem)s")},
             "docs/alerts.md#configuration_rejected",
             EVIDENCE,
         ),

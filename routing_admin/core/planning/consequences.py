@@ -15,7 +15,7 @@ from routing_admin.core.planning.plan import NoRouteError, Unusable, is_taken, r
 
 KINDS: Mapping[str, str] = {
     "vision": worded("images"),
-    "audio": worded("sounds"),
+    "audio": worded("audio"),
     "video": worded("videos"),
     "file": worded("files"),
 }
@@ -185,7 +185,7 @@ def _of_agents(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[C
         lost = [word for word in MEDIA if old.reads(agent, word) and not (now and new.reads(now, word))]
         unread.update(lost)
         if now is None:
-            text = worded("The agent %(agent)s goes, and its keys end.", agent=agent.id)
+            text = worded("The agent %(agent)s is deleted, and its keys stop working.", agent=agent.id)
             yield Consequence(Gravity.CHANGES, text, "agent", agent.id)
         elif old.model_of(agent) is not None and new.model_of(now) is None:
             text = worded("The agent %(agent)s reaches no model.", agent=agent.id)
@@ -214,7 +214,7 @@ def _of_languages(before: Configuration, after: Configuration) -> Iterator[Conse
             continue
         other = resolve_language(code, after.default_language, now)
         if other == code:
-            text = worded("Models are told for %(code)s: %(directive)s", code=code, directive=now[code])
+            text = worded("The directive for %(code)s becomes: %(directive)s", code=code, directive=now[code])
             yield Consequence(Gravity.CHANGES, text, "language", code)
         else:
             text = worded("Requests in %(code)s are answered in %(other)s.", code=code, other=other)

@@ -24,7 +24,7 @@ def model_replace(request: HttpRequest, name: str) -> HttpResponse:
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:
-        text = _("%(successor)s stands in the place of %(model)s now")
+        text = _("%(successor)s now replaces %(model)s")
         add_toast(request, text % {"successor": successor, "model": model}, act.revision)
     service, route = request.POST.get("service", ""), request.POST.get("route", "")
     if service:

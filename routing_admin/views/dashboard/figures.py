@@ -34,7 +34,7 @@ def figures_of(today: Day, yesterday: Day, first: FirstContent) -> tuple[Figure,
             today.requests,
         ),
         _share_figure(_("Answered by a fallback"), "fell_back", today, yesterday, "warn"),
-        _share_figure(_("Failed for good"), "failed", today, yesterday, "bad"),
+        _share_figure(_("Failed"), "failed", today, yesterday, "bad"),
         Figure(
             _("First content, median"),
             NOTHING if first.p50 is None else duration_text(first.p50),

@@ -77,38 +77,38 @@ class Task:
 TASKS = (
     Task(
         "password",
-        gettext_lazy("A password of your own"),
-        gettext_lazy("The first one was printed in a terminal."),
+        gettext_lazy("Set your own password"),
+        gettext_lazy("The first password was printed in a terminal."),
         *("lock", "password_change", gettext_lazy("Change password")),
     ),
     Task(
         "key",
-        gettext_lazy("Provider with a key"),
-        gettext_lazy("Until then only the embedded echo answers."),
+        gettext_lazy("Add a provider with a key"),
+        gettext_lazy("Until then, only the built-in echo answers."),
         *("key", "providers", gettext_lazy("Open providers")),
     ),
     Task(
         "route",
-        gettext_lazy("A route that a real model answers"),
-        gettext_lazy("Put a model whose provider has a key into a chain."),
+        gettext_lazy("Route to a real model"),
+        gettext_lazy("Add a model whose provider has a key to a chain."),
         *("route", "routes", gettext_lazy("Open task routes")),
     ),
     Task(
         "agent",
-        gettext_lazy("An agent key in use"),
-        gettext_lazy("Give your program a key; it counts once it has called."),
+        gettext_lazy("Use an agent key"),
+        gettext_lazy("Give your program a key and make a call."),
         *("agent", "agents", gettext_lazy("Issue a key")),
     ),
     Task(
         "file",
-        gettext_lazy("A file of your own looked at"),
+        gettext_lazy("Preview your own file"),
         gettext_lazy("See how each model receives it."),
         *("doc", "artifacts", gettext_lazy("Upload a file")),
     ),
     Task(
         "request",
-        gettext_lazy("First request answered"),
-        gettext_lazy("Call /v1 with an agent key; it appears here at once."),
+        gettext_lazy("Get a first answer"),
+        gettext_lazy("Call /v1 with an agent key. It appears here at once."),
         *("list", "agents", gettext_lazy("See the snippet")),
     ),
 )
@@ -188,15 +188,15 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
             "%(names)s cannot answer.", "%(count)s of %(all)s task routes cannot answer: %(names)s.", len(blocked)
         ) % {"names": _(", ").join(blocked), "count": len(blocked), "all": count}
     else:
-        first = ngettext("The task route can answer.", "All %(count)s task routes can answer.", count) % {
+        first = ngettext("The task route is working.", "All %(count)s task routes are working.", count) % {
             "count": count
         }
     troubled = [tile.label for tile in tiles if tile.is_enabled and tile.status in ("down", "slow", "cooling")]
     if not troubled:
         return first
-    second = ngettext("%(names)s is in trouble.", "%(names)s are in trouble.", len(troubled))
+    second = ngettext("%(names)s has problems.", "%(names)s have problems.", len(troubled))
     if len(troubled) > NAMED:
-        second = _("%(count)s providers are in trouble: %(names)s and others.")
+        second = _("%(count)s providers have problems, including %(names)s.")
     names = {"count": len(troubled), "names": _(", ").join(troubled[:NAMED])}
     both = {"first": first, "second": second % names}
     return _("%(first)s %(second)s") % both

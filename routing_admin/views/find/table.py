@@ -93,14 +93,14 @@ ACTS = (
     act(gettext_lazy("Set a budget"), "budgets", "chart", "limit", "quota", "额度", needs="budget_save"),
     act(gettext_lazy("Refresh the catalogue"), "catalogue", "refresh", "models", place="#refresh"),
     act(
-        gettext_lazy("Invite somebody"),
+        gettext_lazy("Invite a user"),
         "users",
         "user",
         *("add user", "new user", "新建用户"),
         place="#invite",
         needs="user_invite",
     ),
-    act(gettext_lazy("Make a token"), "tokens", "key", "new token", "script", place="#make", needs="token_new"),
+    act(gettext_lazy("Create a token"), "tokens", "key", "new token", "script", place="#make", needs="token_new"),
     act(gettext_lazy("Send a test"), "alerts", "send", "alert", "webhook", place="#webhook", needs="alert_test"),
     act(gettext_lazy("Change password"), "password_change", "lock", "密码"),
     act(
@@ -141,7 +141,7 @@ SECTIONS = (
     section(gettext_lazy("Your pages"), "#look", "theme", "dark", "light", "language", "主题", "深色", "语言"),
     section(gettext_lazy("This installation"), "#about", "version", "disk", "版本号"),
     section(gettext_lazy("From the environment"), "#environment", "ROUTING_ADMIN_", "variables", "环境变量"),
-    section(gettext_lazy("Where they are sent"), "#webhook", "alert webhook", "告警", page="alerts"),
+    section(gettext_lazy("Delivery"), "#webhook", "alert webhook", "告警", page="alerts"),
     section(gettext_lazy("Sessions"), "#sessions", "sign out", "devices", "设备", page="password_change"),
 )
 

@@ -42,7 +42,7 @@ ROWS: tuple[Row, ...] = (
     (Fault.HTTP_429_WAIT.value, gettext_lazy("429 with a long wait"), _faults(Fault.HTTP_429_WAIT)),
     ("quota", gettext_lazy("402, quota used up"), _faults(Fault.HTTP_429_QUOTA, Fault.HTTP_402)),
     ("5xx", gettext_lazy("5xx, provider failed"), _status(500, 502, 503)),
-    ("network", gettext_lazy("refused, reset, DNS, TLS"), _faults(Fault.CONNECT_REFUSED, Fault.DNS_ERROR)),
+    ("network", gettext_lazy("connection refused or reset, DNS, TLS"), _faults(Fault.CONNECT_REFUSED, Fault.DNS_ERROR)),
     (Fault.CONNECT_TIMEOUT.value, gettext_lazy("no connection in time"), _faults(Fault.CONNECT_TIMEOUT)),
     (Fault.READ_TIMEOUT.value, gettext_lazy("no answer in time"), _faults(Fault.READ_TIMEOUT)),
     (Fault.TTFT_TIMEOUT.value, gettext_lazy("no first content in time"), _faults(Fault.TTFT_TIMEOUT)),

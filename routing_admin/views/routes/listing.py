@@ -115,10 +115,8 @@ def sentence(state: Snapshot) -> str:
     plans = [decisions.plan(each, RoutingQuery(each.task_type), matched=True) for each in routes]
     able = sum(any(one.skip is None for one in plan.candidates) for plan in plans)
     if able == len(routes):
-        return ngettext("The one task route can answer.", "All %(count)d task routes can answer.", able) % {
-            "count": able
-        }
-    text = _("%(able)d of %(count)d task routes can answer; the others have no candidate that can be called.")
+        return ngettext("The task route works.", "All %(count)d task routes are working.", able) % {"count": able}
+    text = _("%(able)d of %(count)d task routes are working. The others have no candidate that can be called.")
     return text % {"able": able, "count": len(routes)}
 
 

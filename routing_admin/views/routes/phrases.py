@@ -10,6 +10,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from capabilities.core.insertion import insert_facts
 from capabilities.core.providers.catalogue import Retirement
 from capabilities.core.providers.probes.drift import DOUBTS
 from capabilities.sentences import join_words, translate_sentence
@@ -36,7 +37,7 @@ FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
     Finding.STOPPED: ("warn", "warn", gettext_lazy("Reads less than before")),
     Finding.ENDED: ("bad", "stop", gettext_lazy("Retired: its vendor serves it no more")),
     Finding.ENDS: ("warn", "clock", gettext_lazy("Will be retired")),
-    Finding.LAST: ("", "down", gettext_lazy("Last: its error is the answer")),
+    Finding.LAST: ("", "down", gettext_lazy("Last: if it fails, the caller gets its error")),
 }
 """Finding → tone, icon, label."""
 
@@ -87,7 +88,7 @@ def loss(capabilities: Sequence[str]) -> str:
     """What a candidate only gets described; empty when that is nothing."""
     if not capabilities:
         return ""
-    return _("Here %(kinds)s become descriptions") % {"kinds": join_kinds(capabilities)}
+    return insert_facts(_("From here on, %(kinds)s arrive as descriptions"), {"kinds": join_kinds(capabilities)})
 
 
 def join_kinds(capabilities: Sequence[str]) -> str:
@@ -108,13 +109,15 @@ def hint(checked: CheckedCandidate, finding: Finding) -> Text:
     if finding in (Finding.NO_KEY, Finding.ORIGIN_REFUSED):
         return translate_sentence(checked.detail)
     if finding is Finding.DOUBTFUL:
-        return _("It is said to read %(kinds)s, and that is in doubt: see its model service.") % {
-            "kinds": join_kinds([word for word, kind in checked.drifts if kind in DOUBTS])
-        }
+        return insert_facts(
+            _("It is said to read %(kinds)s, and that is in doubt: see its model service."),
+            {"kinds": join_kinds([word for word, kind in checked.drifts if kind in DOUBTS])},
+        )
     if finding is Finding.STOPPED:
-        return _("The nightly probe found that it does not read %(kinds)s any more.") % {
-            "kinds": join_kinds([word for word, kind in checked.drifts if kind not in DOUBTS])
-        }
+        return insert_facts(
+            _("The nightly probe found that it does not read %(kinds)s any more."),
+            {"kinds": join_kinds([word for word, kind in checked.drifts if kind not in DOUBTS])},
+        )
     if finding in (Finding.ENDED, Finding.ENDS) and checked.retirement:
         return end_text(checked.retirement)
     return HINTS.get(finding, "")
@@ -124,8 +127,8 @@ def end_text(retirement: Retirement) -> str:
     """Until when a model is served, who says so, and what its vendor names instead."""
     facts = {"day": retirement.day, "source": retirement.source, "name": retirement.successor}
     if retirement.successor:
-        return _("Served until %(day)s (%(source)s); its vendor names %(name)s instead.") % facts
-    return _("Served until %(day)s (%(source)s).") % facts
+        return insert_facts(_("Served until %(day)s (%(source)s); its vendor names %(name)s instead."), facts)
+    return insert_facts(_("Served until %(day)s (%(source)s)."), facts)
 
 
 def value_text(value: Any) -> str:
@@ -144,16 +147,16 @@ def change_text(change: RouteChange) -> str:
     named = {"name": change.candidate, "before": change.before, "after": change.after}
     match change.did:
         case RouteChangeKind.ADDED:
-            return _("%(name)s added at %(after)s") % named
+            return insert_facts(_("%(name)s added at %(after)s"), named)
         case RouteChangeKind.REMOVED:
-            return _("%(name)s removed from %(before)s") % named
+            return insert_facts(_("%(name)s removed from %(before)s"), named)
         case RouteChangeKind.MOVED:
-            return _("%(name)s moved from %(before)s to %(after)s") % named
+            return insert_facts(_("%(name)s moved from %(before)s to %(after)s"), named)
     field = FIELDS.get(change.field, change.field)
     values = {"name": change.candidate, "field": field, "value": value_text(change.after)}
     if change.candidate:
-        return _("%(field)s of %(name)s set to %(value)s") % values
-    return _("%(field)s set to %(value)s") % values
+        return insert_facts(_("%(field)s of %(name)s set to %(value)s"), values)
+    return insert_facts(_("%(field)s set to %(value)s"), values)
 
 
 def place_text(press: Press, draft: Draft) -> str:
@@ -163,4 +166,4 @@ def place_text(press: Press, draft: Draft) -> str:
         return ""
     at = cards.index(press.target)
     place = {"name": draft.cards[at].name, "place": at + 1, "count": len(cards)}
-    return _("%(name)s, now %(place)s of %(count)s") % place
+    return insert_facts(_("%(name)s, now %(place)s of %(count)s"), place)

@@ -14,6 +14,7 @@ from capabilities.core.delivery.adaptation import PartDelivery
 from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.delivery.model_description import DescriptionState
 from capabilities.core.delivery.tokens import Estimate
+from capabilities.core.insertion import insert_facts
 from capabilities.core.message import ChatRequest, FilePart, TextPart
 from capabilities.core.vocabulary import Kind
 from capabilities.sentences import join_words
@@ -67,7 +68,7 @@ SKIPPED: Mapping[str, Text] = {
 FILES: Mapping[Kind, Text] = {
     Kind.TEXT: gettext_lazy("a text"),
     Kind.IMAGE: gettext_lazy("an image"),
-    Kind.AUDIO: gettext_lazy("a sound"),
+    Kind.AUDIO: gettext_lazy("an audio file"),
     Kind.VIDEO: gettext_lazy("a video"),
     Kind.DOCUMENT: gettext_lazy("a document"),
     Kind.OTHER: gettext_lazy("a file"),
@@ -75,12 +76,12 @@ FILES: Mapping[Kind, Text] = {
 WAYS: Mapping[DeliveryForm, str] = {
     DeliveryForm.AS_IS: gettext_lazy("%(file)s as it is"),  # type: ignore[dict-item]
     DeliveryForm.CONVERTED: gettext_lazy("%(file)s converted"),  # type: ignore[dict-item]
-    DeliveryForm.CUT: gettext_lazy("%(file)s not whole"),  # type: ignore[dict-item]
-    DeliveryForm.DESCRIBED: gettext_lazy("%(file)s described"),  # type: ignore[dict-item]
+    DeliveryForm.CUT: gettext_lazy("%(file)s in part"),  # type: ignore[dict-item]
+    DeliveryForm.DESCRIBED: gettext_lazy("%(file)s as a description"),  # type: ignore[dict-item]
 }
 DESCRIPTIONS: Mapping[DescriptionState, Text] = {
     DescriptionState.BY_MODEL: gettext_lazy("%(file)s described by %(describer)s"),
-    DescriptionState.FAILED: gettext_lazy("%(file)s not described: %(describer)s was asked in vain (%(code)s)"),
+    DescriptionState.FAILED: gettext_lazy("%(file)s not described: %(describer)s failed (%(code)s)"),
 }
 """What is said of a file that a model was asked about."""
 
@@ -129,15 +130,15 @@ def tell_delivery(one: PartDelivery, estimate: EstimateDescribing) -> str:
     """How one file went; where a model describes it, who, about how many tokens that takes, and whether it is there."""
     found, names = one.delivery.description, {"file": FILES[one.file.kind]}
     if found is None:
-        return str(WAYS[one.delivery.form]) % names
+        return insert_facts(str(WAYS[one.delivery.form]), names)
     names |= {"describer": found.describer, "code": found.fault}
     if found.state is not DescriptionState.NOT_ASKED:
-        return str(DESCRIPTIONS[found.state]) % names
+        return insert_facts(str(DESCRIPTIONS[found.state]), names)
     tokens = estimate(one.delivery.describer, one.file)
     if tokens is None:
-        return _("%(file)s would be described by %(describer)s, tokens unknown, cached: no") % names
-    template = _("%(file)s would be described by %(describer)s, about %(tokens)s tokens, cached: no")
-    return template % {**names, "tokens": f"{tokens.tokens:,}"}
+        return insert_facts(_("%(file)s would be described by %(describer)s; not cached, tokens unknown"), names)
+    template = _("%(file)s would be described by %(describer)s; not cached, about %(tokens)s tokens")
+    return insert_facts(template, {**names, "tokens": f"{tokens.tokens:,}"})
 
 
 def details(
