@@ -134,7 +134,7 @@ def test_the_page_sets_limits_and_shows_what_is_used(admin: Client, caller: Call
     while program.post("/llm/send", {"prompt": "hello", "maxTokens": 1}).status_code == 200:
         pass
     page = text_of(admin.get("/agents/text-agent/"))
-    assert "Tokens a day" in page
+    assert "Tokens per day" in page
     assert "running out" in page or "used up" in page
     assert "resets at" in page
 
@@ -143,7 +143,7 @@ def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_ag
     """From 80 % on, with a link to the agent; rates, which come back by themselves, are not told of."""
     limit(tokensPerDay=10**6, requestsPerMinute=1)
     text_agent.post("/llm/send", {"prompt": "hello"})
-    assert "% used, begins anew" not in text_of(admin.get("/"))
+    assert "% used, resets" not in text_of(admin.get("/"))
     limit(bytesPerDay=100, requestsPerMinute=1000)
     while text_agent.post("/llm/send", {"prompt": "hello"}).status_code == 200:
         pass

@@ -122,7 +122,7 @@ def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> Non
     admin_page.get_by_label("Protocol").select_option("echo")
     admin_page.get_by_label("Default model").fill("echo-text")
     admin_page.get_by_label("New key", exact=True).fill("NOT_NEEDED")
-    admin_page.get_by_role("button", name="Add and go on").click()
+    admin_page.get_by_role("button", name="Add and continue").click()
     admin_page.get_by_role("button", name="Test connection").click()
     admin_page.get_by_text("second-echo answered in").wait_for()
     admin_page.get_by_role("button", name="Fetch models").click()

@@ -66,7 +66,7 @@ def test_the_page_names_sources_editions_days_and_licences(admin: Client) -> Non
     text = words_of(admin.get(PAGE))
     for words in ("LiteLLM 1.109.1", "models.dev 2026-08-18", "OpenAI SDK 3.54.0", "Anthropic SDK 2.12.0", "MIT"):
         assert words in text
-    assert "nothing is fetched by itself" in text
+    assert "Nothing is downloaded automatically" in text
     assert f'href="{PAGE}"' in admin.get("/matrix/").content.decode()
 
 
@@ -97,7 +97,7 @@ def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client,
     assert "models.dev" in words_of(admin.get(f"/history/{newest.number}/"))
     admin.post(f"/undo/{newest.number}/")
     assert vision() == (False, "contested")
-    assert "It came with the program" in words_of(admin.get(PAGE))
+    assert "Shipped with the program" in words_of(admin.get(PAGE))
     assert ports.installed.catalogue().entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is None
 
 

@@ -121,7 +121,7 @@ def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: 
     assert texts(answer)[-1] == "Not known: 3 would come to echo/echo-vision, which none of them asked then"
     assert answer.context["rows"][-1].hint == "Nobody asked echo/echo-vision in these 24 hours."
     nameless = admin.post(reverse("route_new"), {**data, "task_type": "", "act": "past"})
-    assert "stands here" in nameless.content.decode()
+    assert "See what this draft would have changed" in nameless.content.decode()
 
 
 def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: None) -> None:

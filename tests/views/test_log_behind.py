@@ -57,4 +57,4 @@ def test_the_dashboard_tells_of_a_full_disk(
     page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
     assert f"3 {words}" in page
     assert {"en": "7 requests could not be logged", "zh-hans": "有 7 条请求未能记录"}[language] in page
-    assert {"en": "are free on the disk", "zh-hans": "可用空间"}[language] in page
+    assert {"en": "left on the disk", "zh-hans": "可用空间"}[language] in page

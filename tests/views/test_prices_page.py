@@ -41,7 +41,7 @@ def test_the_listed_price_has_its_source(admin: Client) -> None:
 def test_a_model_that_no_list_has_says_so(admin: Client) -> None:
     """Unknown until somebody says it."""
     make("http://127.0.0.1:9/v1", "mine")
-    assert "No list has a price for this model here." in text_of(admin.get("/services/svc/"))
+    assert "No price list covers this model." in text_of(admin.get("/services/svc/"))
 
 
 def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> None:

@@ -167,7 +167,7 @@ def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(
     dashboard = text_of(admin.get("/"))
     assert "pool refuses its key billing" in dashboard
     admin.post("/providers/pool/keys/test/", headers=HTMX)
-    assert "tried again by itself" not in text_of(admin.get("/providers/pool/"))
+    assert "retried automatically" not in text_of(admin.get("/providers/pool/"))
 
 
 def test_last_use_and_last_refusal_come_from_the_log(admin, pool):

@@ -88,7 +88,7 @@ def test_each_candidate_shows_what_it_would_receive(admin: Client) -> None:
     found = walk(admin, asked(**{"out-1": "503", "out-2": "503", "sim-artifact": image.pk, "sim-language": "zh"}))
     vision, text = found.stops[1], found.stops[2]
     assert "an image as it is" in vision.details
-    assert "an image described" in text.details
+    assert "an image as a description" in text.details
     assert text.text.startswith("请使用中文回答。")
     assert "【收到附件】" in text.text
     assert f"artifact:{image.pk}" in text.text
@@ -175,7 +175,7 @@ def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
     page = admin.get(reverse("simulate"), {"request": row.pk})
     assert [word for _card, _name, word in page.context["panel"].outcomes] == ["503", "timeout", "200"]
     assert page.context["panel"].run_view.sentence == "Candidate 3, echo/echo-text, answers"
-    assert "were not recorded" in page.content.decode()
+    assert "was not recorded" in page.content.decode()
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_stand_ins_are_attached_by_kind_and_size(viewer: Client) -> None:
     """Without a stored file: what a model would get of a picture, two sounds and a document of these sizes."""
     data = {"act": "simulate", "task": "design", "sim-message": "Look", "out-1": "503", "out-2": "503"}
     found = walk(viewer, data | {"sim-image": "200", "sim-audio": "1500, 20", "sim-document": "64"}, "/simulate/")
-    assert found.stops[1].details[:2] == ["an image as it is", "a sound described"]
+    assert found.stops[1].details[:2] == ["an image as it is", "an audio file as a description"]
     assert "stand-in-2.mp3" in found.stops[2].text
     assert "<204800 bytes>" in json.dumps(found.stops[1].payload)
 
