@@ -111,7 +111,8 @@ MIDDLEWARE = [
     "routing_admin.server.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "routing_admin.server.static_files.StaticFilesMiddleware",
+    "routing_admin.server.compression.CompressionMiddleware",
     "routing_admin.server.sightings.SightingsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -258,7 +259,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "routing_admin.server.static_files.HashedStorage"},
 }
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = None  # request bodies are read through our own limits, see capabilities/body_limits.py

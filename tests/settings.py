@@ -18,6 +18,9 @@ os.environ["ROUTING_ADMIN_ALLOWED_ORIGINS"] = "*"
 
 from routing_admin.settings import *  # noqa: E402, F403
 
+STORAGES["staticfiles"] = {  # noqa: F405  # the server of these tests knows no hashed names
+    "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 if "TESTS_DATABASE_URL" in os.environ:
     for database in DATABASES.values():  # noqa: F405

@@ -1,0 +1,41 @@
+"""What a page loads, and what it is on paper, seen by a browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = [
+    pytest.mark.ui,
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("first_start"),
+]
+
+
+def test_only_a_chain_that_can_be_dragged_loads_the_drag_library(admin_page: Any) -> None:
+    """Not the dashboard, requests or matrix; a route does, also when one comes to it without a new document."""
+    asked: list[str] = []
+    admin_page.on("request", lambda request: asked.append(request.url))
+    for path in ("/", "/requests/", "/matrix/", "/routes/"):
+        admin_page.goto(path)
+        expect(admin_page.locator("h1")).to_be_visible()
+    assert [url for url in asked if "Sortable" in url] == []
+    assert len([url for url in asked if "htmx" in url and url.endswith(".js")]) <= 4
+    with admin_page.expect_request("**/Sortable*"):
+        admin_page.goto("/routes/design/")
+    admin_page.wait_for_function("window.Sortable?.get(document.querySelector('[data-sortable]'))")
+
+
+def test_on_paper_a_page_is_what_it_says(admin_page: Any) -> None:
+    """No navigation, no buttons, light colours in a dark theme, too; the heading and the table stay."""
+    admin_page.emulate_media(media="print", color_scheme="dark")
+    admin_page.goto("/providers/")
+    for gone in (".side", ".topbar", ".bottombar", "#main .btn", "#main .filters"):
+        for each in admin_page.locator(gone).all():
+            expect(each).to_be_hidden()
+    expect(admin_page.locator("h1")).to_be_visible()
+    expect(admin_page.locator("#main table")).to_be_visible()
+    assert admin_page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+    assert admin_page.evaluate("getComputedStyle(document.documentElement).color") == "rgb(29, 27, 24)"
