@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from routing_admin.models import AttemptLog, RequestLog
+from capabilities.acts import Actor
+from routing_admin import actions
+from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.models import AttemptLog, RequestLog, Revision, TaskRoute
 
 pytestmark = [
     pytest.mark.ui,
     pytest.mark.django_db(databases=["default", "logs"], transaction=True),
     pytest.mark.usefixtures("first_start"),
 ]
+ADA = Actor("person", "ada")
 PICTURE = {
     "message": 0,
     "part": 1,
@@ -88,5 +92,42 @@ def test_the_draft_s_past_passes_axe_and_fits(
     page.locator("#past details").first.wait_for()
     for one in page.locator("#past summary").all():
         one.click()
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+
+
+def test_a_revision_that_made_things_worse_is_seen_in_the_history_and_undone(admin_page: Any, axe: Any) -> None:
+    """Its line says it once it is looked at and leads to the page, where Undo is at hand."""
+    actions.save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])
+    row = Revision.objects.latest("number")
+    moment = timezone.now() - timedelta(hours=1)
+    Revision.objects.filter(number=row.number).update(created_at=moment)
+    for at in range(80):
+        outcome, began = ("ok", moment - timedelta(minutes=1)) if at < 40 else ("http_503", moment)
+        values = {"task_type": "design", "surface": "v1", "duration_ms": 100, "revision": row.number - (at < 40)}
+        RequestLog.objects.create(id=f"around-{at}", outcome=outcome, started_at=began, **values)
+    admin_page.goto("/history/")
+    line = admin_page.locator(f"#revision-{row.number}")
+    expect(line).to_contain_text("failed 0 % → 100 %")
+    line.locator("a.badge").click()
+    card = admin_page.locator("section", has=admin_page.locator("#effect"))
+    expect(card).to_contain_text("40 before, 40 after")
+    expect(card.locator(".badge.warn")).to_contain_text("worse")
+    assert axe(admin_page) == []
+    card.get_by_role("button", name="Undo this revision").click()
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("Undone")
+    assert TaskRoute.objects.get(task_type="design").candidates.count() == 3
+
+
+@pytest.mark.parametrize(("width", "scheme", "language"), [(390, "dark", "zh-CN")])
+def test_the_effect_passes_axe_and_fits_a_phone(
+    new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, width: int, scheme: str, language: str
+) -> None:
+    """In Chinese, dark."""
+    actions.save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])
+    number = Revision.objects.latest("number").number
+    page = sign_in(new_page(width=width, scheme=scheme, language=language))
+    page.goto(f"/history/{number}/")
+    expect(page.locator("main")).to_contain_text("太少，无法判断。")
     assert axe(page) == []
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0

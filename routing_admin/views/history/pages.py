@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
@@ -21,6 +22,7 @@ from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.configuration.history import configuration_at, newest_number
 from routing_admin.core.configuration.diff import diff
+from routing_admin.queries.effects import find_effect
 from routing_admin.queries.history import (
     find_barrier,
     find_revision,
@@ -29,12 +31,15 @@ from routing_admin.queries.history import (
 )
 from routing_admin.queries.keyset import Place
 from routing_admin.views.history import phrases as words
+from routing_admin.views.history.effect import effect_rows, length_text
 
 if TYPE_CHECKING:
     from routing_admin.models import Revision
 
 SHORT = 3
 CELLS = "service.capabilities"
+ROUTED = ("route", "provider", "service")
+"""Kinds of things that requests go through."""
 TOGETHER = timedelta(minutes=5)
 """One person's edits of the capability matrix within this time are one line of the list."""
 
@@ -51,6 +56,11 @@ class RevisionLine:
     changes: list[words.ChangeLine]
     more: int
     earlier: tuple[Revision, ...] = ()
+
+    @property
+    def may_have_effect(self) -> bool:
+        """Whether it is worth a look what became of requests."""
+        return not self.earlier and any(each["kind"] in ROUTED for each in self.revision.changes)
 
     @property
     def first(self) -> int:
@@ -119,17 +129,25 @@ def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
 
 @require_GET
 def revision(request: HttpRequest, number: int) -> HttpResponse:
-    """One revision: every change in words, and side by side with the one before it. Raises `Http404` without it."""
+    """One revision: every change in words, side by side with the one before it, and what became of requests.
+
+    Raises `Http404` without it.
+    """
     found = find_revision(number)
     if found is None:
         raise Http404
-    row = found.row
+    row, old, new = found.row, configuration_at(found.before), configuration_at(number)
+    effect = find_effect(row, old, new, timezone.now())
+    told = {"revision": row, "effect": effect, "effects": effect_rows(effect.effect) if effect else []}
+    if "effect" in request.GET:  # for a line of the list, which asks once it is looked at
+        return render(request, "history/effect.html#line", told)
     context = {
-        "revision": row,
+        **told,
+        "length": length_text(effect.length) if effect else "",
         "icon": ICONS.get(row.actor_kind, "user"),
         "message": words.act_text(row.message),
         "changes": words.change_lines(words.stored_changes(row.changes)),
-        **words.compare_texts(configuration_at(found.before), configuration_at(number)),
+        **words.compare_texts(old, new),
         "before": found.before,
         "after": found.after,
         "newest": found.newest,

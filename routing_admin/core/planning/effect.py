@@ -1,0 +1,150 @@
+"""What a revision brought about: the requests of the routes it touches before and after it, and what got worse.
+
+Shares differ by chance; only a difference that chance hardly makes is called better or worse, and of few requests
+nothing is said but that they are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import sqrt
+from statistics import median
+from typing import Any
+
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration
+
+ENOUGH = 20
+"""Requests on each side from which on something is said of them."""
+FIRM = 2.6
+"""Standard errors beyond which a difference is no chance: one in a hundred would be."""
+FASTER = 1.1
+"""A median that changes by less is the same, however many requests say so."""
+
+WORDS_ALONE = frozenset(
+    {"name", "display_name", "description", "price", "sources", "capability_tags", "extra", "routed"},
+)
+"""Fields of a provider or service that change nothing for a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectSample:
+    """One request: whether it failed, whether another than the first candidate answered, and how long it took."""
+
+    has_failed: bool
+    fell_back: bool
+    ms: float
+
+
+class EffectMeasure(StrEnum):
+    """What is compared."""
+
+    FAILURES = "failures"
+    FALLBACKS = "fallbacks"
+    DURATION = "duration"
+
+
+class EffectTrend(StrEnum):
+    """What became of it."""
+
+    SAME = "same"
+    WORSE = "worse"
+    BETTER = "better"
+
+
+@dataclass(frozen=True, slots=True)
+class EffectLine:
+    """One measure before and after: a share from 0 to 1, or the median of answered requests in milliseconds.
+
+    None where no request was answered.
+    """
+
+    measure: EffectMeasure
+    before: float | None
+    after: float | None
+    trend: EffectTrend = EffectTrend.SAME
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionEffect:
+    """How many requests there were on each side, and each measure of them; no lines where they are too few to tell."""
+
+    before: int
+    after: int
+    lines: tuple[EffectLine, ...] = ()
+
+    @property
+    def worse(self) -> tuple[EffectLine, ...]:
+        """What got worse."""
+        return tuple(each for each in self.lines if each.trend is EffectTrend.WORSE)
+
+
+def effect_between(before: Sequence[EffectSample], after: Sequence[EffectSample]) -> RevisionEffect:
+    """What differs between the requests before and those after."""
+    counts = len(before), len(after)
+    if min(counts) < ENOUGH:
+        return RevisionEffect(*counts)
+    failures = [[each.has_failed for each in side] for side in (before, after)]
+    fallbacks = [[each.fell_back for each in side] for side in (before, after)]
+    times = [[each.ms for each in side if not each.has_failed] for side in (before, after)]
+    lines = (
+        _compare_shares(EffectMeasure.FAILURES, *failures),
+        _compare_shares(EffectMeasure.FALLBACKS, *fallbacks),
+        _compare_times(*times),
+    )
+    return RevisionEffect(*counts, lines)
+
+
+def _compare_shares(measure: EffectMeasure, before: Sequence[bool], after: Sequence[bool]) -> EffectLine:
+    then, now = (sum(side) / len(side) for side in (before, after))
+    return EffectLine(measure, then, now, _trend(then, now, len(before), len(after)))
+
+
+def _compare_times(before: Sequence[float], after: Sequence[float]) -> EffectLine:
+    """Slower where more than half of those after took longer than the median of those before."""
+    then, now = (median(side) if side else None for side in (before, after))
+    trend = EffectTrend.SAME
+    if then is not None and now is not None and not then / FASTER < now < then * FASTER:
+        slower = sum((ms > then) + (ms == then) / 2 for ms in after) / len(after)
+        trend = _trend(0.5, slower, len(before), len(after))
+    return EffectLine(EffectMeasure.DURATION, then, now, trend)
+
+
+def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
+    """What two shares of so many come to: by their distance, in standard errors of no difference."""
+    pooled = (then * before + now * after) / (before + after)
+    error = sqrt(pooled * (1 - pooled) * (1 / before + 1 / after))
+    if error == 0 or abs(now - then) < FIRM * error:
+        return EffectTrend.SAME
+    return EffectTrend.WORSE if now > then else EffectTrend.BETTER
+
+
+def routes_of_changes(changes: Iterable[Mapping[str, Any]], *configurations: Configuration) -> frozenset[str]:
+    """The task types whose requests such changes may concern, by the chains of these configurations.
+
+    A change, as a revision keeps it, has `kind`, `name` and `field`: a route's own, or one of a provider or service in
+    its chain. Of the others none does.
+    """
+    names, providers, services = set[str](), set[str](), set[str]()
+    for each in changes:
+        kind, name, field = each["kind"], each["name"], each.get("field") or ""
+        if kind == "route" and name:
+            names.add(name)
+        elif field.partition(".")[0] in WORDS_ALONE:
+            continue
+        elif kind == "provider":
+            providers.add(name)
+        elif kind == "service":
+            services.add(name)
+    for configuration in configurations:
+        models = {(one.provider, one.model) for one in map(configuration.service, services) if one is not None}
+        for route in configuration.routes:
+            if any(one.provider in providers or _model_of(configuration, one) in models for one in route.candidates):
+                names.add(route.task_type)
+    return frozenset(names)
+
+
+def _model_of(configuration: Configuration, candidate: CandidateSpec) -> tuple[str, str]:
+    provider = configuration.provider(candidate.provider)
+    return candidate.provider, candidate.model or (provider.default_model if provider else "")

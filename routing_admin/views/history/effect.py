@@ -1,0 +1,82 @@
+"""What a revision brought about, in words: each measure before and after it, and which of them got worse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy, ngettext
+
+from capabilities.templatetags.drawing import duration_text
+from routing_admin.core.planning.effect import EffectLine, EffectMeasure, EffectTrend, RevisionEffect
+
+LABELS: Mapping[EffectMeasure, str | Promise] = {
+    EffectMeasure.FAILURES: gettext_lazy("failed"),
+    EffectMeasure.FALLBACKS: gettext_lazy("fell back"),
+    EffectMeasure.DURATION: gettext_lazy("median duration"),
+}
+TRENDS: Mapping[EffectTrend, tuple[str, str, str | Promise]] = {
+    EffectTrend.WORSE: ("warn", "warn", gettext_lazy("worse")),
+    EffectTrend.BETTER: ("ok", "check", gettext_lazy("better")),
+    EffectTrend.SAME: ("", "info", gettext_lazy("no firm difference")),
+}
+"""Trend → tone, icon, label."""
+PARTS: Mapping[EffectMeasure, str] = {EffectMeasure.FAILURES: "refused", EffectMeasure.FALLBACKS: "described"}
+"""By which word of `split` a share is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectSide:
+    """A measure on one side: as text, and as the parts of a bar where it is a share."""
+
+    text: str
+    bar: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EffectRow:
+    """A measure as the page shows it."""
+
+    label: str | Promise
+    before: EffectSide
+    after: EffectSide
+    tone: str
+    icon: str
+    trend: str | Promise
+
+    @property
+    def sides(self) -> tuple[EffectSide, EffectSide]:
+        """Both, in the order of the columns."""
+        return self.before, self.after
+
+
+def length_text(length: timedelta) -> str:
+    """How long a window is: in hours, a short one in minutes."""
+    minutes = int(length / timedelta(minutes=1))
+    if minutes < 120:
+        return ngettext("%(count)s minute", "%(count)s minutes", minutes) % {"count": minutes}
+    return ngettext("%(count)s hour", "%(count)s hours", minutes // 60) % {"count": minutes // 60}
+
+
+def effect_rows(effect: RevisionEffect) -> list[EffectRow]:
+    """Every measure, or none where the requests are too few to tell."""
+    return [
+        EffectRow(LABELS[line.measure], _side(line, line.before), _side(line, line.after), *TRENDS[line.trend])
+        for line in effect.lines
+    ]
+
+
+def _side(line: EffectLine, value: float | None) -> EffectSide:
+    if value is None:
+        return EffectSide("–", {})
+    if line.measure is EffectMeasure.DURATION:
+        return EffectSide(duration_text(value), {})
+    return EffectSide(_percent(value), {"native": round(1000 * (1 - value)), PARTS[line.measure]: round(1000 * value)})
+
+
+def _percent(share: float) -> str:
+    """A share in percent; what is there is never told as none."""
+    percent = 100 * share
+    return f"{percent:.1f} %" if 0 < percent < 10 else f"{percent:.0f} %"

@@ -1,0 +1,104 @@
+"""What a revision brought about, judged from the requests before and after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.vocabulary import Capabilities
+from routing_admin.core.configuration.specs import (
+    CandidateSpec,
+    Configuration,
+    ProviderSpec,
+    RouteSpec,
+    ServiceSpec,
+)
+from routing_admin.core.planning.effect import (
+    ENOUGH,
+    EffectMeasure,
+    EffectSample,
+    EffectTrend,
+    effect_between,
+    routes_of_changes,
+)
+
+WELL, SLOW, FAILED = EffectSample(False, False, 100), EffectSample(False, False, 900), EffectSample(True, False, 5)
+FELL_BACK = EffectSample(False, True, 100)
+
+
+def trends(before: list[EffectSample], after: list[EffectSample]) -> dict[EffectMeasure, EffectTrend]:
+    return {line.measure: line.trend for line in effect_between(before, after).lines}
+
+
+def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_better() -> None:
+    """Each by itself; what differs little is the same."""
+    good, bad = [WELL] * 100, [*[WELL] * 50, *[FAILED] * 20, *[FELL_BACK] * 30]
+    assert trends(good, bad)[EffectMeasure.FAILURES] is EffectTrend.WORSE
+    assert trends(good, bad)[EffectMeasure.FALLBACKS] is EffectTrend.WORSE
+    assert trends(bad, good)[EffectMeasure.FAILURES] is EffectTrend.BETTER
+    assert trends(good, [SLOW] * 100)[EffectMeasure.DURATION] is EffectTrend.WORSE
+    assert trends([SLOW] * 100, good)[EffectMeasure.DURATION] is EffectTrend.BETTER
+    assert set(trends(good, [*good[2:], FAILED, FELL_BACK]).values()) == {EffectTrend.SAME}
+
+
+def test_few_requests_are_said_to_be_few() -> None:
+    """However much they differ."""
+    effect = effect_between([WELL] * 100, [FAILED] * (ENOUGH - 1))
+    assert (effect.before, effect.after, effect.lines, effect.worse) == (100, ENOUGH - 1, (), ())
+
+
+def test_where_nobody_was_answered_there_is_no_median() -> None:
+    """And no verdict on it."""
+    line = effect_between([WELL] * 30, [FAILED] * 30).lines[-1]
+    assert (line.before, line.after, line.trend) == (100, None, EffectTrend.SAME)
+
+
+samples = st.lists(st.builds(EffectSample, st.booleans(), st.booleans(), st.floats(1, 1e5)), max_size=60)
+
+
+@given(samples, samples)
+def test_a_verdict_turns_round_with_time_and_nothing_comes_of_no_difference(
+    before: list[EffectSample], after: list[EffectSample]
+) -> None:
+    """Shares: worse one way is better the other way; the same requests are the same; counts are all of them."""
+    there, back = effect_between(before, after), effect_between(after, before)
+    assert (there.before, there.after) == (len(before), len(after))
+    opposite = {"same": "same", "worse": "better", "better": "worse"}
+    assert [opposite[line.trend] for line in there.lines[:2]] == [line.trend for line in back.lines[:2]]
+    assert {line.trend for line in effect_between(before, before).lines} <= {EffectTrend.SAME}
+
+
+URL = "https://models.example/v1"
+HERE = Configuration(
+    providers=(ProviderSpec("qwen", URL, "vl"), ProviderSpec("deepseek", URL, "chat")),
+    services=(ServiceSpec("eyes", "Eyes", "qwen", "vl", URL, Capabilities(("text", "vision"), ("text",))),),
+    routes=(
+        RouteSpec("default", (CandidateSpec("deepseek"),)),
+        RouteSpec("look", (CandidateSpec("qwen"), CandidateSpec("deepseek"))),
+    ),
+)
+
+
+def touched(kind: str, name: str, field: str = "", *configurations: Configuration) -> set[str]:
+    change: dict[str, Any] = {"kind": kind, "name": name, "field": field}
+    return set(routes_of_changes([change], *(configurations or (HERE,))))
+
+
+def test_a_change_touches_the_routes_whose_chain_it_is_in() -> None:
+    """A route its own, a provider all its routes, a service those with its model, be it by the provider's default."""
+    assert touched("route", "look", "retries") == {"look"}
+    assert touched("route", "gone") == {"gone"}
+    assert touched("provider", "deepseek", "endpoint") == {"default", "look"}
+    assert touched("service", "eyes", "capabilities.input") == {"look"}
+    assert touched("provider", "qwen", "", Configuration(), HERE) == {"look"}
+
+
+def test_what_no_request_notices_touches_no_route() -> None:
+    """Agents, languages, orders, and what only people read."""
+    for kind, name, field in (
+        *(("agent", "text-agent", ""), ("language", "pt", ""), ("route", "", "")),
+        *(("provider", "qwen", "display_name"), ("service", "eyes", "price.input"), ("service", "none", "")),
+    ):
+        assert touched(kind, name, field) == set()
