@@ -143,9 +143,8 @@ async def _send_reply(reply: HttpReply, send: Send) -> None:
     try:
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         async for block in reply.blocks:
-            await timer.wait(
-                send({"type": "http.response.body", "body": block, "more_body": True}), SLOWEST_READER_SECONDS
-            )
+            with timer.within(SLOWEST_READER_SECONDS):
+                await send({"type": "http.response.body", "body": block, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
     except WaitTooLongError:
         raise TimeoutError("the caller takes nothing of its answer") from None

@@ -109,8 +109,8 @@ class Upstream:
         kind = head.headers.get("content-type", "")
         if head.status != 200 or any(word in kind for word in WHOLE_ANSWERS):
             return await _read_unstreamed(head, protocol, timeouts, timer)
-        batches = event_batches(head, protocol.decoder(), timeouts, timer)
-        return await wait_for_content(batches, lambda failed: clean(failed, request))
+        batches = event_batches(head, protocol.decoder(), timeouts, timer, lambda failed: clean(failed, request))
+        return await wait_for_content(batches)
 
     async def _head(
         self, request: UpstreamRequest, timeouts: Timeouts, proxy: str, timer: PhaseTimer

@@ -29,7 +29,8 @@ async def send(request: UpstreamRequest, pool: Pool, timeouts: Timeouts, timer: 
     """
     content = await _content(request)
     try:
-        head = await timer.wait(pool.send(request, content, timeouts.connect), timeouts.first_content)
+        with timer.within(timeouts.first_content):
+            head = await pool.send(request, content, timeouts.connect)
     except WaitTooLongError as late:
         return failure(Fault.DEADLINE if late.total else Fault.READ_TIMEOUT)
     except CLIENT_ERRORS as error:
@@ -68,7 +69,8 @@ async def read_body(head: Head, timeouts: Timeouts, timer: PhaseTimer, most: int
             if head.has_come():
                 block = await head.block()
             else:
-                block = await timer.wait(head.block(), timeouts.between if begun else timeouts.first_content)
+                with timer.within(timeouts.between if begun else timeouts.first_content):
+                    block = await head.block()
             if block:
                 texts.append(text := plain.feed(block))
                 size += len(text)

@@ -6,10 +6,7 @@ A wait only moves the moment. The loop's timer is set again when it would ring t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar, cast
-
-T = TypeVar("T")
+from typing import Self, cast
 
 AHEAD_SECONDS = 5.0
 """How far ahead the loop's timer is set at most, so that a shorter wait that follows needs no other one."""
@@ -24,9 +21,12 @@ class WaitTooLongError(Exception):
 
 
 class PhaseTimer:
-    """The times of one exchange: `total` seconds for all of it, and for each wait its own; one wait at a time."""
+    """The times of one exchange: `total` seconds for all of it, and for each wait its own; one wait at a time.
 
-    __slots__ = ("_handle", "_loop", "_rang", "_rings_at", "_task", "_until", "deadline")
+    A wait stands in `with timer.until(...)`, which raises `WaitTooLongError` at its end where it took too long.
+    """
+
+    __slots__ = ("_handle", "_loop", "_others", "_rang", "_rings_at", "_task", "_until", "deadline")
 
     def __init__(self, total: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -36,27 +36,31 @@ class PhaseTimer:
         self._task: asyncio.Task[object] | None = None
         self._rang = False
         self._rings_at = 0.0
+        self._others = 0
 
-    async def wait(self, work: Awaitable[T], seconds: float) -> T:
-        """What `work` gives. Raises `WaitTooLongError` when it takes longer than `seconds`, or than the whole may."""
-        return await self.wait_until(work, self._loop.time() + seconds)
+    def until(self, moment: float) -> Self:
+        """For a `with` around one wait, which may last until the loop's clock shows that moment."""
+        self._until = min(moment, self.deadline)
+        return self
 
-    async def wait_until(self, work: Awaitable[T], until: float) -> T:
-        """What `work` gives. Raises `WaitTooLongError` when the loop's clock shows `until` first."""
-        self._until = until = min(until, self.deadline)
+    def within(self, seconds: float) -> Self:
+        """For a `with` around one wait, which may take so long."""
+        return self.until(self._loop.time() + seconds)
+
+    def __enter__(self) -> None:
         self._task = task = cast("asyncio.Task[object]", asyncio.current_task())
-        if self._handle is None or self._rings_at > until:
-            self._set(until)
-        others = task.cancelling()
-        try:
-            return await work
-        except BaseException as error:  # whatever the work made of being cancelled: the task is not, any more
-            ended = self._rang and task.uncancel() <= others
-            if ended and isinstance(error, asyncio.CancelledError):
-                raise WaitTooLongError(total=until >= self.deadline) from None
-            raise
-        finally:
-            self._task, self._rang = None, False
+        if self._handle is None or self._rings_at > self._until:
+            self._set(self._until)
+        self._others = task.cancelling()
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        task, rang = self._task, self._rang
+        self._task, self._rang = None, False
+        if kind is None or not rang or task is None:
+            return
+        ended = task.uncancel() <= self._others  # whatever the wait made of being cancelled: the task is not, any more
+        if ended and issubclass(kind, asyncio.CancelledError):
+            raise WaitTooLongError(total=self._until >= self.deadline) from None
 
     def close(self) -> None:
         """Nothing is waited for any more."""

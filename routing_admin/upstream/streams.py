@@ -6,7 +6,7 @@ Events come in batches, all that one block of the provider's bytes held, so that
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from capabilities.core.protocols.stream import is_content
@@ -29,28 +29,22 @@ Batch = Sequence[StreamEvent]
 class Stream:
     """The batches of a stream that has its first content; its last event tells how it ended."""
 
-    def __init__(
-        self,
-        head: Batch,
-        rest: AsyncGenerator[Batch, None] | None = None,
-        tidy: Callable[[Failure], Failure] = lambda failed: failed,
-    ) -> None:
-        self._head = head
+    def __init__(self, head: Batch, rest: AsyncGenerator[Batch, None] | None = None) -> None:
+        self._head: Batch = head
         self._rest = rest
-        self._tidy = tidy
 
-    async def __aiter__(self) -> AsyncIterator[Batch]:
-        try:
-            yield self._tidied(self._head)
-            if self._rest is not None:
-                async for batch in self._rest:
-                    yield self._tidied(batch)
-        finally:
-            await self.aclose()
+    def __aiter__(self) -> Stream:
+        return self
 
-    def _tidied(self, batch: Batch) -> Batch:
-        last = batch[-1]
-        return [*batch[:-1], self._tidy(after_content(last))] if isinstance(last, Failure) else batch
+    def __anext__(self) -> Awaitable[Batch]:
+        """The next batch comes from where it is made, through nothing else: there are many of them."""
+        return self._begin() if self._head or self._rest is None else anext(self._rest)
+
+    async def _begin(self) -> Batch:
+        head, self._head = self._head, ()
+        if not head:
+            raise StopAsyncIteration
+        return head
 
     async def aclose(self) -> None:
         """Close the connection; a stream that was read to its end has nothing left to close."""
@@ -58,20 +52,17 @@ class Stream:
             await self._rest.aclose()
 
 
-async def wait_for_content(
-    batches: AsyncGenerator[Batch, None], tidy: Callable[[Failure], Failure]
-) -> Stream | Failure:
+async def wait_for_content(batches: AsyncGenerator[Batch, None]) -> Stream | Failure:
     """The stream once its first content is there; a Failure when it fails, ends or says nothing before.
 
-    Reasoning is kept back until then, so that a start that fails can still go to another candidate. `tidy` is applied
-    to a failure that comes later.
+    Reasoning is kept back until then, so that a start that fails can still go to another candidate.
     """
     stream: Stream | None = None
     try:
         outcome = await _read_head(batches)
         if isinstance(outcome, Failure):
             return outcome
-        stream = Stream(outcome, batches, tidy)
+        stream = Stream(outcome, batches)
         return stream
     finally:
         if stream is None:
@@ -112,9 +103,11 @@ def after_content(event: Failure) -> Failure:
 
 
 async def event_batches(
-    head: Head, decoder: StreamDecoder, timeouts: Timeouts, timer: PhaseTimer
+    head: Head, decoder: StreamDecoder, timeouts: Timeouts, timer: PhaseTimer, tidy: Callable[[Failure], Failure]
 ) -> AsyncGenerator[Batch, None]:
     """The events of a streamed response, block by block. Ends after a `Finish` or a `Failure`.
+
+    `tidy` is applied to a failure after the first content.
 
     Before the first content every whole line is a sign of life, keep-alive comments included; after it only events
     are, so that comments cannot hold a dead stream open. Once the reason to stop has come the answer is whole: the
@@ -125,16 +118,23 @@ async def event_batches(
     try:
         reader = _BodyBlocks(head)
         while True:
-            limit = alive + _patience(timeouts, content=content, due=decoder.due)
-            found = await _in_time(reader, timer, limit, content=content)
+            found: bytes | Failure | None
+            try:
+                with timer.until(alive + _patience(timeouts, content=content, due=decoder.due)):
+                    found = await reader.block()
+            except WaitTooLongError as late:
+                found = _lateness(late, content=content)
             events = decoder.feed(found) if isinstance(found, bytes) else _last_events(decoder, found)
             if events or (not content and isinstance(found, bytes) and b"\n" in found):
                 alive = clock()
             if events:
                 content = content or any(map(is_content, events))
+                last = events[-1]
+                if content and isinstance(last, Failure):
+                    events[-1] = tidy(after_content(last))
                 yield events
-                if isinstance(events[-1], (Finish, Failure)):
-                    await _drain(reader, timer, events[-1])
+                if isinstance(last, (Finish, Failure)):
+                    await _drain(reader, timer, last)
                     return
             if not isinstance(found, bytes):
                 return
@@ -149,14 +149,11 @@ def _patience(timeouts: Timeouts, *, content: bool, due: bool) -> float:
     return min(usual, FAREWELL_SECONDS) if due else usual
 
 
-async def _in_time(reader: _BodyBlocks, timer: PhaseTimer, until: float, *, content: bool) -> bytes | Failure | None:
-    """The next block, None at the end of the body; the failure that lateness is when none comes."""
-    try:
-        return await timer.wait_until(reader.block(), until)
-    except WaitTooLongError as late:
-        if late.total:
-            return failure(Fault.DEADLINE, 200)
-        return failure(Fault.STREAM_STALL if content else Fault.TTFT_TIMEOUT, 200)
+def _lateness(late: WaitTooLongError, *, content: bool) -> Failure:
+    """The failure that lateness is."""
+    if late.total:
+        return failure(Fault.DEADLINE, 200)
+    return failure(Fault.STREAM_STALL if content else Fault.TTFT_TIMEOUT, 200)
 
 
 def _last_events(decoder: StreamDecoder, failed: Failure | None) -> list[StreamEvent]:
@@ -202,7 +199,8 @@ async def _drain(reader: _BodyBlocks, timer: PhaseTimer, event: StreamEvent) -> 
         return
     until = asyncio.get_running_loop().time() + DRAIN_SECONDS
     try:
-        while isinstance(await timer.wait_until(reader.block(), until), bytes):
-            pass
+        with timer.until(until):
+            while isinstance(await reader.block(), bytes):
+                pass
     except WaitTooLongError:
         return

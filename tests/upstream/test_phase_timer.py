@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
@@ -65,10 +65,16 @@ def never() -> Coroutine[Any, Any, None]:
     return until(asyncio.Event())
 
 
+async def wait(timer: PhaseTimer, work: Awaitable[T], seconds: float) -> T:
+    """What the work gives, if it comes within so many seconds."""
+    with timer.within(seconds):
+        return await work
+
+
 async def ring(timer: PhaseTimer, seconds: float) -> tuple[float, bool]:
     """When waiting for what does not come ends, and whether the whole time was over."""
     with pytest.raises(WaitTooLongError) as caught:
-        await timer.wait(never(), seconds)
+        await wait(timer, never(), seconds)
     return clock(), caught.value.total
 
 
@@ -90,7 +96,7 @@ def test_a_wait_ends_at_its_own_moment_whatever_was_waited_for_before(waits, las
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
         for takes, seconds in waits:
-            await timer.wait(after(takes), seconds)
+            await wait(timer, after(takes), seconds)
         return await ring(timer, last)
 
     assert run(exchange) == (moment, False)
@@ -126,8 +132,8 @@ def test_what_comes_in_time_is_given_and_what_it_raises_is_raised():
     async def exchange() -> int:
         timer = PhaseTimer(10)
         with pytest.raises(LookupError, match="this one"):
-            await timer.wait(fail(), 1)
-        return await timer.wait(give(), 1)
+            await wait(timer, fail(), 1)
+        return await wait(timer, give(), 1)
 
     async def give() -> int:
         return 7
@@ -140,7 +146,7 @@ def test_nobody_is_disturbed_while_nothing_is_waited_for():
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
-        await timer.wait(after(1), 2)
+        await wait(timer, after(1), 2)
         await after(10)
         return await ring(timer, 3)
 
@@ -152,7 +158,7 @@ def test_a_timer_that_is_closed_never_rings():
 
     async def exchange() -> float:
         timer = PhaseTimer(3)
-        await timer.wait(after(1), 2)
+        await wait(timer, after(1), 2)
         timer.close()
         await after(100)
         return clock()
@@ -166,7 +172,7 @@ def test_a_cancellation_by_somebody_else_stays_one(moment):
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(10)
-        waiting = asyncio.ensure_future(timer.wait(never(), 3))
+        waiting = asyncio.ensure_future(wait(timer, never(), 3))
         asyncio.get_running_loop().call_at(moment, waiting.cancel)
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -210,7 +216,7 @@ def test_a_task_whose_wait_was_too_long_counts_as_never_cancelled(work, raised):
 
     async def exchange() -> int:
         with pytest.raises(raised):
-            await PhaseTimer(10).wait(work(), 1)
+            await wait(PhaseTimer(10), work(), 1)
         task = asyncio.current_task()
         return task.cancelling() if task else -1
 
