@@ -130,8 +130,9 @@ async def measure(targets: list[Target]) -> None:
     """All measurements, each in turn on everybody, round by round."""
     ten, one = picture(10 * MB), picture(1 * MB)
     for target in targets:
-        await closed_loop(target.served.port, target.request("plain"), 16, 0.5)  # warm
         target.note("idle", target.served.memory_mb())
+        await closed_loop(target.served.port, target.request("plain"), 16, 0.5)
+        target.note("warm", target.served.memory_mb())
     for number in range(ROUNDS):
         for target in targets:
             await small(target, 16)
