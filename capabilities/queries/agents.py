@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from django.conf import settings
 from django.db.models import Count, Q
 from django.utils import timezone
 
@@ -149,44 +147,3 @@ def find_guarantee(task_type: str) -> Guarantee | None:
         tuple(name for name in ordered if name not in every),
         tuple(link.name for link in links if not link.is_service),
     )
-
-
-def name_model(row: Agent) -> str:
-    """The model name that the agent's requests carry."""
-    if row.task_type:
-        return f"task:{row.task_type}"
-    return row.service.service_id if row.service else "auto"
-
-
-@dataclass(frozen=True, slots=True)
-class Snippet:
-    """A ready call: the tool it is for, the language it is written in, the text."""
-
-    name: str
-    language: str
-    text: str
-
-
-def write_snippets(row: Agent) -> tuple[Snippet, ...]:
-    """Ready calls with the real address."""
-    base, model = settings.PUBLIC_URL.rstrip("/"), name_model(row)
-    curl = (
-        f"curl {base}/v1/chat/completions \\\n"
-        '  -H "Authorization: Bearer $ROUTING_ADMIN_KEY" \\\n'
-        '  -H "Content-Type: application/json" \\\n'
-        f"""  -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}]}}'"""
-    )
-    sdk = (
-        "import os\n\nfrom openai import OpenAI\n\n"
-        f'client = OpenAI(base_url="{base}/v1", api_key=os.environ["ROUTING_ADMIN_KEY"])\n'
-        "answer = client.chat.completions.create(\n"
-        f'    model="{model}", messages=[{{"role": "user", "content": "Hello"}}]\n)\n'
-        "print(answer.choices[0].message.content)"
-    )
-    return Snippet("curl", "shell", curl), Snippet("OpenAI SDK", "python", sdk)
-
-
-def describe_tool_server() -> dict[str, Any]:
-    """How programs are told where the tools are, in the form that most of them read."""
-    url, headers = f"{settings.PUBLIC_URL.rstrip('/')}/mcp", {"Authorization": "Bearer ${ROUTING_ADMIN_KEY}"}
-    return {"mcpServers": {"artifacts": {"type": "http", "url": url, "headers": headers}}}

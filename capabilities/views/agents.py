@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.translation import get_language, ngettext
+from django.utils.translation import ngettext
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
@@ -23,15 +23,14 @@ from capabilities.ports import ports
 from capabilities.queries.agents import (
     NAMES,
     AgentLine,
-    describe_tool_server,
     find_agent,
     find_guarantee,
     find_profile,
     list_agents,
     list_keys,
     list_readings,
-    write_snippets,
 )
+from capabilities.queries.snippets import describe_use
 from capabilities.sentences import join_words
 from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found, wants_fragment
 from capabilities.views.key_lines import list_key_limits, list_key_lines, name_uses
@@ -134,9 +133,7 @@ def agent_page(
         "keys": list_key_lines(keys, uses, more.get("terms_form")),
         "now": timezone.now(),
         "uses": name_uses(uses[agent]),
-        "snippets": write_snippets(row),
-        "tool_server": describe_tool_server(),
-        "tools": {"tools": ports.installed.tools("zh" if (get_language() or "").startswith("zh") else "en")},
+        **describe_use(row),
         "cannot_delete": find_refusal(actions.check_can_delete_agent, row),
         "losses": ports.foresight.of_deleting("agent", [row.agent_id]),
         **more,
