@@ -11,10 +11,10 @@ from capabilities.access import principal_of
 from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.offered_models import list_offered
 from routing_admin.configuration.snapshot import Snapshot, first_service
 from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
-from routing_admin.core.planning.model_names import TASK, UnknownModelError, resolve_model
-from routing_admin.core.planning.plan import is_taken
+from routing_admin.core.planning.model_names import UnknownModelError, resolve_model
 from routing_admin.gateway.admission import endpoint
 from routing_admin.gateway.errors import GatewayError, json_response
 
@@ -35,20 +35,7 @@ def model(request: HttpRequest, name: str) -> HttpResponse:
 
 def model_list(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[dict[str, Any]]:
     """Task routes first, then services, each as OpenAI's model object; of both only what the limits allow."""
-    entries = _all_models(state)
-    return entries if limits is None else (each for each in entries if limits.allows(each["id"]))
-
-
-def _all_models(state: Snapshot) -> Iterator[dict[str, Any]]:
-    configuration = state.configuration
-    for route in configuration.routes:
-        if is_taken(route):
-            service = first_service(configuration, state.keys, route.task_type)
-            reads = service.effective_capabilities if service else TEXT_ONLY
-            yield model_json(TASK + route.task_type, reads, "routing_admin")
-    for each in configuration.services:
-        if each.enabled:
-            yield model_json(each.id, each.effective_capabilities, each.provider)
+    return (model_json(*each) for each in list_offered(state, limits))
 
 
 def model_json(name: str, capabilities: Capabilities, owner: str) -> dict[str, Any]:

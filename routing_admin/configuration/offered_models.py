@@ -1,0 +1,38 @@
+"""Which names may a caller ask for? Every task route that is taken, and every enabled service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from capabilities.core.services.agent_limits import AgentLimits
+from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
+from routing_admin.configuration.snapshot import Snapshot, first_service
+from routing_admin.core.planning.model_names import TASK
+from routing_admin.core.planning.plan import is_taken
+
+
+class OfferedModel(NamedTuple):
+    """A name that calls may carry, what is read and written behind it, and whose it is."""
+
+    name: str
+    capabilities: Capabilities
+    owner: str
+
+
+def list_offered(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[OfferedModel]:
+    """Task routes first, then services; of both only what the limits allow."""
+    entries = _list_all(state)
+    return entries if limits is None else (each for each in entries if limits.allows(each.name))
+
+
+def _list_all(state: Snapshot) -> Iterator[OfferedModel]:
+    configuration = state.configuration
+    for route in configuration.routes:
+        if is_taken(route):
+            service = first_service(configuration, state.keys, route.task_type)
+            reads = service.effective_capabilities if service else TEXT_ONLY
+            yield OfferedModel(TASK + route.task_type, reads, "routing_admin")
+    for each in configuration.services:
+        if each.enabled:
+            yield OfferedModel(each.id, each.effective_capabilities, each.provider)
