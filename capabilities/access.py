@@ -148,7 +148,7 @@ def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
 
     A key of an agent that was made at run time may do no more than its makers' limits allow, and counts as theirs.
     """
-    makers = _makers_of(row.agent)
+    makers = makers_of(row.agent)
     ends = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers))
     ends_at = min((end for end in ends if end), default=None)
     if row.revoked_at or (ends_at is not None and ends_at <= now):
@@ -173,7 +173,7 @@ def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
     )
 
 
-def _makers_of(agent: Agent) -> list[Agent]:
+def makers_of(agent: Agent) -> list[Agent]:
     """The agent that made this one at run time, the one that made that, and so on."""
     found = []
     while (maker := agent.owner) is not None:

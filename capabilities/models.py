@@ -318,3 +318,27 @@ class AgentKey(models.Model):
 
     def __str__(self) -> str:
         return f"ra_{self.public_id}…"
+
+
+class AgentLink(models.Model):
+    """A link to an agent's own page, for who builds it: kept as a key is, and it opens that page alone, to be read.
+
+    `with_bodies` lets its reader see the recorded words of the agent's calls. `signed_with` names the HMAC's secret.
+    """
+
+    agent = models.ForeignKey(Agent, models.CASCADE, related_name="links")
+    name = models.CharField(max_length=100)
+    public_id = models.CharField(max_length=16, unique=True)
+    digest = models.CharField(max_length=64)
+    signed_with = models.CharField(max_length=16)
+    with_bodies = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_seen_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"rap_{self.public_id}…"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, path
 
 from capabilities.views import (
+    agent_links,
     agents,
     drift,
     keys,
@@ -52,4 +53,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("keys/<str:public_id>/change/<path:agent_id>/", keys.key_change, name="key_change"),
     path("keys/<str:public_id>/roll/<path:agent_id>/", keys.key_roll, name="key_roll"),
     path("keys/<str:public_id>/revoke/<path:agent_id>/", keys.key_revoke, name="key_revoke"),
+    path("links/make/<path:agent_id>/", agent_links.agent_link_make, name="agent_link_make"),
+    path("links/<str:public_id>/revoke/<path:agent_id>/", agent_links.agent_link_revoke, name="agent_link_revoke"),
 ]

@@ -32,6 +32,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("routing_admin.views.catalogue.urls")),
     path("", include("routing_admin.views.requests.urls")),
     path("", include("routing_admin.views.usage.urls")),
+    path("", include("routing_admin.views.agent_page.urls")),
     path("", include("capabilities.urls")),
     path("", include("artifacts.urls")),
 ]

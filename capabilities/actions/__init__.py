@@ -4,6 +4,7 @@ What an action on the configuration returns has `revision`: the number of the re
 changed. That number, and no other, is what Undo is offered for.
 """
 
+from capabilities.actions.agent_links import make_link, note_visit, revoke_link
 from capabilities.actions.agents import (
     change_key,
     check_can_delete_agent,
@@ -58,12 +59,15 @@ __all__ = [
     "fill_from_catalogue",
     "find_service",
     "issue_key",
+    "make_link",
+    "note_visit",
     "probe_service",
     "put_agent",
     "record_key_tests",
     "record_tests",
     "remove_provider_key",
     "revoke_key",
+    "revoke_link",
     "roll_key",
     "rotate_stored_keys",
     "save_agent",

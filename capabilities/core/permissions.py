@@ -148,6 +148,12 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "key_change": (NOTHING, NOTHING, NOTHING, CHANGE),
         "key_roll": (NOTHING, NOTHING, NOTHING, CHANGE),
         "key_revoke": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "agent_link_make": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "agent_link_revoke": (NOTHING, NOTHING, NOTHING, CHANGE),
+    },
+    "agents' own pages": {  # by the secret in their address
+        "own_page": (SEE, SEE, SEE, SEE),
+        "own_call": (SEE, SEE, SEE, SEE),
     },
     "artifacts": {
         "artifacts": (NOTHING, SEE, SEE, SEE),

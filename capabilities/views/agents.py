@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.translation import ngettext
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from capabilities import actions
-from capabilities.access import actor_of
+from capabilities.access import actor_of, role_of
 from capabilities.actions.guards import find_refusal
-from capabilities.core.services.agent_limits import limits_of
+from capabilities.core.permissions import can_change
 from capabilities.core.services.limit_holders import id_of_agent
 from capabilities.errors import ActionError, ConflictError
+from capabilities.forms.agent_links import AgentLinkForm
 from capabilities.forms.agents import AgentForm
 from capabilities.forms.keys import KeyForm
 from capabilities.ports import ports
+from capabilities.queries.agent_links import list_links
 from capabilities.queries.agents import (
     NAMES,
     AgentLine,
@@ -33,7 +35,7 @@ from capabilities.queries.agents import (
 from capabilities.queries.snippets import describe_use
 from capabilities.sentences import join_words
 from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found, wants_fragment
-from capabilities.views.key_lines import list_key_limits, list_key_lines, name_uses
+from capabilities.views.key_lines import find_limit_uses, list_key_lines, name_uses
 from capabilities.views.refused_forms import add_refusal, find_differences, renew_version
 
 if TYPE_CHECKING:
@@ -109,18 +111,19 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
 def agent_page(
     request: HttpRequest, row: Agent, *, form: AgentForm | None = None, status: int = 200, **more: Any
 ) -> HttpResponse:
-    """The page of an agent; `issued` in `more` is the key shown this once."""
+    """The page of an agent; `issued` in `more` is the key shown this once, `link` the link to its own page."""
     directory = ports.installed.agents()
     profile = find_profile(row, directory)
     found, keys = list_readings(profile, directory), list_keys(row)
-    agent = id_of_agent(row.agent_id)
-    uses = ports.limit_uses.of({agent: limits_of(row.limits), **list_key_limits(keys)})
+    uses = find_limit_uses(row, keys)
     context = {
         "row": row,
         "form": form or AgentForm(instance=row),
         "editing": form is not None,
         "key_form": KeyForm(),
         "terms_form": None,
+        "link_form": AgentLinkForm(prefix="link"),
+        "links": list_links(row) if can_change(role_of(request.user), "agent_link_make") else [],
         "profile": profile,
         "readings": found,
         "handed": [
@@ -132,7 +135,7 @@ def agent_page(
         "guarantee": find_guarantee(row.task_type) if row.task_type else None,
         "keys": list_key_lines(keys, uses, more.get("terms_form")),
         "now": timezone.now(),
-        "uses": name_uses(uses[agent]),
+        "uses": name_uses(uses[id_of_agent(row.agent_id)]),
         **describe_use(row),
         "cannot_delete": find_refusal(actions.check_can_delete_agent, row),
         "losses": ports.foresight.of_deleting("agent", [row.agent_id]),

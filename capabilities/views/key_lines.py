@@ -10,15 +10,15 @@ from django.forms import Form
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
-from capabilities.core.services.agent_limits import AgentLimits
+from capabilities.core.services.agent_limits import AgentLimits, limits_of
 from capabilities.core.services.key_terms import KeyTerms, terms_of
-from capabilities.core.services.limit_holders import id_of_key
+from capabilities.core.services.limit_holders import id_of_agent, id_of_key
 from capabilities.forms.keys import KeyTermsForm
 from capabilities.forms.limits import LIMITS
-from capabilities.ports import LimitUse
+from capabilities.ports import LimitUse, ports
 
 if TYPE_CHECKING:
-    from capabilities.models import AgentKey
+    from capabilities.models import Agent, AgentKey
 
 NamedUse = tuple[str | Promise, LimitUse]
 
@@ -42,6 +42,11 @@ class KeyLine:
 def list_key_limits(keys: Sequence[AgentKey]) -> dict[str, AgentLimits | None]:
     """The limits of each key under the name that its counts have."""
     return {id_of_key(key.public_id): terms_of(key.terms).limits for key in keys}
+
+
+def find_limit_uses(agent: Agent, keys: Sequence[AgentKey]) -> Mapping[str, Sequence[LimitUse]]:
+    """What is used of the limits of the agent and of each key, by the name of its counts. One query at most."""
+    return ports.limit_uses.of({id_of_agent(agent.agent_id): limits_of(agent.limits), **list_key_limits(keys)})
 
 
 def list_key_lines(

@@ -2,7 +2,8 @@
 
 No account is ever locked for everybody, so nobody can shut out an administrator from elsewhere. A try takes its place
 before the password is looked at and gives it back when it was right: many tries at once, in any number of processes,
-are no way round the limit (security reference §2.1).
+are no way round the limit (security reference §2.1). Links to agents' own pages are counted in the same way, by their
+public part: only those that open nothing take a place.
 """
 
 from __future__ import annotations
@@ -49,12 +50,21 @@ def enter(name: str, address: str, now: datetime | None = None) -> int:
     digest, place = digest_of(name), place_of(address)
     with one_at_a_time(LOCK):
         SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
-        tries = list(SignInAttempt.objects.filter(address=place).values_list("name", "at"))
-        own = [at for tried, at in tries if tried == digest]
-        wait = max(seconds_to_wait(own, NAME_AND_ADDRESS, now), seconds_to_wait((at for _, at in tries), ADDRESS, now))
+        wait = _find_wait(digest, place, now)
         if not wait:
             SignInAttempt.objects.create(at=now, name=digest, address=place)
     return wait
+
+
+def find_wait(name: str, address: str) -> int:
+    """Whole seconds until that name may be tried again from there, 0 for now; takes no place. One query."""
+    return _find_wait(digest_of(name), place_of(address), timezone.now())
+
+
+def _find_wait(digest: str, place: str, now: datetime) -> int:
+    tries = list(SignInAttempt.objects.filter(address=place).values_list("name", "at"))
+    own = [at for tried, at in tries if tried == digest]
+    return max(seconds_to_wait(own, NAME_AND_ADDRESS, now), seconds_to_wait((at for _, at in tries), ADDRESS, now))
 
 
 def leave(name: str, address: str) -> None:

@@ -30,7 +30,12 @@ def find_return_url(request: HttpRequest) -> str:
 def set_theme(request: HttpRequest) -> HttpResponse:
     """Keeps the theme in a cookie that the server reads, so that no page flashes."""
     response = redirect(find_return_url(request))
-    theme = request.POST.get("theme", "auto")
+    remember_theme(response, request.POST.get("theme", "auto"))
+    return response
+
+
+def remember_theme(response: HttpResponse, theme: str) -> None:
+    """Sets the theme's cookie; nothing for a theme there is not."""
     if theme in THEMES:
         response.set_cookie(
             THEME_COOKIE,
@@ -40,7 +45,6 @@ def set_theme(request: HttpRequest) -> HttpResponse:
             secure=settings.SESSION_COOKIE_SECURE,
             httponly=True,
         )
-    return response
 
 
 @require_POST

@@ -30,7 +30,7 @@ rows = pytest.mark.django_db(databases=["default", "logs"])
 
 CALLBACKS = {"openid_connect_callback", "feishu_callback", "dingtalk_callback", "weixin_callback"}
 ANYBODY = {
-    "GET": {"login", "join", "set_language", *CALLBACKS},
+    "GET": {"login", "join", "set_language", "own_page", "own_call", *CALLBACKS},
     "POST": {"login", "join", "set_language", "set_theme", "sign_in_with"},
 }
 """What somebody may do who has not signed in; for everything else the way leads to the login page."""
@@ -76,6 +76,7 @@ ADMINISTRATORS = {
     "GET": {"tokens", "config_import", "provider_new", "provider_models", "catalogue_edition"},
     "POST": {
         *("key_issue", "key_change", "key_roll", "key_revoke", "budget_save", "budget_delete"),
+        *("agent_link_make", "agent_link_revoke"),
         *("user_invite", "user_role", "user_active", "user_link", "user_withdraw", "user_session_end"),
         *("token_new", "token_revoke"),
         *("settings_bodies", "settings_default_language", "settings_language_remove", "settings_language_save"),

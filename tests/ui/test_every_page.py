@@ -65,6 +65,8 @@ PAGES: dict[str, str] = {
     "join": "the invitation",
     "login": "",
     "matrix": "",
+    "own_page": "the link",
+    "own_call": "the link → its first call",
     "password_change": "",
     "provider": "/providers/echo/",
     "provider_models": "/providers/echo/models/",
@@ -90,7 +92,7 @@ PAGES: dict[str, str] = {
 """Where each page is seen: an address (empty: the name alone gives it), or the list, how its first link begins, and
 what follows that link."""
 
-OUTSIDE = {"login", "join"}
+OUTSIDE = {"login", "join", "own_page", "own_call"}
 """Pages of somebody who is not signed in."""
 
 EXTRA = {
@@ -149,18 +151,27 @@ pytestmark = pytest.mark.ui
 
 @dataclass
 class Visitor:
-    """One browser window at one installation, what its console complained of, and an invitation's address."""
+    """One browser window at one installation, what its console complained of, and the addresses of two links: of an
+    invitation, and of an agent's own page."""
 
     page: Any
     complaints: list[str]
     invitation: str
+    own_page: str
     axe: str
+
+    def first_call(self) -> str:
+        """Where the first call on the agent's own page leads."""
+        self.page.goto(self.own_page)
+        return str(self.page.locator("#main table a").first.get_attribute("href"))
 
     def address(self, name: str) -> str:
         """Where that page is in this installation; of things, the first of their list."""
         given = EXTRA.get(name) or PAGES[name] or reverse(name)
         if name == "join":
             return self.invitation
+        if name.startswith("own_"):
+            return self.own_page if name == "own_page" else self.first_call()
         if " → " not in given:
             return given
         listing, way = given.split(" → ")
@@ -230,7 +241,12 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
     text = invitation.input_value() if invitation.evaluate("one => 'value' in one") else invitation.inner_text()
     link = re.search(r"/join/\S+", text)
     assert link is not None, text
-    yield Visitor(page, complaints, link[0], Path(AXE_FILE_PATH).read_text())
+    page.goto("/agents/text-agent/")
+    page.click("button[popovertarget=share]")
+    page.fill("#share [name=link-name]", "Mei")
+    page.click("#share .primary")
+    own_page = page.locator("#link").inner_text().removeprefix(installation)
+    yield Visitor(page, complaints, link[0], own_page, Path(AXE_FILE_PATH).read_text())
     context.close()
 
 

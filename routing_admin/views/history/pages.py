@@ -43,7 +43,14 @@ ROUTED = ("route", "provider", "service")
 TOGETHER = timedelta(minutes=5)
 """One person's edits of the capability matrix within this time are one line of the list."""
 
-ICONS: Mapping[str, str] = {"person": "user", "agent": "agent", "token": "key", "command": "tool", "system": "gear"}
+ICONS: Mapping[str, str] = {
+    "person": "user",
+    "agent": "agent",
+    "token": "key",
+    "link": "link",
+    "command": "tool",
+    "system": "gear",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,8 @@ ACTS: Mapping[str, Text] = {
     "key.roll": gettext_lazy("Agent key rolled"),
     "language.remove": gettext_lazy("Language removed"),
     "language.save": gettext_lazy("Language saved"),
+    "link.make": gettext_lazy("Link to an agent's page made"),
+    "link.revoke": gettext_lazy("Link to an agent's page revoked"),
     "provider.add": gettext_lazy("Provider added"),
     "provider.change": gettext_lazy("Provider changed"),
     "provider.delete": gettext_lazy("Provider deleted"),

@@ -1,0 +1,82 @@
+"""An agent's own page in a browser: an administrator makes the link, somebody without an account reads it, it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from routing_admin.models import AttemptLog, RequestLog
+
+pytestmark = [pytest.mark.ui, pytest.mark.django_db(databases=["default", "logs"], transaction=True)]
+
+
+def log_call() -> None:
+    """A call of the agent that was described its picture."""
+    at = timezone.now() + timedelta(minutes=1)
+    chain = [{"name": "echo/echo-text", "code": 200, "tone": "ok"}]
+    facts = {"surface": "v1", "outcome": "ok", "task_type": "design", "chain": chain, "model": "echo-text"}
+    row = RequestLog.objects.create(id="req_shown", agent="text-agent", started_at=at, status=200, **facts)
+    files = [{"filename": "plan.png", "kind": "image", "shown": "described", "sentence": "the model reads text"}]
+    facts = {"provider": "echo", "model": "echo-text", "outcome": "ok", "status": 200}
+    AttemptLog.objects.create(request=row, position=0, at=at, deliveries=files, **facts)
+
+
+def make_link(admin_page: Any) -> str:
+    """Makes a link on the agent's page; its path."""
+    admin_page.goto("/agents/text-agent/")
+    admin_page.get_by_role("button", name="Share this agent's page").click()
+    admin_page.get_by_label("Whom it is for").fill("Mei")
+    admin_page.get_by_role("button", name="Make the link").click()
+    return "/agent-page/" + str(admin_page.locator("#link").inner_text()).split("/agent-page/")[1]
+
+
+def test_a_link_opens_the_page_for_somebody_without_an_account_until_it_is_revoked(
+    first_start: None, admin_page: Any, new_page: Callable[..., Any], axe: Callable[[Any], list[str]]
+) -> None:
+    """Made, opened in another browser, a call seen with what the model received, revoked, gone."""
+    link = make_link(admin_page)
+    reader = new_page(width=390, scheme="dark")
+    reader.goto(link)
+    assert reader.locator("h1").inner_text() == "text-agent"
+    assert reader.get_by_text("No call yet").is_visible()
+    log_call()
+    reader.reload()
+    reader.get_by_role("link", name="design").click()
+    assert reader.locator("h1").inner_text() == "design was answered by echo-text, which did not get the image"
+    assert reader.get_by_text("plan.png").first.is_visible()
+    assert axe(reader) == []
+    reader.get_by_role("link", name="text-agent").click()
+    assert axe(reader) == []
+    admin_page.goto("/agents/text-agent/")
+    admin_page.locator("section", has_text="Links to its page").get_by_role("button", name="Revoke").first.click()
+    admin_page.locator("dialog:popover-open").get_by_role("button", name="Revoke").click()
+    admin_page.get_by_text("The link for Mei is revoked").first.wait_for()
+    reader.expected_complaints.append("404")
+    reader.reload()
+    assert reader.locator("h1").inner_text() == "This link opens nothing"
+    assert reader.context.cookies() == []
+
+
+def test_language_theme_snippets_and_copying_work_on_the_page(
+    first_start: None, admin_page: Any, new_page: Callable[..., Any]
+) -> None:
+    """Each client has its tab, Copy says so, and the choices stay with this browser."""
+    reader = new_page()
+    reader.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    reader.goto(make_link(admin_page))
+    for name, words in (("OpenAI JS", "new OpenAI("), ("Anthropic SDK", "Anthropic("), ("LangChain", "ChatOpenAI(")):
+        reader.get_by_text(name, exact=True).first.click()
+        shown = reader.locator(".tabset > .panel:visible")
+        assert shown.count() == 1
+        assert words in shown.inner_text()
+    reader.locator(".tabset > .panel:visible button").click()
+    reader.locator(".toast", has_text="Copied").wait_for()
+    assert "ChatOpenAI(" in reader.evaluate("navigator.clipboard.readText()")
+    reader.get_by_role("button", name="简体中文").click()
+    reader.get_by_role("button", name="深色").click()
+    assert reader.locator("html").get_attribute("data-theme") == "dark"
+    assert reader.get_by_role("heading", name="最近的调用").is_visible()
