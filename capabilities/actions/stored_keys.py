@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from capabilities import secrets
 from capabilities.acts import Act, Actor
-from capabilities.models import AgentKey
+from capabilities.models import AgentKey, AgentLink
 from capabilities.ports import ports
 from capabilities.signing import name_of_secret, newest_secret, read_secrets_again
 
@@ -63,10 +63,16 @@ def check_files() -> None:
 
 
 def agents_behind() -> list[str]:
-    """Agents with a living key that still needs an older signing secret: it did not come in since the rotation."""
-    living = AgentKey.objects.filter(revoked_at=None).exclude(expires_at__lte=timezone.now())
-    behind = living.filter(~Q(signed_with=name_of_secret(newest_secret())))
-    return sorted(set(behind.values_list("agent__agent_id", flat=True)))
+    """Agents with a living key that still needs an older signing secret: it did not come in since the rotation.
+
+    So does a link to an agent's page that nobody has opened since.
+    """
+    found: set[str] = set()
+    for rows in (AgentKey.objects.all(), AgentLink.objects.all()):
+        living = rows.filter(revoked_at=None).exclude(expires_at__lte=timezone.now())
+        behind = living.filter(~Q(signed_with=name_of_secret(newest_secret())))
+        found.update(behind.values_list("agent__agent_id", flat=True))
+    return sorted(found)
 
 
 def drop_secrets(actor: Actor) -> None:

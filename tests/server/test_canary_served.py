@@ -1,6 +1,7 @@
 """Secrets planted in a served installation are found nowhere afterwards: in no answer, log, export, file or backup.
 
-What may be found: a new key in the one answer that makes it, and a session's key in Django's own store of sessions.
+What may be found: a new key in the one answer that makes it, a session's key in Django's own store of sessions, and the
+secret of a link to an agent's page in the pages that it opens, whose links hold it.
 """
 
 from __future__ import annotations
@@ -154,6 +155,25 @@ def call_everything(server: Server, seen: dict[str, bytes], key: str, token: str
     )
 
 
+def share_page(admin: Browser, opened: dict[str, bytes]) -> str:
+    """The secret of a link to an agent's page, after it was opened, mistyped, posted to, revoked and tried again."""
+    form = {"link-name": "Mei", "link-days": "7", "link-with_bodies": "on"}
+    page = admin.post("/agents/text-agent/", "/links/make/text-agent/", once=True, **form)
+    link = re.search(r"/agent-page/rap_([0-9a-f]{8})_([\w-]{43})_[0-9a-f]{8}/", page)
+    assert link is not None
+    mei = Browser(str(admin.client.base_url), opened, "link")
+    call = re.search(r"/agent-page/calls/[^\"]+", mei.get(link[0]))
+    assert call is not None
+    nothing = link[0].replace("/agent-page/", "/agent-page/calls/none/")
+    for path in (call[0], nothing, f"{link[0][:-3]}/", f"{link[0]}x"):
+        mei.get(path)
+    mei.keep("POST", mei.client.post(link[0]))
+    admin.post("/agents/text-agent/", f"/links/{link[1]}/revoke/text-agent/")
+    mei.get(link[0])
+    assert opened[f"link: GET {link[0]}"].startswith(b"404")
+    return link[2]
+
+
 def walk(browser: Browser) -> None:
     """The pages that lead on from the first one, of each kind the first two."""
     waiting, kinds, done = ["/", "/history/audit/", "/tokens/"], Counter[str](), set[str]()
@@ -235,6 +255,8 @@ def test_planted_secrets_are_found_nowhere(tmp_path: Path, leaky: str) -> None:
         admin.post("/settings/", "/settings/bodies/", record_bodies="1")
         admin.post("/providers/leaky/", "/test/provider/leaky/")
         call_everything(server, seen, key, token[0])
+        opened: dict[str, bytes] = {}
+        shared = share_page(admin, opened)
         for browser in people:
             walk(browser)
         sessions = {f"{each.name}'s session": each.client.cookies["sid"] for each in people}
@@ -250,6 +272,8 @@ def test_planted_secrets_are_found_nowhere(tmp_path: Path, leaky: str) -> None:
         }
         assert len(seen) > 150
         assert any(b"Incorrect API key provided" in page for page in seen.values())
+        assert leaks({**planted, **sessions}, opened) == []
+        planted["link"] = shared
         assert leaks({**planted, **sessions}, seen) == []
         databases = {path.name for path in data.glob("*.sqlite3*")}
         assert databases

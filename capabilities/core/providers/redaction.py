@@ -16,7 +16,7 @@ SHORTEST_KNOWN = 4
 """A known secret shorter than this is no secret, and would blot out half of every sentence."""
 
 _VALUE = r"[A-Za-z0-9_.~+/=*-]"
-_PREFIXES = r"sk-|ra_|rat_|AIza|gsk_|xai-|hf_|pplx-|nvapi-|AKIA|AKID|LTAI|bce-v3/|r8_|fw_|tvly-|ghp_|eyJ"
+_PREFIXES = r"sk-|ra_|rat_|rap_|AIza|gsk_|xai-|hf_|pplx-|nvapi-|AKIA|AKID|LTAI|bce-v3/|r8_|fw_|tvly-|ghp_|eyJ"
 """How keys begin; `eyJ` is every JSON Web Token, `LTAI` Alibaba's, `AKID` Tencent's, `bce-v3/` Baidu's."""
 _NAMES = (
     r"x-api-key|x-goog-api-key|api[-_]?key|access[-_]?token|client[-_]?secret|secret[-_]?(?:access[-_]?)?key|password"

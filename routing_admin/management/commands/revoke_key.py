@@ -1,4 +1,4 @@
-"""Ends an agent's key or an administrator's token at once, by the text that leaked or its public part."""
+"""Ends an agent's key, a token or a link to an agent's page at once, by the text that leaked or its public part."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from capabilities import actions
 from capabilities.errors import NotFoundError
+from capabilities.queries.agent_links import find_link_by_public_id
 from capabilities.queries.agents import find_key_by_public_id
 from routing_admin.actions.admin_tokens import revoke_token
 from routing_admin.management import command
@@ -19,16 +20,17 @@ from routing_admin.queries.tokens import find_token
 if TYPE_CHECKING:
     from capabilities.models import AgentKey
 
-KEY = re.compile(r"\b(ra|rat)_([0-9a-z]{8})(?:_[A-Za-z0-9_-]+)?")
-"""A key or a token, whole or its beginning; whatever stands around it."""
+KEY = re.compile(r"\b(ra|rat|rap)_([0-9a-z]{8})(?:_[A-Za-z0-9_-]+)?")
+"""A key, a token or a link, whole or its beginning; whatever stands around it."""
 
 
 class Command(command.Command):
     """The end of a key."""
 
     help = (
-        "Revoke a key of an agent (ra_…) or a token of an administrator (rat_…) that others know. The first part, as "
-        "pages and audit log show it, is enough; the servers refuse it within a second."
+        "Revoke a key of an agent (ra_…), a token of an administrator (rat_…) or a link to an agent's page (rap_…) "
+        "that others know. The first part, as pages and audit log show it, is enough; the servers refuse it within a "
+        "second."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -45,10 +47,14 @@ class Command(command.Command):
         text = sys.stdin.read() if options["key"] == "-" else options["key"]
         found = KEY.search(text)
         if found is None:
-            raise CommandError("That is no key: one begins with ra_ (an agent's) or rat_ (an administrator's token).")
+            raise CommandError(
+                "That is no key: one begins with ra_ (an agent's), rat_ (an administrator's token) or rap_ (a link)."
+            )
         kind, public = found[1], found[2]
         if kind == "rat":
             self.revoke_token(public, replace=options["replace"])
+        elif kind == "rap":
+            self.revoke_link(public, replace=options["replace"])
         else:
             self.revoke_key(public, replace=options["replace"])
 
@@ -82,3 +88,15 @@ class Command(command.Command):
         revoke_token(command.command_actor(), row)
         sentence = "was revoked before" if before else "is revoked"
         self.stderr.write(f"The token {row.name} of {row.owner.get_username()} (rat_{public}) {sentence}.")
+
+    def revoke_link(self, public: str, *, replace: bool) -> None:
+        """Ends a link to an agent's page. Raises `NotFoundError`, and `CommandError` where a successor is wanted."""
+        if replace:
+            raise CommandError("Links are made on the agent's page alone. Leave --replace out.")
+        row = find_link_by_public_id(public)
+        if row is None:
+            raise NotFoundError(f"There is no link rap_{public}. The page of each agent lists its links.")
+        before = row.revoked_at is not None
+        actions.revoke_link(command.command_actor(), row)
+        sentence = "was revoked before" if before else "is revoked"
+        self.stderr.write(f"The link for {row.name} to the page of {row.agent.agent_id} (rap_{public}) {sentence}.")

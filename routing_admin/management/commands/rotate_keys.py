@@ -60,13 +60,14 @@ class Command(command.Command):
         if options["drop_old"]:
             if behind and not options["force"]:
                 raise CommandError(
-                    f"Keys of these agents, or tokens, did not come in since the secret was changed: "
-                    f"{', '.join(behind)}. Wait until they were used, issue new ones, or end them with --force."
+                    "Keys of these agents, links to their pages, or tokens, did not come in since the secret was "
+                    f"changed: {', '.join(behind)}. Wait until they were used, issue new ones, or end them with "
+                    "--force."
                 )
             drop_secrets(actor)
             self.stdout.write("Older secrets are gone; sessions that they signed end with the next start.")
         elif behind:
             self.stdout.write(
-                f"An older ROUTING_ADMIN_SECRET_KEY is still needed by keys of: {', '.join(behind)}. A key is signed "
-                "anew when it comes in; then: rotate_keys --drop-old."
+                f"An older ROUTING_ADMIN_SECRET_KEY is still needed by keys or links of: {', '.join(behind)}. A key is "
+                "signed anew when it comes in; then: rotate_keys --drop-old."
             )

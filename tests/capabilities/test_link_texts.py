@@ -1,0 +1,24 @@
+"""The text of a link to an agent's page: its parts are found in it alone, and no line of the log holds its secret."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.access import make_key
+from capabilities.core.providers.redaction import redact
+from capabilities.core.services.link_texts import LINK_KIND, public_part_in, secret_in
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_no_line_holds_a_links_secret_whatever_stands_around_it(before: str, behind: str) -> None:
+    """What every line of the server's log is passed through takes it out."""
+    text, public, _ = make_key(LINK_KIND)
+    assert (public_part_in(text), len(secret_in(text))) == (public, 43)
+    assert secret_in(text) not in redact(f"{before} /agent-page/{text}/{behind}")
+
+
+@given(st.text())
+def test_a_text_that_is_no_links_has_no_parts(text: str) -> None:
+    """Whatever is typed into the address."""
+    assert (public_part_in(text), secret_in(text)) == ("", "")
