@@ -27,7 +27,7 @@ QUERIES = {
     "/matrix/": 9,
     "/matrix/column/?side=input&name=vision": 4,
     "/agents/": 3,
-    "/agents/text-agent/": 6,
+    "/agents/text-agent/": 7,
     "/new/agent/": 3,
     "/artifacts/": 4,
     "/artifacts/a0/": 4,
