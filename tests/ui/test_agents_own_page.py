@@ -46,7 +46,7 @@ def test_a_link_opens_the_page_for_somebody_without_an_account_until_it_is_revok
     log_call()
     reader.reload()
     reader.get_by_role("link", name="design").click()
-    assert reader.locator("h1").inner_text() == "design was answered by echo-text, which did not get the image"
+    assert reader.locator("h1").inner_text() == "echo-text answered design without the image"
     assert reader.get_by_text("plan.png").first.is_visible()
     assert axe(reader) == []
     reader.get_by_role("link", name="text-agent").click()
