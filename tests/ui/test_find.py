@@ -30,7 +30,7 @@ def type_words(page: Any, words: str) -> None:
 
 def test_the_slash_and_control_k_open_it_and_the_focus_is_in_its_field(admin_page: Any) -> None:
     """Ctrl-K also from inside a field and where the page has its own search, for which the slash stays."""
-    admin_page.goto("/")
+    admin_page.goto("/settings/")
     admin_page.keyboard.press("/")
     expect(admin_page.locator(FIELD)).to_be_focused()
     admin_page.keyboard.press("Escape")
@@ -50,7 +50,7 @@ def test_the_slash_and_control_k_open_it_and_the_focus_is_in_its_field(admin_pag
 
 def test_before_anything_is_typed_it_says_what_can_be_and_where_one_can_go(admin_page: Any) -> None:
     """The pages of the navigation, the first acts, and a sentence."""
-    admin_page.goto("/")
+    admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
     expect(admin_page.locator("#options")).to_contain_text("Try a provider")
     expect(admin_page.locator(OPTIONS, has_text="Task routes")).to_be_visible()
@@ -59,7 +59,7 @@ def test_before_anything_is_typed_it_says_what_can_be_and_where_one_can_go(admin
 
 def test_arrows_choose_and_enter_opens_what_is_chosen(admin_page: Any) -> None:
     """The chosen option is the field's active descendant; above the first stands the last."""
-    admin_page.goto("/")
+    admin_page.goto("/settings/")
     type_words(admin_page, "echo-")
     field, options = admin_page.locator(FIELD), admin_page.locator(OPTIONS)
     expect(options.first).to_have_attribute("aria-selected", "true")
@@ -77,7 +77,7 @@ def test_arrows_choose_and_enter_opens_what_is_chosen(admin_page: Any) -> None:
 def test_enter_waits_for_the_answer_to_what_was_typed(admin_page: Any) -> None:
     """Whoever types faster than the server answers does not open what an earlier letter had found."""
     RequestLog.objects.create(id="req_abcdef0123456789", started_at=timezone.now(), surface="v1", outcome="ok")
-    admin_page.goto("/")
+    admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
     admin_page.keyboard.type("req_abcdef0123456789")
     admin_page.keyboard.press("Enter")
@@ -86,7 +86,7 @@ def test_enter_waits_for_the_answer_to_what_was_typed(admin_page: Any) -> None:
 
 def test_only_the_newest_words_are_answered(admin_page: Any) -> None:
     """An earlier question is given up where a later one is asked."""
-    admin_page.goto("/")
+    admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
     for words in ("pro", "provider", "design"):
         admin_page.fill(FIELD, words)
@@ -98,7 +98,7 @@ def test_how_many_were_found_is_announced_and_no_fault_of_access_is_there(
     admin_page: Any, axe: Callable[[Any], list[str]]
 ) -> None:
     """A combobox with its listbox, and a count in the live region of the page."""
-    admin_page.goto("/")
+    admin_page.goto("/settings/")
     type_words(admin_page, "exchange")
     expect(admin_page.locator("#announce")).to_have_text(re.compile(r"\d+ found"))
     field = admin_page.get_by_role("combobox", name="Find or go to")
@@ -111,7 +111,7 @@ def test_an_act_leads_to_its_button_and_does_nothing_by_itself(admin_page: Any) 
     """“Test all providers” brings the focus to the button; the dialog is closed, on the same page, too."""
     asked: list[str] = []
     admin_page.on("request", lambda request: asked.append(request.method))
-    for start in ("/", "/providers/"):
+    for start in ("/settings/", "/providers/"):
         admin_page.goto(start)
         type_words(admin_page, "test all providers")
         admin_page.keyboard.press("Enter")
@@ -122,7 +122,7 @@ def test_an_act_leads_to_its_button_and_does_nothing_by_itself(admin_page: Any) 
 
 def test_nothing_found_says_so_and_enter_searches_the_requests(admin_page: Any) -> None:
     """What Find does not know may stand in the log."""
-    admin_page.goto("/")
+    admin_page.goto("/settings/")
     type_words(admin_page, "no-such-thing")
     expect(admin_page.locator("#options")).to_contain_text("Nothing here is called “no-such-thing”")
     admin_page.keyboard.press("Enter")
@@ -145,7 +145,7 @@ def test_on_a_phone_the_button_above_opens_it_and_it_fits(new_page: Callable[...
 
 def test_the_help_names_both_keys(admin_page: Any) -> None:
     """`?` lists the slash and Ctrl K."""
-    admin_page.goto("/")
+    admin_page.goto("/settings/")
     admin_page.keyboard.press("?")
     expect(admin_page.locator("#help")).to_contain_text("find anything")
     expect(admin_page.locator("#help kbd", has_text="Ctrl")).to_be_visible()

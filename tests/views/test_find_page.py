@@ -113,12 +113,27 @@ def test_readers_are_offered_no_act_that_is_not_theirs(demo: None) -> None:
     assert seen == {"viewer": set(), "editor": {"/routes/new/"}, "administrator": acts}
 
 
-def test_nothing_found_says_so_and_offers_both_searches(demo: None, admin: Client) -> None:
-    """The first of them is chosen, so that Enter goes on searching."""
+def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client) -> None:
+    """The first offer is chosen, so that Enter goes on searching."""
     page = ask(admin, "nothing <is> called so")
     assert "Nothing here is called “nothing &lt;is&gt; called so”" in page
-    assert 'href="/requests/?q=nothing+%3Cis%3E+called+so"' in page.split('aria-selected="true"')[0]
-    assert 'href="/artifacts/?q=nothing' in page
+    assert 'href="/artifacts/?q=nothing+%3Cis%3E+called+so"' in page.split('aria-selected="true"')[0]
+    assert "/requests/?q=" not in page
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("Design", "task%3Adesign"),
+        ("echo", "provider%3Aecho"),
+        ("text-agent", "agent%3Atext-agent"),
+        ("req_67", "req_67"),
+        ("status:429 since:1h", "status%3A429+since%3A1h"),
+    ],
+)
+def test_requests_are_searched_as_their_search_understands(demo: None, admin: Client, typed: str, asked: str) -> None:
+    """By the key whose name was typed, by the beginning of an id, or as it was typed with keys."""
+    assert f'href="/requests/?q={asked}"' in ask(admin, typed)
 
 
 def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:

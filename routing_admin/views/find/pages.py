@@ -39,14 +39,15 @@ def find(request: HttpRequest) -> HttpResponse:
     """What fits `q`, the best first, among all that the reader may see and do; before that, where one can go."""
     typed = request.GET.get("q", "")[:LONGEST]
     words, role = " ".join(typed.replace("\0", "").split()), role_of(request.user)
+    state = snapshot.current()
     known = list(ways_for(role, is_first=not words))
-    found = rank(words, [*known, *things_for(role, words, snapshot.current())]) if words else tuple(known)
+    found = rank(words, [*known, *things_for(role, words, state)]) if words else tuple(known)
     context = {
         "typed": typed,
         "words": words,
         "count": len(found),
         "rows": [{"thing": each, "kind": KIND_NAMES[each.kind]} for each in found],
-        "searches": searches(words) if words else (),
+        "searches": searches(words, state) if words else (),
         "longest": LONGEST,
     }
     is_list = request.htmx.target == "options"  # type: ignore[attr-defined]

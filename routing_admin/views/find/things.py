@@ -15,6 +15,7 @@ from capabilities.core.providers.presets import preset_for_endpoint
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.ranking import Findable, FoundKind
 from routing_admin.queries.find import find_keys, find_people, find_requests
+from routing_admin.request_log.search import quote
 
 SHORTEST_ID = 3
 """Characters that are taken for the beginning of an id."""
@@ -122,14 +123,31 @@ def artifacts_named(typed: str) -> Iterator[Findable]:
         yield thing(FoundKind.ARTIFACT, label, reverse("artifact", args=[row.pk]), names, row.ref)
 
 
-def searches(typed: str) -> tuple[Findable, ...]:
-    """Where else one can look for what was typed: the searches of requests and of artifacts, which read everything."""
-    query, said = urlencode({"q": typed}), {"words": typed}
-    requests, artifacts = _("Search requests for “%(words)s”"), _("Search artifacts for “%(words)s”")
-    return (
-        Findable(FoundKind.PAGE, requests % said, f"{reverse('requests')}?{query}", (), icon="search"),
-        Findable(FoundKind.PAGE, artifacts % said, f"{reverse('artifacts')}?{query}", (), icon="search"),
-    )
+def searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
+    """Where else one can look: in the requests, where what was typed means something there, and in the files."""
+    found = []
+    if asked := requests_search(typed, state):
+        label = _("Search requests for “%(words)s”") % {"words": asked}
+        found.append(Findable(FoundKind.PAGE, label, f"{reverse('requests')}?{urlencode({'q': asked})}", ()))
+    label = _("Search artifacts for “%(words)s”") % {"words": typed}
+    found.append(Findable(FoundKind.PAGE, label, f"{reverse('artifacts')}?{urlencode({'q': typed})}", ()))
+    return tuple(found)
+
+
+def requests_search(typed: str, state: Snapshot) -> str:
+    """How the search of requests asks for it: by the key whose name it is, else as an id; empty where it is neither."""
+    configuration = state.configuration
+    named = {
+        "task": [route.task_type for route in configuration.routes],
+        "provider": [provider.name for provider in configuration.providers],
+        "agent": [agent.id for agent in state.agents],
+        "model": [service.model for service in configuration.services],
+    }
+    for key, names in named.items():
+        for name in names:
+            if name.casefold() == typed.casefold():
+                return f"{key}:{quote(name)}"
+    return typed if _is_beginning(typed) or ":" in typed else ""
 
 
 def _is_beginning(typed: str) -> bool:
