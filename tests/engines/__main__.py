@@ -25,7 +25,7 @@ FILES: Mapping[str, Sequence[str]] = {
     "api": ("api_artifacts", "artifact_actions", "quota_and_expiry", "agent_quota", "store_away", "wrong_bodies"),
     "artifacts": ("leftovers", "get_artifact"),
     "permissions": ("last_administrator",),
-    "views": ("requests_pages", "dashboard_pages", "undo", "signin_throttle"),
+    "views": ("requests_pages", "dashboard_pages", "undo", "signin_throttle", "draft_past", "revision_effect"),
 }
 """Where tests read and write rows, count them, lock them, or do so at once; most pages read by the same queries."""
 

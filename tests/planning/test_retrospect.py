@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -152,8 +153,12 @@ def test_the_log_s_reasons_tell_what_a_file_was() -> None:
 KEYS = [("echo", "text"), ("echo", "vision"), ("qwen", "vl"), ("deepseek", "chat")]
 OUTCOMES = ["ok", *(fault.value for fault in Fault), *(reason.value for reason in SkipReason), "aborted"]
 tries = st.dictionaries(st.sampled_from(KEYS), st.builds(PastTry, st.sampled_from(OUTCOMES)))
-pictures = st.lists(st.sampled_from(list(Kind)), max_size=3).map(
-    lambda kinds: tuple(PastFile(0, at, kind, "application/octet-stream", 10) for at, kind in enumerate(kinds))
+SIZES = (None, 0, 10, 50_000, 6 << 20, 30 << 20, 600 << 20)
+files = st.tuples(
+    st.sampled_from(list(Kind)), st.sampled_from(["image/png", "application/pdf"]), st.sampled_from(SIZES)
+)
+pictures = st.lists(files, max_size=3).map(
+    lambda found: tuple(PastFile(0, at, kind, mime, size) for at, (kind, mime, size) in enumerate(found))
 )
 past = st.lists(st.builds(PastRequest, st.uuids().map(str), st.just(NOW), pictures, tries), max_size=6)
 chains = st.builds(
@@ -184,6 +189,18 @@ def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: Walk
     for more, less in (("keeps_file", "loses_file"), ("has_reader", "no_reader"), ("falls_back", "stays")):
         gains = {word: len(pairs) for (kind, word), pairs in found.differences.items() if kind == more}
         assert gains == {word: len(pairs) for (kind, word), pairs in back.differences.items() if kind == less}
+
+
+@given(past, chains, chains)
+def test_requests_that_walk_together_would_go_the_same_way_alone(
+    requests: list[PastRequest], before: WalkChain, after: WalkChain
+) -> None:
+    """However large their files are: what is walked once stands for no other."""
+    found = look_back(requests, before, after)
+    for chain_walked, ends, forms in zip((before, after), found.ends, found.files, strict=True):
+        alone = [walk(each, chain_walked) for each in requests]
+        assert ends == Counter(each.end for each in alone)
+        assert forms == Counter(form for each in alone for form in each.forms)
 
 
 @given(past, chains)
