@@ -81,6 +81,7 @@ class Fault(StrEnum):
     STREAM_TRUNCATED = "stream_truncated"
     ORIGIN_REFUSED = "origin_refused"
     KEY_MISSING = "key_missing"
+    FIRE_DRILL = "fire_drill"
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,10 @@ ADVICE: Mapping[str, Line] = {
     **dict.fromkeys((Fault.HTTP_402, Fault.HTTP_429_QUOTA), UNPAID),
     **dict.fromkeys((Fault.KEY_MISSING, SkipReason.NO_KEY), NO_KEY),
     **dict.fromkeys((Fault.ORIGIN_REFUSED, SkipReason.ORIGIN_REFUSED), FORBIDDEN_ADDRESS),
+    Fault.FIRE_DRILL: (
+        gettext_lazy("It was a fire drill of %(provider)s: nobody else could answer. Add a candidate elsewhere."),
+        Remedy.ROUTE,
+    ),
     Fault.HTTP_401: (gettext_lazy("%(provider)s refuses the key: store a valid one."), Remedy.PROVIDER),
     Fault.HTTP_403: (
         gettext_lazy("%(provider)s forbids this to our key: widen its rights there, or choose another model."),

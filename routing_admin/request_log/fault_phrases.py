@@ -67,4 +67,7 @@ MEANINGS: Mapping[Fault, str | Promise] = {
     Fault.STREAM_TRUNCATED: gettext_lazy("The stream ended after content without saying why"),
     Fault.ORIGIN_REFUSED: gettext_lazy("The provider's address may not be called"),
     Fault.KEY_MISSING: gettext_lazy("The provider has no key"),
+    Fault.FIRE_DRILL: gettext_lazy(
+        "A fire drill: an administrator lets the provider fail for a while, and nobody calls it"
+    ),
 }

@@ -36,7 +36,7 @@ SLOW_MS = 10_000.0
 DOWN_AFTER = 3
 """When that many calls in a row, or all there were, failed, a provider counts as down."""
 
-UNASKED = frozenset({*(reason.value for reason in SkipReason), CANCELLED, ABORTED, *CALLERS_FAULTS})
+UNASKED = frozenset({*(reason.value for reason in SkipReason), CANCELLED, ABORTED, Fault.FIRE_DRILL, *CALLERS_FAULTS})
 """Outcomes of attempts that say nothing about the provider, because it was not asked or not to blame."""
 
 STREAMS_OF_AN_HOUR = 100

@@ -68,6 +68,7 @@ stream_broken         raise raise     raise  1     -     30    model    stream s
 stream_truncated      raise raise     raise  1     -     30    model    stream stream_truncated          -         -
 origin_refused        next  next      next   1     -     -     -        502    origin_refused            502       alert
 key_missing           next  next      next   1     -     -     -        502    upstream_auth             502       alert
+fire_drill            next  next      next   1     -     -     -        503    fire_drill                502       -
 """
 
 SENTENCES = """
@@ -127,6 +128,7 @@ stream_broken         The stream broke after content
 stream_truncated      The stream ended after content without saying why
 origin_refused        The provider's address may not be called
 key_missing           The provider has no key
+fire_drill            A fire drill: an administrator lets the provider fail for a while, and nobody calls it
 """
 """What a person is told that each fault means, on the pages and in docs/faults.md."""
 

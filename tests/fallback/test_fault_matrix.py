@@ -123,7 +123,7 @@ def test_the_lab_plays_every_upstream_fault_that_bytes_can_show():
     """What no byte can show (no key, a refused origin, an address out of reach) is shown elsewhere."""
     shown = {scenario.plain for scenario in SCENARIOS.values()} | {scenario.stream for scenario in SCENARIOS.values()}
     elsewhere = {
-        *(Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT),
+        *(Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.FIRE_DRILL, Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT),
         *(Fault.DNS_ERROR, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR),
     }
     assert set(Fault) - shown <= elsewhere

@@ -55,7 +55,7 @@ GROUPS: Mapping[str, frozenset[Fault]] = {
         {fault for fault in _members("http_4") if fault not in RATE_LIMITED}
         | {Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH}
     ),
-    "5xx": _members("http_5"),
+    "5xx": _members("http_5") | {Fault.FIRE_DRILL},
     "429": RATE_LIMITED,
     "400": frozenset({*_members("http_400"), Fault.UNSUPPORTED_PARAMETER}),
     "timeout": TIMED_OUT - {Fault.DEADLINE, Fault.STREAM_STALL},
@@ -73,8 +73,14 @@ GROUPS: Mapping[str, frozenset[Fault]] = {
 }
 """Words a route may use for several faults at once; a three-digit status and a fault's own code work too."""
 
+UNAVAILABLE = 503
+"""The status by whose word a route decides about a fire drill, too: it plays a provider that is unavailable."""
+
 SEED_RAISES = frozenset({400, 401, 403})
 """Statuses after which the seed's plain rule asks nobody else, whatever the provider says beside them (MMR-P10)."""
+
+UNREPEATED = frozenset({Fault.FIRE_DRILL})
+"""Faults after which the same candidate is never asked again, whatever a route says: nobody was called."""
 
 STATUS_WORD = re.compile(r"[1-9][0-9]{2}")
 
@@ -116,7 +122,7 @@ class Policy:
             return Action.RAISE
         own = self.own_action(failure)
         if own is not None:
-            return own
+            return Action.NEXT if own is Action.RETRY and fault in UNREPEATED else own
         if self.preset is ErrorPreset.STRICT:
             return Action.RAISE if failure.status in SEED_RAISES else TABLE[fault].strict
         if self.preset is ErrorPreset.RESILIENT and fault in RESILIENT_NEXT:
@@ -126,7 +132,8 @@ class Policy:
 
 def words_of(failure: Failure) -> tuple[str, ...]:
     """Every word a route may call this failure by, the most exact first."""
-    status = (str(failure.status),) if failure.status is not None else ()
+    number = UNAVAILABLE if failure.fault is Fault.FIRE_DRILL else failure.status
+    status = (str(number),) if number is not None else ()
     groups = sorted(
         (word for word, faults in GROUPS.items() if failure.fault in faults), key=lambda word: len(GROUPS[word])
     )

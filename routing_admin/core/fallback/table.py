@@ -177,6 +177,10 @@ TABLE: Mapping[Fault, FaultRow] = MappingProxyType(
             "The provider's address may not be called", NEXT, NEXT, NONE, 502, "origin_refused", PROVIDER, True
         ),
         Fault.KEY_MISSING: FaultRow("The provider has no key", NEXT, NEXT, NONE, 502, "upstream_auth", PROVIDER, True),
+        Fault.FIRE_DRILL: FaultRow(
+            "A fire drill: an administrator lets the provider fail for a while, and nobody calls it",
+            *(NEXT, NEXT, NONE, 503, "fire_drill", PROVIDER),
+        ),
     }
 )
 

@@ -1,0 +1,56 @@
+"""A fire drill in the run: the provider counts as unavailable, nobody waits for it, and nothing is remembered of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from capabilities.core.wire import Failure, Fault
+from routing_admin.core.fallback.chain import Plan, RunResult
+from routing_admin.core.fallback.drill import SKEW_SECONDS, DrillWindow
+from routing_admin.core.fallback.errors import UpstreamRefused
+from routing_admin.core.fallback.policy import Policy
+from routing_admin.core.fallback.table import Action
+from tests.fallback.scripted_runs import FakeUpstream, Stage, chain
+
+DRILL = DrillWindow(1, "a", "Ada", began=1000.0, ends=1060.0)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_next_candidate_is_asked_at_once_and_nothing_is_remembered(stream: bool) -> None:
+    """One try, no wait, no cooldown however often: afterwards the provider is asked as before."""
+    stage, upstream = Stage(), FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
+    for _ in range(5):
+        end = stage.run(Plan(chain("a", "b")), upstream, stream=stream)
+        assert isinstance(end, RunResult)
+        assert [(each.outcome, each.retry_attempts) for each in end.attempts] == [("fire_drill", 0), ("ok", 0)]
+        assert end.attempts[0].error == "Fire drill by Ada: not called."
+        assert not end.attempts[0].alert
+    assert stage.waits == []
+    assert stage.run_context.cooldowns.list_cooling() == []
+
+
+@pytest.mark.parametrize("word", ["5xx", "503", "fire_drill"])
+def test_a_routes_own_word_for_an_unavailable_provider_holds_for_a_drill(word: str) -> None:
+    """A route that raises after a 503 raises here, so that a drill shows it; one that retries does not ask again."""
+    upstream = FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
+    raised = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={word: Action.RAISE})), upstream)
+    assert isinstance(raised, UpstreamRefused)
+    assert (raised.status, raised.code) == (503, "fire_drill")
+    stage = Stage()
+    end = stage.run(Plan(chain("a", "b"), policy=Policy(on_error={word: Action.RETRY})), upstream)
+    assert isinstance(end, RunResult)
+    assert (end.attempts[0].retry_attempts, stage.waits) == (0, [])
+
+
+def test_it_lasts_by_the_clock_alone() -> None:
+    """From its beginning, which another machine's clock may not have reached, to its end; a clock set back ends it."""
+    assert [DRILL.lasts(at) for at in (995.0, 1000.0, 1059.9, 1060.0)] == [True, True, True, False]
+    assert not DRILL.lasts(1000.0 - SKEW_SECONDS - 1)
+    assert DRILL.stops("a", 1030.0)
+    assert not DRILL.stops("b", 1030.0)
+    assert [DRILL.seconds_left(at) for at in (1000.0, 1059.5, 1060.0)] == [60, 1, 0]
+
+
+def test_its_failure_is_a_fault_of_its_own() -> None:
+    """Not the provider's status: nobody was called."""
+    assert DRILL.failure() == Failure(Fault.FIRE_DRILL, "Fire drill by Ada: not called.")
