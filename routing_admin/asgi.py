@@ -14,6 +14,7 @@ from django.db import connection
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
+from routing_admin.actions.drills import note_drill_ends  # noqa: E402
 from routing_admin.actions.nightly import nightly_probes  # noqa: E402
 from routing_admin.agents_api.mcp.callers import PATH as MCP_PATH  # noqa: E402
 from routing_admin.agents_api.mcp.door import McpDoor  # noqa: E402
@@ -95,7 +96,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     memory.note_loop()
     tracing.start()
     journal.start()
-    upkeep.further[:] = [fresh_starts.look]
+    upkeep.further[:] = [fresh_starts.look, note_drill_ends]
     upkeep.start()
     share_health(process_run_context(), news)
     redis_rounds.start()

@@ -43,6 +43,10 @@ IN_SNAPSHOT = frozenset({"agent", "installation"})
 
 FRESH_START = "provider.try_again"
 """The act after which every process tries providers again that it left alone; they stand in its details."""
+DRILL_START, DRILL_STOP, DRILL_END = "provider.drill", "provider.drill_stop", "provider.drill_end"
+"""A fire drill is begun, ended by somebody before its time, and over."""
+IS_NEWS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END})
+"""Acts that other processes have to hear of although the configuration stays as it is."""
 
 _open: ContextVar[list[Act] | None] = ContextVar("open_change", default=None)
 
@@ -91,7 +95,7 @@ class RevisionRecorder:
         """An act that leaves the configuration as it is, e.g. issuing a key."""
         with _tell_taken(act), one_writer():
             yield act
-            if is_news := act.object_kind in IN_SNAPSHOT or act.action == FRESH_START:
+            if is_news := act.object_kind in IN_SNAPSHOT or act.action in IS_NEWS:
                 Installation.objects.update(version=F("version") + 1)
             write_event(actor, act)
         if is_news:

@@ -18,11 +18,13 @@ from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.models import Agent
 from routing_admin.configuration import rows
+from routing_admin.configuration.drills import find_open_drill
 from routing_admin.configuration.editions import find_catalogue
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.keys import KeyState, ProviderKeys, keys_of
 from routing_admin.configuration.newest import Newest
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, ServiceSpec
+from routing_admin.core.fallback.drill import DrillWindow
 from routing_admin.core.planning.plan import is_taken
 from routing_admin.databases.router import one_moment
 from routing_admin.models import Installation
@@ -39,6 +41,8 @@ class Snapshot:
     agents: tuple[AgentProfile, ...]
     record_bodies: bool = False
     catalogue: Catalogue = field(default_factory=default_catalogue, repr=False)
+    drill: DrillWindow | None = None
+    """The newest fire drill as long as nobody has noted its end."""
 
     @cached_property
     def keys(self) -> Mapping[str, KeyState]:
@@ -75,7 +79,9 @@ def build() -> Snapshot:
         keys = keys_of(configuration)
         agents = agent_profiles(configuration, {name: each.first for name, each in keys.items()})
         catalogue = find_catalogue(configuration.catalogue)
-    return Snapshot(installation.version, revision, configuration, keys, agents, installation.record_bodies, catalogue)
+        drill = find_open_drill()
+    recording = installation.record_bodies
+    return Snapshot(installation.version, revision, configuration, keys, agents, recording, catalogue, drill)
 
 
 def stamp() -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -121,7 +122,9 @@ class Describing:
     async def _ask(self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float) -> None:
         walk = partial(self._walk, key, file, question, seconds)
         outcome = await process_flights().join(key.digest, walk, lambda each: each.fault not in OWN_FAULTS)
-        if outcome.fault and not self.keeps_failures:
+        drill = self.dispatch.planned.state.drill
+        is_drill = drill is not None and drill.lasts(time.time())  # of which nothing is remembered
+        if outcome.fault and (is_drill or not self.keeps_failures):
             self.desk.outcomes[key.digest] = outcome
             return
         keep = partial(keep_description, key, self.desk.conversation, outcome)

@@ -7,6 +7,7 @@ previews call, so what was previewed is what is sent.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -126,7 +127,10 @@ class Dispatch:
         return await drive_async(run, ask, asyncio.sleep)
 
     async def _try(self, call: Call, chat: ChatRequest, send: Send[T]) -> Reply[T]:
-        """One call of one candidate."""
+        """One call of one candidate; in a fire drill of its provider nobody is called."""
+        drill = self.planned.state.drill
+        if drill is not None and drill.stops(call.candidate.provider, time.time()):
+            return Reply(drill.failure())
         to = self.planned.receiver(call.candidate.index)
         if call.key is not None:
             to = with_key(to, self.planned.state, call.key)

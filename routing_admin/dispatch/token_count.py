@@ -62,6 +62,9 @@ def count_tokens(planned: PlannedRequest) -> int | None:
     candidate = first_candidate(planned)
     if candidate is None or ((place := (candidate.provider, candidate.model)) and silent_counters().has(place)):
         return None
+    drill = planned.state.drill
+    if drill is not None and drill.stops(candidate.provider, time.time()):
+        return None
     to = planned.receiver(candidate.index)
     counter = COUNTERS.get(to.protocol.name)
     if counter is None or is_embedded(to.target.endpoint):

@@ -1,7 +1,8 @@
-"""Which rows does this package keep? Routes, history, request log, alerts, descriptions, installation."""
+"""Which rows does this package keep? Routes, history, request log, alerts, descriptions, fire drills, installation."""
 
 from routing_admin.models.alerts import Alert
 from routing_admin.models.descriptions import FileDescription
+from routing_admin.models.drills import FireDrill
 from routing_admin.models.history import AuditEvent, Revision
 from routing_admin.models.installation import Installation, LabelBudget, Language
 from routing_admin.models.limits import LimitShare, LimitWindow
@@ -19,6 +20,7 @@ __all__ = [
     "AuditEvent",
     "Candidate",
     "FileDescription",
+    "FireDrill",
     "IdempotencyRecord",
     "Installation",
     "LabelBudget",

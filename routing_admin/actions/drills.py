@@ -1,0 +1,113 @@
+"""Letting a provider fail for a while: begun and ended by an administrator, over by itself; audited, no revision."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from django.db import DatabaseError, InterfaceError
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from capabilities.acts import SYSTEM, Act, Actor
+from capabilities.core.problems import Problem
+from capabilities.errors import ActionError, InvalidError, NotFoundError
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.drills import window_of
+from routing_admin.configuration.revisions import DRILL_END, DRILL_START, DRILL_STOP, ledger
+from routing_admin.core.fallback.drill import CHOICES, DrillWindow
+from routing_admin.models import FireDrill
+from routing_admin.request_log.drill_results import find_result
+
+log = logging.getLogger(__name__)
+
+NOTE_AFTER = timedelta(seconds=3)
+"""How long after a drill its end is noted: by then the log has what met it."""
+
+
+class DrillRefusedError(ActionError):
+    """A drill cannot begin now."""
+
+    code = "drill_refused"
+    status = 409
+
+
+class _NotedError(Exception):
+    """Another process has noted the end."""
+
+
+def start_drill(actor: Actor, provider: str, seconds: int) -> DrillWindow:
+    """Lets a provider fail for so many seconds, from the next call on here and within a second elsewhere.
+
+    Raises `NotFoundError` without such a provider, `InvalidError` for a time there is no choice of, and
+    `DrillRefusedError` where one goes on already, or nobody calls the provider since it is disabled.
+    """
+    spec = snapshot.current().configuration.provider(provider)
+    if spec is None:
+        raise NotFoundError(_("There is no provider %(name)s.") % {"name": provider})
+    if seconds not in CHOICES:
+        message = _("A fire drill lasts 30, 60 or 300 seconds.")
+        raise InvalidError([Problem("seconds", message, "enum")])
+    if not spec.enabled:
+        raise DrillRefusedError(_("%(name)s is disabled, so nobody calls it anyway.") % {"name": provider})
+    with ledger.audit(actor, Act(DRILL_START, "provider", provider, {"seconds": seconds})):
+        now = timezone.now()
+        _refuse_second(now)
+        ends_at = now + timedelta(seconds=seconds)
+        row = FireDrill.objects.create(provider=provider, actor=actor.name[:150], started_at=now, ends_at=ends_at)
+    return window_of(row)
+
+
+def _refuse_second(now: datetime) -> None:
+    running = FireDrill.objects.filter(noted_at=None, ends_at__gt=now).first()
+    if running is not None:
+        facts = {"name": running.provider, "actor": running.actor}
+        facts["time"] = timezone.localtime(running.ends_at).strftime("%H:%M:%S")
+        message = _("A fire drill of %(name)s by %(actor)s goes on until %(time)s. There is one at a time.")
+        raise DrillRefusedError(message % facts)
+
+
+def stop_drill(actor: Actor, provider: str | None = None) -> str:
+    """Ends the drill that goes on, of whichever provider where none is named; of which it was.
+
+    Raises `NotFoundError` where none goes on.
+    """
+    with ledger.audit(actor, act := Act(DRILL_STOP, "provider")):
+        now = timezone.now()
+        rows = FireDrill.objects.filter(noted_at=None, ends_at__gt=now)
+        row = (rows if provider is None else rows.filter(provider=provider)).first()
+        if row is None:
+            raise NotFoundError(_("No fire drill goes on. It may have ended by itself."))
+        row.ends_at = now
+        row.save(update_fields=["ends_at"])
+        act.object_name = row.provider
+    return act.object_name
+
+
+def note_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
+    """Has the audit log say of every drill that is over what came of it: once, whoever comes first.
+
+    Nothing is asked of the database as long as the newest configuration knows of no drill.
+    """
+    state = snapshot.newest.fresh()
+    if state is None or state.drill is None:
+        return
+    before = clock() - NOTE_AFTER
+    if state.drill.ends > before.timestamp():
+        return
+    for row in FireDrill.objects.filter(noted_at=None, ends_at__lte=before).order_by("id"):
+        try:
+            _note_end(row, clock())
+        except _NotedError:
+            continue
+        except (DatabaseError, InterfaceError) as error:  # busy for the moment: the next round tries again
+            log.debug("the end of the fire drill of %s is not noted yet: %s", row.provider, error)
+            return
+
+
+def _note_end(row: FireDrill, now: datetime) -> None:
+    result = find_result(row.provider, row.started_at, row.ends_at)
+    with ledger.audit(SYSTEM, Act(DRILL_END, "provider", row.provider, result.as_json(row.started_at, row.ends_at))):
+        if not FireDrill.objects.filter(pk=row.pk, noted_at=None).update(noted_at=now):
+            raise _NotedError

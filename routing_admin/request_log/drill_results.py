@@ -1,0 +1,121 @@
+"""What came of a fire drill, read from the log: who met it, who answered instead, who got no answer, how much later."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import QuerySet
+
+from capabilities.core.wire import Fault
+from routing_admin.core.fallback.chain import OK
+from routing_admin.models import AttemptLog
+from routing_admin.request_log.endings import RequestEnding, ending_of
+from routing_admin.request_log.health import HOUR, quantile
+
+MOST = 5000
+"""Newest attempts that are looked at."""
+MOST_FAILED = 5
+"""Calls without an answer that are named."""
+LATELY = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class UnansweredCall:
+    """A request that got no answer, and its task type."""
+
+    id: str
+    task_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrillResult:
+    """How many calls met a drill, who answered how many of them, and which got no answer.
+
+    `others` are those that their callers left, or that were refused for what they ask. `delay_ms` is by how much the
+    median answer came later (or earlier) than the provider's own of the hour before; None where either is missing.
+    """
+
+    met: int = 0
+    answered: tuple[tuple[str, int], ...] = ()
+    failed: int = 0
+    named: tuple[UnansweredCall, ...] = ()
+    others: int = 0
+    delay_ms: float | None = None
+
+    @property
+    def answers(self) -> int:
+        """How many were answered."""
+        return sum(count for _, count in self.answered)
+
+    def as_json(self, started_at: datetime, ends_at: datetime) -> dict[str, Any]:
+        """The result as the audit log has it."""
+        return {
+            "from": started_at.isoformat(timespec="seconds"),
+            "until": ends_at.isoformat(timespec="seconds"),
+            "met": self.met,
+            "answered": dict(self.answered),
+            "failed": self.failed,
+            "requests": [each.id for each in self.named],
+            "delayMs": None if self.delay_ms is None else round(self.delay_ms),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _MetCall:
+    """A request that met the drill."""
+
+    id: str
+    outcome: str
+    provider: str
+    task_type: str
+    ms: float
+
+
+COLUMNS = (
+    *("request__pk", "request__outcome", "request__provider", "request__task_type"),
+    *("request__first_content_ms", "request__duration_ms"),
+)
+
+
+def find_result(provider: str, started_at: datetime, ends_at: datetime) -> DrillResult:
+    """What came of the drill of that provider in that time; two queries."""
+    within = AttemptLog.objects.filter(provider=provider, outcome=Fault.FIRE_DRILL, at__gte=started_at)
+    rows = within.filter(at__lte=ends_at).order_by("-at").values_list(*COLUMNS)
+    calls = {
+        pk: _MetCall(pk, outcome, answerer, task_type, duration if first is None else first)
+        for pk, outcome, answerer, task_type, first, duration in rows[:MOST]
+    }
+    own = AttemptLog.objects.filter(provider=provider, outcome=OK, at__gte=started_at - HOUR, at__lt=started_at)
+    return judge_drill(calls.values(), _times_of(own)) if calls else DrillResult()
+
+
+def _times_of(rows: QuerySet[AttemptLog]) -> list[float]:
+    times = rows.order_by("-at").values_list("first_content_ms", "duration_ms")[:MOST]
+    return sorted(duration if first is None else first for first, duration in times)
+
+
+def judge_drill(calls: Iterable[_MetCall], usual: Sequence[float]) -> DrillResult:
+    """The result in calls that met a drill, newest first; `usual` are the provider's own times, sorted."""
+    found = list(calls)
+    ends = [ending_of(each.outcome) for each in found]
+    answered = [each for each, end in zip(found, ends, strict=True) if end is RequestEnding.ANSWERED]
+    failed = [each for each, end in zip(found, ends, strict=True) if end is RequestEnding.FAILED]
+    times = sorted(each.ms for each in answered)
+    return DrillResult(
+        len(found),
+        tuple(Counter(each.provider for each in answered).most_common()),
+        len(failed),
+        tuple(UnansweredCall(each.id, each.task_type) for each in failed[:MOST_FAILED]),
+        len(found) - len(answered) - len(failed),
+        quantile(times, 0.5) - quantile(usual, 0.5) if times and usual else None,
+    )
+
+
+def answers_per_minute(provider: str, now: datetime) -> float:
+    """How many calls a minute the provider answered in the last ten minutes."""
+    count = AttemptLog.objects.filter(provider=provider, outcome=OK, at__gt=now - LATELY).count()
+    return count / (LATELY / timedelta(minutes=1))
