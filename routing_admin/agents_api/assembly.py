@@ -17,6 +17,7 @@ from routing_admin.agents_api.administration.alerts import router as alerts_rout
 from routing_admin.agents_api.administration.aliases import router as aliases_router
 from routing_admin.agents_api.administration.calls import AdminTokenAuth
 from routing_admin.agents_api.administration.configuration import router as admin_configuration_router
+from routing_admin.agents_api.administration.drills import router as drills_router
 from routing_admin.agents_api.administration.entries import router as entries_router
 from routing_admin.agents_api.administration.history import router as history_router
 from routing_admin.agents_api.administration.installation import router as installation_router
@@ -55,7 +56,7 @@ def agents_api() -> NinjaAPI:
     for each in (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router, usage_router):
         api.add_router("", each)
     entries = (entries_router, aliases_router, installation_router, keys_router, admin_agents_router)
-    for each in (*entries, people_router, history_router, admin_configuration_router, alerts_router):
+    for each in (*entries, people_router, history_router, admin_configuration_router, alerts_router, drills_router):
         api.add_router("/admin", each, auth=AdminTokenAuth())
     return api
 

@@ -166,6 +166,8 @@ ADMIN_SCOPE_OF = {
     "PUT /api/v1/admin/providers/{provider}": "providers:write",
     "DELETE /api/v1/admin/providers/{provider}": "providers:write",
     "PUT /api/v1/admin/providers/{provider}/key": "providers:write",
+    "POST /api/v1/admin/providers/{provider}/drill": "providers:write",
+    "DELETE /api/v1/admin/providers/{provider}/drill": "providers:write",
     "GET /api/v1/admin/services": "services:read",
     "GET /api/v1/admin/services/{service_id}": "services:read",
     "PUT /api/v1/admin/services/{service_id}": "services:write",

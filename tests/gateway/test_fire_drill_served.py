@@ -1,0 +1,128 @@
+"""A fire drill over real sockets, with two workers: nobody calls the provider, and it ends whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.chaos.callers import CUT, ask, chat, send
+from tests.gateway.serving import Server, environment_of, manage, served
+from tests.gateway.test_limits_served import workers
+from tests.runbook.installation import until
+
+CALLS = 20
+TOKEN = (
+    "from django.contrib.auth.models import User; from routing_admin.actions.admin_tokens import issue_token; "
+    "from capabilities.acts import SYSTEM; "
+    "print(issue_token(SYSTEM, User.objects.get(username='admin'), 'ci', ['providers:write'])[0])"
+)
+SOON = (
+    "from datetime import timedelta; from django.db.models import F; from django.utils import timezone; "
+    "from routing_admin.models import FireDrill, Installation; "
+    "FireDrill.objects.update(ends_at=timezone.now() + timedelta(seconds=2)); "
+    "Installation.objects.update(version=F('version') + 1)"
+)
+"""A drill that ends by itself before a test grows old."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("drill"), options=("--workers", "2")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def script(server: Server) -> Server:
+    """The same with an administrator's token."""
+    return replace(server, key=shell(server, TOKEN))
+
+
+def shell(server: Server, code: str) -> str:
+    return manage(environment_of(server.directory, server.lab), "shell", "-v", "0", "-c", code)
+
+
+def providers_asked(server: Server) -> list[str]:
+    """Whom twenty calls of the chain reach, each over a connection of its own; each has an answer."""
+    server.lab.requests.clear()
+    answers = [chat(server, "", "task:chain") for _ in range(CALLS)]
+    assert {each.status for each in answers} == {200}
+    return sorted({each.name for each in server.lab.requests})
+
+
+def logged(server: Server, query: str) -> list[Any]:
+    with closing(sqlite3.connect(server.directory / "logs.sqlite3", timeout=30)) as rows:
+        return rows.execute(query).fetchall()
+
+
+def test_nobody_calls_the_provider_until_the_drill_ends_by_itself(server: Server, script: Server) -> None:
+    """In both workers, and in those that come after they were killed; then it is called at once, as before."""
+    assert providers_asked(server) == ["one"]
+    begun = ask(script, "POST", "/api/v1/admin/providers/one/drill", {"seconds": 300})
+    assert (begun.status, begun.json["drill"]["seconds"]) == (201, 300)
+    second = ask(script, "POST", "/api/v1/admin/providers/two/drill", {})
+    assert (second.status, second.json["error"]) == (409, "drill_refused")
+    assert "A fire drill of one by" in second.json["message"]
+    until(lambda: providers_asked(server) == ["two"])
+    assert providers_asked(server) == ["two"]
+
+    for worker in workers(server):
+        os.kill(worker, signal.SIGKILL)
+
+    def answers() -> bool:
+        with suppress(*CUT):
+            return chat(server, "", "two/lab").status == 200
+        return False
+
+    until(answers)
+    assert providers_asked(server) == ["two"]
+    shell(server, SOON)
+    until(lambda: providers_asked(server) == ["one"])
+    metrics = send(server, "GET", "/metrics").body.decode()
+    assert "routing_admin_cooling_seconds{" not in metrics
+    env = environment_of(server.directory, server.lab)
+    until(lambda: "provider.drill_end" in manage(env, "audit_export"))
+    (count,) = logged(server, "SELECT COUNT(*) FROM routing_admin_attemptlog WHERE outcome = 'fire_drill'")[0]
+    assert count >= CALLS
+    assert manage(env, "audit_export").count("provider.drill_end") == 1
+    assert "drill" not in manage(env, "export_config", "llm-routing").lower()
+
+
+def test_a_drill_is_ended_by_a_script_and_a_route_without_another_fails_meanwhile(
+    server: Server, script: Server
+) -> None:
+    """502 with the attempt in words; ended twice is no error, and the provider is called within a second."""
+    assert ask(script, "POST", "/api/v1/admin/providers/three/drill", {}).status == 201
+
+    def refused() -> Any:
+        answer = chat(server, "", "three/lab")
+        return answer if answer.status == 502 else None
+
+    answer = until(refused)
+    (attempt,) = answer.json["error"]["attempts"]
+    assert attempt["outcome"] == "fire_drill"
+    assert "Fire drill by admin" in attempt["error"]
+    assert answer.headers["x-routing-attempts"] == "1"
+    for _ in range(2):
+        assert ask(script, "DELETE", "/api/v1/admin/providers/three/drill").status == 204
+    until(lambda: chat(server, "", "three/lab").status == 200)
+
+
+def test_a_drill_that_nobody_could_end_leaves_nothing_behind(server: Server) -> None:
+    """One whose time passed while no process ran is over for the next ones, which say so once."""
+    past = "from django.utils import timezone; from datetime import timedelta; now = timezone.now(); "
+    past += "from routing_admin.models import FireDrill; from django.db.models import F; "
+    past += "from routing_admin.models import Installation; "
+    past += "FireDrill.objects.create(provider='one', actor='Ada', started_at=now - timedelta(seconds=60), ends_at=now"
+    past += " - timedelta(seconds=5)); Installation.objects.update(version=F('version') + 1)"
+    before = manage(environment_of(server.directory, server.lab), "audit_export").count("provider.drill_end")
+    shell(server, past)
+    assert providers_asked(server) == ["one"]
+    env = environment_of(server.directory, server.lab)
+    until(lambda: manage(env, "audit_export").count("provider.drill_end") == before + 1)
