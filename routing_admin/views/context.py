@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 from capabilities.access import can_edit, may, role_of
 from capabilities.core.permissions import PagePart, UserRole, can_change
 from routing_admin.configuration import snapshot
+from routing_admin.views.drills.pages import banner_context
 
 THEME_COOKIE = "theme"
 THEMES = ("auto", "light", "dark")
@@ -116,6 +117,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "can": PageRights(role_of(user)),
         "may": allowed,
         "nav": navigation(request),
+        **banner_context(),
     }
 
 

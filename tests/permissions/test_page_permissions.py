@@ -50,6 +50,8 @@ VIEWERS = {
             "artifact_compare",
             "catalogue",
             "alerts",
+            "drill",
+            "drill_banner",
         ),
     },
     "POST": {
@@ -84,7 +86,7 @@ ADMINISTRATORS = {
         *("settings_retention", "demo_remove", "config_import", "alert_test"),
         *("artifact_upload", "artifact_correct", "artifacts_delete", "artifacts_restore"),
         *("provider", "provider_new", "provider_models", "provider_delete", "provider_test", "providers_switch"),
-        *("providers_test", "providers_try_again"),
+        *("providers_test", "providers_try_again", "drill", "drill_end"),
         *("provider_key_add", "provider_key_change", "provider_key_remove", "provider_keys_test"),
         "model_replace",
         *("catalogue", "catalogue_edition"),

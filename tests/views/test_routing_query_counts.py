@@ -51,6 +51,8 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/usage/budgets/": (3, 0),
     "/settings/": (4 + is_postgresql(), 0),  # which is asked how large it is
     "/alerts/": (4, 0),
+    "/drill/": (2, 0),
+    "/providers/echo/drill/": (4, 1),
     "/users/": (4, 0),
     "/users/{user}/": (6, 0),
     "/password/": (4, 0),

@@ -69,7 +69,7 @@ the provider did not name itself is drawn anew each time, up to a tenth longer, 
 candidate is cooling after an outage, the one that wakes first gets one last-resort try; when they are cooling for
 want of quota or money, nobody is called.
 
-`fire_drill` is what an administrator's fire drill gives every attempt at its provider, for 30, 60 or 300 seconds: nobody
+`fire_drill` is what an administrator's fire drill gives every attempt at its provider, for 30, 60 or 300 s: nobody
 is called, the next candidate is asked without a wait, and no cooldown, health, alert or key of the provider knows of
 it afterwards. What a route says of `503` or `5xx` holds for it, but that it is never asked again.
 """

@@ -24,7 +24,9 @@ from capabilities.access import actor_of, may
 from capabilities.core.permissions import PagePart
 from capabilities.core.providers.redaction import redact
 from routing_admin.actions.readings import note_audit_export
+from routing_admin.configuration.revisions import DRILL_END
 from routing_admin.queries.history import AuditFilter, AuditForm, export_audit, list_audit_events
+from routing_admin.views.drills.phrases import describe_noted_end
 from routing_admin.views.history import phrases as words
 from routing_admin.views.history.pages import ICONS, place_in
 
@@ -112,12 +114,14 @@ class AuditLine:
     label: Any
     icon: str
     details: str
+    sentence: str = ""
 
 
 def audit_line(event: AuditEvent) -> AuditLine:
-    """The act in words; its details as JSON, what looks like a key masked."""
+    """The act in words; its details as JSON, what looks like a key masked, and what came of a fire drill in words."""
+    sentence = describe_noted_end(event.details) if event.action == DRILL_END else ""
     details = redact(json.dumps(event.details, ensure_ascii=False)) if event.details else ""
-    return AuditLine(event, words.act_text(event.action), ICONS.get(event.actor_kind, "user"), details)
+    return AuditLine(event, words.act_text(event.action), ICONS.get(event.actor_kind, "user"), details, sentence)
 
 
 def link(parameters: Mapping[str, str], **place: int) -> str:

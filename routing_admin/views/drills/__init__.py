@@ -1,0 +1,1 @@
+"""What happens to fire drills in the browser?"""

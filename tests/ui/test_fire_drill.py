@@ -1,0 +1,43 @@
+"""A fire drill in the browser: begun, above every page with its seconds, ended, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("first_start"),
+]
+
+
+def test_a_drill_counts_down_above_every_page_and_is_ended_there(admin_page: Any) -> None:
+    """The seconds go down without a reload, the banner comes along to the next page, and one click ends it."""
+    page = admin_page
+    page.goto("/providers/echo/")
+    page.get_by_role("link", name="Fire drill").click()
+    page.get_by_label("30 s").check()
+    page.get_by_role("button", name="Start the drill").click()
+    banner = page.locator("#drill")
+    page.locator("#drill [role=timer]", has_text="27 s left").wait_for()
+    page.locator("#nav a", has_text="Task routes").click()
+    page.locator("#list-title").wait_for()
+    assert "echo fails on purpose." in banner.inner_text()
+    banner.get_by_role("button", name="End now").click()
+    page.locator("#drills li").wait_for()
+    assert "No call met it." in page.locator("#drills").inner_text()
+    assert banner.inner_text().strip() == ""
+
+
+def test_the_providers_page_has_what_came_of_drills(admin_page: Any) -> None:
+    """It comes behind the page, which has nothing of it while there was none."""
+    page = admin_page
+    with page.expect_response("**/drill/"):
+        page.goto("/providers/echo/")
+    assert page.locator("#drills").count() == 0
+    page.goto("/providers/echo/drill/")
+    page.get_by_role("button", name="Start the drill").click()
+    page.locator("#drill-end").click()
+    page.goto("/providers/echo/")
+    page.locator("#drills li").wait_for()
