@@ -36,6 +36,7 @@ from routing_admin.server import memory  # noqa: E402
 from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
 from routing_admin.server.cross_origin import share  # noqa: E402
 from routing_admin.server.draining import draining  # noqa: E402
+from routing_admin.server.missed_calls import missed_calls  # noqa: E402
 from routing_admin.server.near_misses import meant_path  # noqa: E402
 from routing_admin.server.redis_rounds import RedisRounds  # noqa: E402
 from routing_admin.server.request_limit import limit_requests  # noqa: E402
@@ -96,7 +97,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     memory.note_loop()
     tracing.start()
     journal.start()
-    upkeep.further[:] = [fresh_starts.look, note_drill_ends]
+    upkeep.further[:] = [fresh_starts.look, note_drill_ends, missed_calls.write]
     upkeep.start()
     share_health(process_run_context(), news)
     redis_rounds.start()

@@ -27,7 +27,16 @@ WRITERS_LOCK = 0x726F757465
 CONNECTION_SECONDS = 5.0
 """How long a thread that outlives its requests keeps a connection: a restored database is found again."""
 LOG_MODELS = frozenset(
-    {"requestlog", "attemptlog", "idempotencyrecord", "usagesum", "limitwindow", "limitshare", "filedescription"}
+    {
+        "requestlog",
+        "attemptlog",
+        "idempotencyrecord",
+        "usagesum",
+        "limitwindow",
+        "limitshare",
+        "filedescription",
+        "missedcall",
+    }
 )
 
 

@@ -22,6 +22,7 @@ from routing_admin.gateway.errors import GatewayError, MethodError, gateway_erro
 from routing_admin.gateway.key_cache import cached_principal, principal_of_key
 from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
 from routing_admin.server.metrics import request_metrics
+from routing_admin.server.missed_calls import missed_calls
 from routing_admin.server.refusals import OPENAI_CODES
 from routing_admin.server.request_id import request_id_of
 
@@ -35,21 +36,22 @@ def admit_caller(method: str, query: str, headers: Mapping[str, str], path: str)
 
     Raises `GatewayError` 401 without a good key, 403 without the scope, 400 for a key in the address.
     """
-    return _admit(refuse_query(query) or principal_of_key(headers), method, path)
+    return _admit(refuse_query(query) or principal_of_key(headers), method, headers, path)
 
 
 def admit_known_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal | None:
     """`admit_caller` by what is in memory alone; None where rows have to be read."""
     refusal = refuse_query(query) if query else None
     caller = refusal or cached_principal(headers)
-    return None if caller is None else _admit(caller, method, path)
+    return None if caller is None else _admit(caller, method, headers, path)
 
 
-def _admit(caller: Principal | Refusal, method: str, path: str) -> Principal:
+def _admit(caller: Principal | Refusal, method: str, headers: Mapping[str, str], path: str) -> Principal:
     refusal = refuse_call(caller, method, path) if isinstance(caller, Principal) else caller
     if refusal is None:
         return cast(Principal, caller)
     request_metrics.count_refused_key("v1", refusal.code)
+    missed_calls.note(refusal.code, path, headers)
     raise GatewayError(refusal.status, OPENAI_CODES.get(refusal.code, refusal.code), refusal.message)
 
 

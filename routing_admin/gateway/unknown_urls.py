@@ -11,6 +11,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from capabilities.core.operations.table import OPERATIONS
 from routing_admin.gateway.errors import GatewayError, json_response, response_of
+from routing_admin.server.missed_calls import missed_calls
 from routing_admin.server.request_id import request_id_of
 
 CHAT = "POST /v1/chat/completions"
@@ -45,6 +46,7 @@ def unknown_url_view(shape: Shape, right: str) -> Callable[..., HttpResponseBase
 
     @csrf_exempt
     def view(request: HttpRequest, **kwargs: object) -> HttpResponseBase:
+        missed_calls.note("unknown_url", request.path, request.headers)
         return shape(request, f"{request.method} {request.path[:200]} is not here. Use {right} on this server.")
 
     return view

@@ -6,6 +6,7 @@ from routing_admin.models.drills import FireDrill
 from routing_admin.models.history import AuditEvent, Revision
 from routing_admin.models.installation import Installation, LabelBudget, Language
 from routing_admin.models.limits import LimitShare, LimitWindow
+from routing_admin.models.missed_calls import MissedCall
 from routing_admin.models.outcomes import IdempotencyRecord
 from routing_admin.models.people import AdminToken, LinkedIdentity, Person, SessionSighting, SignInAttempt
 from routing_admin.models.requests import AttemptLog, RequestLog
@@ -28,6 +29,7 @@ __all__ = [
     "LimitShare",
     "LimitWindow",
     "LinkedIdentity",
+    "MissedCall",
     "Person",
     "RequestLog",
     "Revision",

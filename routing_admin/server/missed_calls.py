@@ -1,0 +1,89 @@
+"""Calls that nobody's log has: refused for their key, or at an address that is none. A few are kept, for minutes.
+
+Whoever waits for a new key's first call learns by them that one came, and why it went astray. They are noted in memory
+and written behind the calls, so few at a time that a flood of them costs nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from enum import StrEnum
+
+from django.db import DatabaseError, InterfaceError
+from django.utils import timezone
+
+from capabilities.access import key_in
+from routing_admin.models import MissedCall
+
+log = logging.getLogger(__name__)
+
+MOST_NOTED, EVERY_SECONDS = 5, 2.0
+"""So many are written at a time, and no oftener than that; what comes beyond is forgotten."""
+MOST_KEPT, KEPT_FOR = 200, timedelta(minutes=15)
+PUBLIC = re.compile(r"ra_([0-9a-z]{8})(?:_|$)")
+
+
+class KeyShape(StrEnum):
+    """What a caller sent for a key looks like."""
+
+    NONE = "none"
+    OURS = "ra"
+    SCRIPTS = "rat"
+    VENDORS = "sk"
+    OTHER = "other"
+
+
+def shape_of(key: str) -> KeyShape:
+    """What a key looks like, by how it begins."""
+    for shape in (KeyShape.OURS, KeyShape.SCRIPTS, KeyShape.VENDORS):
+        if key.startswith((f"{shape}_", f"{shape}-")):
+            return shape
+    return KeyShape.OTHER if key else KeyShape.NONE
+
+
+class MissedCalls:
+    """What this process noted and has not written yet; `clock` gives seconds that only grow."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._noted = clock, list[MissedCall]()
+        self._written_at = float("-inf")
+        self._writing = threading.Lock()
+
+    def note(self, code: str, path: str, headers: Mapping[str, str]) -> None:
+        """A call was refused: why, at which address, and with which headers, of which only the key's look is kept."""
+        if len(self._noted) >= MOST_NOTED:
+            return
+        key = key_in(headers)
+        public = found[1] if (found := PUBLIC.match(key)) else ""
+        self._noted.append(
+            MissedCall(at=timezone.now(), code=code[:40], path=path[:200], key=public, shape=shape_of(key))
+        )
+
+    def write(self) -> None:
+        """Writes what is noted, and lets go of what is old; where the database does not take it, it is forgotten."""
+        now = self._clock()
+        if not self._noted or now - self._written_at < EVERY_SECONDS:
+            return
+        with self._writing:
+            noted, self._noted, self._written_at = self._noted, [], now
+            try:
+                MissedCall.objects.bulk_create(noted)
+                MissedCall.objects.filter(at__lt=timezone.now() - KEPT_FOR).delete()
+                oldest = MissedCall.objects.values_list("pk", flat=True)[MOST_KEPT : MOST_KEPT + 1].first()
+                if oldest is not None:
+                    MissedCall.objects.filter(pk__lte=oldest).delete()
+            except (DatabaseError, InterfaceError) as error:
+                log.debug("%s calls that went astray are not written: %s", len(noted), error)
+
+    def forget(self) -> None:
+        """Knows nothing, as at the start of a process."""
+        self._noted, self._written_at = [], float("-inf")
+
+
+missed_calls = MissedCalls()
+"""This process's."""
