@@ -30,6 +30,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("routing_admin.views.settings.urls")),
     path("", include("routing_admin.views.alerts.urls")),
     path("", include("routing_admin.views.drills.urls")),
+    path("", include("routing_admin.views.first_call.urls")),
     path("", include("routing_admin.views.catalogue.urls")),
     path("", include("routing_admin.views.requests.urls")),
     path("", include("routing_admin.views.usage.urls")),

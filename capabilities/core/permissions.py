@@ -147,6 +147,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "agent": (NOTHING, SEE, BOTH, BOTH),
         "agent_new": (NOTHING, NOTHING, BOTH, BOTH),
         "agent_delete": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "first_call": (NOTHING, SEE, SEE, SEE),
         "key_issue": (NOTHING, NOTHING, NOTHING, CHANGE),
         "key_change": (NOTHING, NOTHING, NOTHING, CHANGE),
         "key_roll": (NOTHING, NOTHING, NOTHING, CHANGE),

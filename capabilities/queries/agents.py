@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import Count, Q
@@ -147,3 +148,10 @@ def find_guarantee(task_type: str) -> Guarantee | None:
         tuple(name for name in ordered if name not in every),
         tuple(link.name for link in links if not link.is_service),
     )
+
+
+def find_waiting_key(keys: Sequence[AgentKey]) -> AgentKey | None:
+    """The newest key that works and was never used; None where there is none."""
+    now = timezone.now()
+    living = (key for key in keys if key.revoked_at is None and (key.expires_at is None or key.expires_at > now))
+    return max((key for key in living if key.last_used_at is None), key=lambda key: key.created_at, default=None)

@@ -1,4 +1,4 @@
-"""How is an agent's model called? Ready calls with the real address, one for each client; the key is a placeholder."""
+"""How is an agent's model called? Ready calls with the real address, one for each client; the key is mostly a placeholder."""
 
 from __future__ import annotations
 
@@ -82,17 +82,26 @@ def name_model(row: Agent) -> str:
     return row.service.service_id if row.service else "auto"
 
 
-def write_snippets(row: Agent) -> tuple[Snippet, ...]:
-    """Ready calls with the real address."""
+def write_snippets(row: Agent, key: str = "") -> tuple[Snippet, ...]:
+    """Ready calls with the real address; with the key itself where a page shows it anyway, else with its variable."""
     words = {"base": settings.PUBLIC_URL.rstrip("/"), "model": name_model(row)}
-    return tuple(Snippet(name, language, text.format(**words)) for (name, language), text in CALLS.items())
+    texts = ((*each, text.format(**words)) for each, text in CALLS.items())
+    return tuple(Snippet(name, language, _fill_in(text, key) if key else text) for name, language, text in texts)
 
 
-def describe_use(row: Agent) -> dict[str, Any]:
+def _fill_in(text: str, key: str) -> str:
+    """A call with that key in the place of the variable."""
+    text = text.removeprefix("import os\n\n").replace("$ROUTING_ADMIN_KEY", key)
+    for variable in ('os.environ["ROUTING_ADMIN_KEY"]', "process.env.ROUTING_ADMIN_KEY"):
+        text = text.replace(variable, f'"{key}"')
+    return text
+
+
+def describe_use(row: Agent, key: str = "") -> dict[str, Any]:
     """What the part of a page shows that says how the agent is called, and where its tools are."""
     language = "zh" if (get_language() or "").startswith("zh") else "en"
     tools = {"tools": ports.installed.tools(language)}
-    return {"snippets": write_snippets(row), "tool_server": describe_tool_server(), "tools": tools}
+    return {"snippets": write_snippets(row, key), "tool_server": describe_tool_server(), "tools": tools}
 
 
 def describe_tool_server() -> dict[str, Any]:

@@ -51,6 +51,7 @@ VIEWERS = {
             "catalogue",
             "alerts",
             "drill",
+            "first_call",
             "drill_banner",
         ),
     },

@@ -43,7 +43,7 @@ LEADS_ON = {"config_import", "set_language"}
 UNCONFIGURED = {"openid_connect_callback", "feishu_callback", "dingtalk_callback", "weixin_callback"}
 """What is not there until somebody configures its identity provider; looked at in tests/identity."""
 
-FRAGMENTS = {"drill_banner", "matrix_row", "matrix_column", "requests_newer", "requests_words"}
+FRAGMENTS = {"drill_banner", "first_call", "matrix_row", "matrix_column", "requests_newer", "requests_words"}
 """What stands in a page, or in its dialog; seen there."""
 
 PAGES: dict[str, str] = {

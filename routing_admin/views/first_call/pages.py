@@ -1,0 +1,77 @@
+"""The panel that waits for a key's first call, and says what came of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from capabilities.queries.agents import find_key
+from capabilities.views.answers import require_found
+from routing_admin.queries.first_call import FirstCall, find_first_call, list_nearest_names
+from routing_admin.queries.requests import LoggedRequest
+from routing_admin.request_log.advice import advise
+from routing_admin.request_log.sentences import render_logged
+from routing_admin.request_log.story import build_steps
+from routing_admin.views.first_call.phrases import base_url, describe_other, describe_own
+
+if TYPE_CHECKING:
+    from capabilities.models import AgentKey
+
+LONGEST_WAIT = timedelta(minutes=5)
+"""How long the panel asks by itself."""
+UNCHANGED = 204
+
+
+@require_GET
+def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpResponse:
+    """The panel; `since` is when the waiting began, `seen` what it says already: 204 where nothing else is so."""
+    key = require_found(find_key(agent_id, public_id))
+    now = timezone.now()
+    since = moment_in(request.GET.get("since", ""), now)
+    found = find_first_call(key, since)
+    is_paused = now - since > LONGEST_WAIT
+    seen = mark_of(found, is_paused=is_paused)
+    if request.GET.get("seen") == seen:
+        return HttpResponse(status=UNCHANGED)
+    template = "first_call/state.html" if "seen" in request.GET else "first_call/panel.html"
+    return render(request, template, {**context_of(key, found), "since": since, "seen": seen, "is_paused": is_paused})
+
+
+def moment_in(text: str, now: datetime) -> datetime:
+    """The moment in an address, in seconds since 1970; now where it names none that has been."""
+    if not text.isdecimal() or int(text[:12]) > now.timestamp():
+        return now
+    return datetime.fromtimestamp(int(text), UTC)
+
+
+def mark_of(found: FirstCall, *, is_paused: bool) -> str:
+    """What the panel says, in a word that changes with it."""
+    row = found.request.row.pk if found.request else ""
+    missed = max((each.pk for each in (*found.own, *found.others)), default=0)
+    return "-".join((row, str(missed), str(len(found.own) + len(found.others)), "p" if is_paused else "w"))
+
+
+def context_of(key: AgentKey, found: FirstCall) -> dict[str, Any]:
+    """What the panel shows."""
+    request = found.request
+    return {
+        "key": key,
+        "call": request.row if request else None,
+        "is_answered": found.is_answered,
+        "refusal": explain_refusal(request) if request and not found.is_answered else None,
+        "own": [describe_own(each) for each in found.own],
+        "others": [describe_other(each) for each in found.others],
+        "base_url": base_url(),
+    }
+
+
+def explain_refusal(request: LoggedRequest) -> dict[str, Any]:
+    """Why the call got no answer, what to do, and which names there are like the one that it asked for."""
+    row = request.row
+    names = list_nearest_names(row.asked_model) if row.outcome == "model_not_found" else []
+    return {"error": render_logged(row), "advice": advise(row, build_steps(request.attempts)), "names": names}
