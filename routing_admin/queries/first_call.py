@@ -46,9 +46,9 @@ def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
     return FirstCall(request, tuple(own[:MOST_MISSED]), tuple(others[:MOST_MISSED]))
 
 
-def list_nearest_names(asked: str) -> list[str]:
+def list_nearest_names(name: str) -> list[str]:
     """The model names that there are and that look most like the one that was asked for."""
-    return get_close_matches(asked, list(dict.fromkeys(_names())), NEAREST, 0.5)
+    return get_close_matches(name, list(dict.fromkeys(_names())), NEAREST, 0.5)
 
 
 def _names() -> Iterator[str]:

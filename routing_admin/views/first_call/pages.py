@@ -29,43 +29,42 @@ UNCHANGED = 204
 
 @require_GET
 def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpResponse:
-    """The panel; `since` is when the waiting began, `seen` what it says already: 204 where nothing else is so."""
+    """The panel; `since` is when the waiting began, `mark` what it says already: 204 where nothing else is so."""
     key = require_found(find_key(agent_id, public_id))
     now = timezone.now()
     since = moment_in(request.GET.get("since", ""), now)
     found = find_first_call(key, since)
     is_paused = now - since > LONGEST_WAIT
-    seen = mark_of(found, is_paused=is_paused)
-    if request.GET.get("seen") == seen:
+    mark = mark_of(found, is_paused=is_paused)
+    if request.GET.get("mark") == mark:
         return HttpResponse(status=UNCHANGED)
-    template = "first_call/state.html" if "seen" in request.GET else "first_call/panel.html"
-    return render(request, template, {**context_of(key, found), "since": since, "seen": seen, "is_paused": is_paused})
+    template = "first_call/state.html" if "mark" in request.GET else "first_call/panel.html"
+    return render(request, template, {**context_of(key, found), "since": since, "mark": mark, "is_paused": is_paused})
 
 
 def moment_in(text: str, now: datetime) -> datetime:
     """The moment in an address, in seconds since 1970; now where it names none that has been."""
-    if not text.isdecimal() or int(text[:12]) > now.timestamp():
-        return now
-    return datetime.fromtimestamp(int(text), UTC)
+    seconds = int(text[:12]) if text.isdecimal() else now.timestamp()
+    return min(datetime.fromtimestamp(min(seconds, now.timestamp()), UTC), now)
 
 
-def mark_of(found: FirstCall, *, is_paused: bool) -> str:
+def mark_of(first: FirstCall, *, is_paused: bool) -> str:
     """What the panel says, in a word that changes with it."""
-    row = found.request.row.pk if found.request else ""
-    missed = max((each.pk for each in (*found.own, *found.others)), default=0)
-    return "-".join((row, str(missed), str(len(found.own) + len(found.others)), "p" if is_paused else "w"))
+    row = first.request.row.pk if first.request else ""
+    missed = max((each.pk for each in (*first.own, *first.others)), default=0)
+    return "-".join((row, str(missed), str(len(first.own) + len(first.others)), "p" if is_paused else "w"))
 
 
-def context_of(key: AgentKey, found: FirstCall) -> dict[str, Any]:
+def context_of(key: AgentKey, first: FirstCall) -> dict[str, Any]:
     """What the panel shows."""
-    request = found.request
+    request = first.request
     return {
         "key": key,
         "call": request.row if request else None,
-        "is_answered": found.is_answered,
-        "refusal": explain_refusal(request) if request and not found.is_answered else None,
-        "own": [describe_own(each) for each in found.own],
-        "others": [describe_other(each) for each in found.others],
+        "is_answered": first.is_answered,
+        "refusal": explain_refusal(request) if request and not first.is_answered else None,
+        "own": [describe_own(each) for each in first.own],
+        "others": [describe_other(each) for each in first.others],
         "base_url": base_url(),
     }
 

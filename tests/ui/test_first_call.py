@@ -1,0 +1,50 @@
+"""From a key to its first call in the browser: issued, waited for, explained, arrived, and nothing loaded anew."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+
+from routing_admin.request_log.journal import journal
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("first_start"),
+]
+
+
+def call(url: str, key: str, model: str) -> int:
+    """A program's call with that key, as it stands in the log."""
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hi"}]}).encode()
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(f"{url}/v1/chat/completions", body, headers)) as answer:
+            status = answer.status
+    except urllib.error.HTTPError as error:
+        status = error.code
+    journal.flush()
+    return int(status)
+
+
+def test_a_new_keys_first_call_is_waited_for_and_arrives(admin_page: Any, live_server: Any) -> None:
+    """A wrong model is explained with the names like it, the right one is told with who answered; all by itself."""
+    page = admin_page
+    page.goto("/agents/text-agent/")
+    page.get_by_role("button", name="Issue a key").first.click()
+    page.locator("#issue").get_by_role("button", name="Issue").click()
+    panel = page.locator("#first-call")
+    panel.get_by_text("Waiting for the first call").wait_for()
+    assert panel.get_attribute("aria-live") == "polite"
+    key = page.locator("#issued").inner_text().strip()
+    assert key in page.locator("#snippet-shell").inner_text()
+    assert call(live_server.url, key, "planing") == 404
+    panel.get_by_text("A call arrived and got no answer").wait_for()
+    assert "task:planning" in panel.inner_text()
+    assert call(live_server.url, key, "task:planning") == 200
+    panel.get_by_text("The first call arrived and was answered").wait_for()
+    assert "echo/echo-text" in panel.inner_text()
+    assert page.locator("#issued").inner_text().strip() == key  # still the page that shows it
