@@ -50,7 +50,7 @@ def start_drill(actor: Actor, provider: str, seconds: int) -> DrillWindow:
         message = _("A fire drill lasts 30, 60 or 300 seconds.")
         raise InvalidError([Problem("seconds", message, "enum")])
     if not spec.enabled:
-        raise DrillRefusedError(_("%(name)s is disabled, so nobody calls it anyway.") % {"name": provider})
+        raise DrillRefusedError(_("%(name)s is disabled, so it is not called anyway.") % {"name": provider})
     with ledger.audit(actor, Act(DRILL_START, "provider", provider, {"seconds": seconds})):
         now = timezone.now()
         _refuse_second(now)
@@ -64,7 +64,7 @@ def _refuse_second(now: datetime) -> None:
     if running is not None:
         facts = {"name": running.provider, "actor": running.actor}
         facts["time"] = timezone.localtime(running.ends_at).strftime("%H:%M:%S")
-        message = _("A fire drill of %(name)s by %(actor)s goes on until %(time)s. There is one at a time.")
+        message = _("%(actor)s is running a fire drill of %(name)s until %(time)s. Only one can run at a time.")
         raise DrillRefusedError(message % facts)
 
 
@@ -78,7 +78,7 @@ def stop_drill(actor: Actor, provider: str | None = None) -> str:
         rows = FireDrill.objects.filter(noted_at=None, ends_at__gt=now)
         row = (rows if provider is None else rows.filter(provider=provider)).first()
         if row is None:
-            raise NotFoundError(_("No fire drill goes on. It may have ended by itself."))
+            raise NotFoundError(_("No fire drill is running. It may have ended by itself."))
         row.ends_at = now
         row.save(update_fields=["ends_at"])
         act.object_name = row.provider

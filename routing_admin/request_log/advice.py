@@ -96,7 +96,9 @@ ADVICE: Mapping[str, Line] = {
     **dict.fromkeys((Fault.KEY_MISSING, SkipReason.NO_KEY), NO_KEY),
     **dict.fromkeys((Fault.ORIGIN_REFUSED, SkipReason.ORIGIN_REFUSED), FORBIDDEN_ADDRESS),
     Fault.FIRE_DRILL: (
-        gettext_lazy("It was a fire drill of %(provider)s: nobody else could answer. Add a candidate elsewhere."),
+        gettext_lazy(
+            "It was a fire drill of %(provider)s, and no other candidate could answer. Add one from another provider."
+        ),
         Remedy.ROUTE,
     ),
     Fault.HTTP_401: (gettext_lazy("%(provider)s refuses the key: store a valid one."), Remedy.PROVIDER),

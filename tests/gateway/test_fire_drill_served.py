@@ -68,7 +68,7 @@ def test_nobody_calls_the_provider_until_the_drill_ends_by_itself(server: Server
     assert (begun.status, begun.json["drill"]["seconds"]) == (201, 300)
     second = ask(script, "POST", "/api/v1/admin/providers/two/drill", {})
     assert (second.status, second.json["error"]) == (409, "drill_refused")
-    assert "A fire drill of one by" in second.json["message"]
+    assert "is running a fire drill of one until" in second.json["message"]
     until(lambda: providers_asked(server) == ["two"])
     assert providers_asked(server) == ["two"]
 

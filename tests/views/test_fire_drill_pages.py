@@ -55,7 +55,7 @@ def test_before_it_begins_the_page_says_who_has_nobody_else(admin: Client) -> No
     log_calls(FireDrill(started_at=timezone.now()))
     page = text_of(admin.get(PAGE))
     assert "planning has no model left that can be asked." in page
-    assert "calls a minute that it answered lately: 0.1" in page
+    assert "calls it answered per minute lately: 0.1" in page
     html = admin.get(PAGE).content.decode()
     assert 'value="60" checked' in html
     assert 'id="drills"' not in html
@@ -92,8 +92,8 @@ def test_a_second_one_is_refused_in_a_sentence(admin: Client) -> None:
     """Whichever provider it is of; so is a time that is no choice, a disabled provider, and ending none."""
     start_drill(SYSTEM, "echo", 60)
     page = text_of(admin.post("/providers/openai/drill/", {"seconds": "30"}, follow=True))
-    assert "A fire drill of echo by" in page
-    assert "There is one at a time." in page
+    assert "is running a fire drill of echo until" in page
+    assert "Only one can run at a time." in page
     stop_drill(SYSTEM)
     assert "lasts 30, 60 or 300 seconds" in text_of(admin.post(PAGE, {"seconds": "7"}, follow=True))
     assert "lasts 30, 60 or 300 seconds" in text_of(admin.post(PAGE, {"seconds": "½"}, follow=True))

@@ -85,7 +85,7 @@ def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key
     page = text_of(panel(admin, key))
     assert "with this key to /v1/v1/chat/completions, which is no address here. The base URL is" in page
     assert "it may have been cut off in copying" in page
-    assert "nobody can say whose they were" not in page
+    assert "It cannot be known whose they are" not in page
     narrow = key_of("text-agent", scopes=["registry:read"])
     missed_calls.forget()
     assert call(narrow) == 403
@@ -107,7 +107,7 @@ def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, sent: str
     assert call(sent) == 401
     since = int(timezone.now().timestamp()) - 60
     page = text_of(panel(admin, key, since=since)).replace("&#x27;", "'")
-    assert "nobody can say whose they were" in page
+    assert "It cannot be known whose they are" in page
     assert said in page
     assert "proj" not in page
     MissedCall.objects.update(at=timezone.now() - timedelta(minutes=2))
