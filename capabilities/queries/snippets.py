@@ -1,4 +1,4 @@
-"""How is an agent's model called? Ready calls with the real address, one for each client; the key is mostly a placeholder."""
+"""How is an agent's model called? Ready calls with the real address, one for each client, the key mostly a variable."""
 
 from __future__ import annotations
 

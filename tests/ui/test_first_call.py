@@ -40,7 +40,7 @@ def test_a_new_keys_first_call_is_waited_for_and_arrives(admin_page: Any, live_s
     panel.get_by_text("Waiting for the first call").wait_for()
     assert panel.get_attribute("aria-live") == "polite"
     key = page.locator("#issued").inner_text().strip()
-    assert key in page.locator("#snippet-shell").inner_text()
+    assert key in page.locator("#curl").inner_text()
     assert call(live_server.url, key, "planing") == 404
     panel.get_by_text("A call arrived and got no answer").wait_for()
     assert "task:planning" in panel.inner_text()
