@@ -116,7 +116,7 @@ def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page
     page.get_by_role("link", name="Fell back").click()
     page.wait_for_url("**fallback**")
     page.get_by_role("link", name="design").click()
-    assert "did not get the image" in page.locator("h1").inner_text()
+    assert "without the image" in page.locator("h1").inner_text()
 
 
 def test_the_demo_goes_once_its_list_was_seen_and_comes_back_with_one_click(admin_page: Any, demo: str) -> None:
@@ -129,7 +129,7 @@ def test_the_demo_goes_once_its_list_was_seen_and_comes_back_with_one_click(admi
     dialog.get_by_role("button", name="Remove demo data").click()
     page.get_by_text("There is no task route yet").wait_for()
     page.get_by_role("button", name="Undo").click()
-    page.get_by_text("All 6 task routes can answer").wait_for()
+    page.get_by_text("All 6 task routes are working").wait_for()
 
 
 def test_files_are_uploaded_and_deleted_without_scripts(
