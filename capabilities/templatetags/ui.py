@@ -84,6 +84,12 @@ def capability_label(name: str) -> str:
 
 
 @register.filter
+def join_labels(names: Iterable[str]) -> str:
+    """What these capabilities are called, as a sentence lists it."""
+    return join_words(capability_label(name) for name in names)
+
+
+@register.filter
 def content_word(name: str) -> str:
     """What a model with this capability reads, as sentences call it: images of vision."""
     return str(words.CONTENTS.get(name) or capability_label(name))

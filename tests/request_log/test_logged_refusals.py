@@ -29,7 +29,7 @@ REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
     (said("x", messages=None), 400, "%(param)s is required.", {"param": "messages"}, "缺少必填字段 messages。"),
     (said("x", tool_choice="never"), 400, "tool_choice is one of %(choices)s, or names a function.",
      {"choices": ["none", "auto", "required"]}, "tool_choice 应为 none、auto、required 之一，或指定一个函数。"),
-    (said(image("artifact:0000000000000000000000")), 400, GONE, {}, "该智能体没有这个制品。"),
+    (said(image("artifact:0000000000000000000000")), 400, GONE, {}, "该智能体没有这个工件。"),
     (b'{"model": "task:planning", "messages": [', 400,
      "The body is not valid JSON (line %(line)s, column %(column)s).", {"line": 1, "column": 41},
      "请求体不是有效的 JSON（第 1 行，第 41 列）。"),

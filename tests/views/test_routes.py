@@ -53,7 +53,7 @@ def chain_of(task_type: str) -> list[str]:
 def test_the_list_opens_with_what_is_so(admin: Client, demo: None) -> None:
     """One sentence, every route with its chain, and where images arrive as descriptions."""
     page = admin.get(reverse("routes")).content.decode()
-    assert "6 task routes can answer" in page
+    assert "6 task routes are working" in page
     assert "chapter_generation" in page
     assert "Candidate 3 gets images as descriptions" in page
 
