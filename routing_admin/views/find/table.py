@@ -79,6 +79,7 @@ ACTS = (
         place="#test-all",
         needs="providers_test",
     ),
+    act(gettext_lazy("Fire drill"), "providers", "warn", "let a provider fail", "outage", needs="drill"),
     act(gettext_lazy("Simulate a request"), "simulate", "play", "try", "playground", "试用"),
     act(
         gettext_lazy("Export"),
