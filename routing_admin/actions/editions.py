@@ -95,12 +95,12 @@ def take_edition(actor: Actor, pk: int) -> Act:
     Raises `NotFoundError` for a number there is not.
     """
     name, _document = _require(pk)
-    return _use(actor, Act("catalogue.take", "installation", name, message=_("Catalogue refreshed")), name)
+    return _use(actor, Act("catalogue.take", "installation", name), name)
 
 
 def drop_edition(actor: Actor) -> Act:
     """Goes back to the catalogue that came with the program, and fills from that: one revision."""
-    return _use(actor, Act("catalogue.drop", "installation", message=_("Catalogue of the program")), "")
+    return _use(actor, Act("catalogue.drop", "installation"), "")
 
 
 def _use(actor: Actor, act: Act, name: str) -> Act:

@@ -16,7 +16,7 @@ from routing_admin.models import Installation
 
 def set_rate(actor: Actor, rate: ExchangeRate) -> Act:
     """Sets a currency's rate, instead of the one it had. Raises `InvalidError`."""
-    act = Act("exchange_rate.set", "exchange_rate", rate.currency, message=_("Exchange rate %(rate)s") % {"rate": rate})
+    act = Act("exchange_rate.set", "exchange_rate", rate.currency)
     with ledger.change(actor, act):
         row = Installation.current()
         others = [each for each in row.exchange_rates if each["currency"] != rate.currency]

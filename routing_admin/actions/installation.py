@@ -33,7 +33,7 @@ def set_default_language(actor: Actor, code: str) -> Act:
     Raises `InvalidError` for a language that has no directive.
     """
     check_default_language(code)
-    act = Act("installation.default_language", "language", code, message=_("Default language"))
+    act = Act("installation.default_language", "language", code)
     with ledger.change(actor, act):
         row = Installation.current()
         row.default_language = code
@@ -47,7 +47,7 @@ def set_content_policy(actor: Actor, word: str) -> Act:
     Raises `InvalidError` for a word that is none of `POLICY_WORDS`.
     """
     check_content_policy(word)
-    act = Act("installation.content_policy", "installation", message=_("Content policy"))
+    act = Act("installation.content_policy", "installation")
     with ledger.change(actor, act):
         row = Installation.current()
         row.content_policy = word
@@ -81,7 +81,7 @@ def save_language(actor: Actor, code: str, directive: str) -> Act:
     if not directive.strip() or "\n" in directive:
         message = _("A directive is one line that tells the model in which language to answer.")
         raise InvalidError([Problem("directive", message, "required")])
-    act = Act("language.save", "language", code, message=_("Language %(code)s") % {"code": code})
+    act = Act("language.save", "language", code)
     with ledger.change(actor, act):
         Language.objects.update_or_create(code=code, defaults={"directive": directive.strip()})
     return act
@@ -95,7 +95,7 @@ def check_can_remove_language(code: str, default: str, others: dict[str, str]) -
 
 def remove_language(actor: Actor, code: str) -> Act:
     """Removes an added language; a built-in one has its own directive again."""
-    act = Act("language.remove", "language", code, message=_("Removed language %(code)s") % {"code": code})
+    act = Act("language.remove", "language", code)
     with ledger.change(actor, act):
         kept = {**LANGUAGE_DIRECTIVES, **dict(Language.objects.exclude(code=code).values_list("code", "directive"))}
         check_can_remove_language(code, Installation.current().default_language, kept)

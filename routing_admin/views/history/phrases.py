@@ -217,8 +217,6 @@ def change_line(change: Change) -> ChangeLine:
         thing = change.after if change.after is not None else change.before
         return ChangeLine(tone, icon, label, kind, change.name, redact(_summary(change.kind, thing)))
     after = value_text(change.field, change.after)
-    if change.field == "enabled":
-        after = _("enabled") if change.after else _("disabled")
     was = (
         ""
         if change.before in (None, "", {})
@@ -281,6 +279,8 @@ def value_text(field: str, value: Any) -> str:
     """A value as a person reads it: a chain with arrows, words with commas, yes and no, short JSON for the rest."""
     if field == "candidates" and isinstance(value, list | tuple):
         return _chain_with_parameters(value)
+    if field == "enabled":
+        return _("enabled") if value else _("disabled")
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if value in (None, "", {}, []):
