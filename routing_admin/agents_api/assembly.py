@@ -22,6 +22,7 @@ from routing_admin.agents_api.administration.entries import router as entries_ro
 from routing_admin.agents_api.administration.history import router as history_router
 from routing_admin.agents_api.administration.installation import router as installation_router
 from routing_admin.agents_api.administration.keys import router as keys_router
+from routing_admin.agents_api.administration.links import router as links_router
 from routing_admin.agents_api.administration.people import router as people_router
 from routing_admin.agents_api.configuration import router as configuration_router
 from routing_admin.agents_api.errors import with_our_errors
@@ -55,7 +56,7 @@ def agents_api() -> NinjaAPI:
     )
     for each in (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router, usage_router):
         api.add_router("", each)
-    entries = (entries_router, aliases_router, installation_router, keys_router, admin_agents_router)
+    entries = (entries_router, aliases_router, installation_router, keys_router, links_router, admin_agents_router)
     for each in (*entries, people_router, history_router, admin_configuration_router, alerts_router, drills_router):
         api.add_router("/admin", each, auth=AdminTokenAuth())
     return api

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -461,3 +461,34 @@ def test_settings_are_changed_by_name_and_the_rest_stays(script: Script) -> None
 def test_every_scope_of_a_token_is_asked_for_by_some_call() -> None:
     """None stands in the list that opens nothing."""
     assert set(ADMIN_CALLS.values()) == set(ADMIN_SCOPES)
+
+
+def test_links_to_an_agents_page_are_made_listed_and_revoked(script: Script) -> None:
+    """The address is told once and opens the page; revoked it opens nothing, and twice is no error."""
+    answer = script.call("POST", "/agents/text-agent/links", {"name": "Mei", "withBodies": True})
+    assert (answer.status_code, answer["Cache-Control"]) == (201, "no-store")
+    made = answer.json()
+    path = "/agent-page/" + made["link"].split("/agent-page/")[1]
+    assert Client().get(path).status_code == 200
+    (found,) = script.get("/agents/text-agent/links")["links"]
+    assert (found["name"], found["state"], found["withBodies"]) == ("Mei", "active", True)
+    assert found["lastSeenAt"] is not None
+    assert path.split("_")[2] not in str(found)
+    for _ in range(2):
+        assert script.call("DELETE", f"/agents/text-agent/links/{found['id']}").status_code == 204
+    assert Client().get(path).status_code == 404
+    assert script.get("/agents/text-agent/links")["links"][0]["state"] == "revoked"
+    assert script.call("DELETE", f"/agents/vision-agent/links/{found['id']}").status_code == 404
+    assert script.call("POST", "/agents/nobody/links", {"name": "Mei"}).status_code == 404
+
+
+def test_a_links_days_are_ninety_or_those_that_were_sent_or_none(script: Script) -> None:
+    """`days` left out is 90, null is until it is revoked."""
+    more: list[dict[str, Any]] = [{}, {"days": 7}, {"days": None}]
+    ends = [
+        script.call("POST", "/agents/text-agent/links", {"name": "Mei", **each}).json()["details"]["expiresAt"]
+        for each in more
+    ]
+    assert ends[2] is None
+    days = [(datetime.fromisoformat(end) - timezone.now() + timedelta(hours=1)).days for end in ends[:2]]
+    assert days == [90, 7]

@@ -83,7 +83,8 @@ def known(demo: None, admin_account: Any) -> dict[str, str]:
     request = program.post("/llm/send", {"prompt": "hello"})
     token = program.post("/uploads", {"filename": "a.bin"}).json()["uploadUrl"].rsplit("/", 1)[-1]
     names = {"service_id": "text-model", "agent_id": "text-agent", "name": "llm-routing", "ref": ref, "token": token}
-    script = {"provider": "echo", "task_type": "planning", "username": "admin", "number": "1", "key_id": "none"}
+    script = {"provider": "echo", "task_type": "planning", "username": "admin", "number": "1"}
+    script |= {"key_id": "none", "link_id": "none"}
     script |= {"alias": "gpt-4o", "code": "en"}
     own = {"key": program.key, "admin_token": token_of(admin_account)}
     return {**names, **script, **own, "request_id": request["x-request-id"]}

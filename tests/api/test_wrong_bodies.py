@@ -38,6 +38,7 @@ IN_PATHS = {
     "username": "vera",
     "number": "1",
     "key_id": "x",
+    "link_id": "x",
     "alias": "gpt-4o",
     "code": "pt",
 }

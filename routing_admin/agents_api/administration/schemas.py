@@ -196,6 +196,39 @@ class IssuedOut(Schema):
     issued: KeyThing
 
 
+class LinkThing(Schema):
+    """A link to an agent's page without its secret: `id` is its public part; `state` is active, expired or revoked."""
+
+    id: str
+    name: str
+    withBodies: bool
+    state: str
+    createdAt: str
+    expiresAt: str | None
+    lastSeenAt: str | None
+
+
+class LinksOut(Schema):
+    """The links to an agent's page, the newest first, the revoked ones last."""
+
+    links: list[LinkThing]
+
+
+class LinkIn(Body):
+    """A new link: whom it is for; `days` is 90 if left out, null until it is revoked. `withBodies` shows its words."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    days: Annotated[int | None, Field(ge=1, le=3650)] = 90
+    withBodies: bool = False
+
+
+class MadeLinkOut(Schema):
+    """A link that was just made: `link` is its whole address, told this once."""
+
+    link: str
+    details: LinkThing
+
+
 class PersonThing(Schema):
     """A person; `state` is active, invited or deactivated."""
 
