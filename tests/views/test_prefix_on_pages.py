@@ -130,7 +130,7 @@ def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, 
     ("most", "language", "sentence"),
     [
         (2, "en", "Prefix kept if one more file like this comes in the next turn."),
-        (2, "zh-hans", "下一轮再来一个这样的文件，前缀保持。"),
+        (2, "zh-hans", "下一轮若再有一个这样的文件，前缀保持。"),
         (
             1,
             "en",

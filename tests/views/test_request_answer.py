@@ -71,7 +71,7 @@ def words_on(browser: Client, row: RequestLog) -> str:
     ("language", "words"),
     [
         ("en", ["20 read from the cache", "7 thinking", "the provider's own word:", "service tier flex"]),
-        ("zh-hans", ["读自缓存 20", "思考 7", "提供商的原词：", "服务等级 flex"]),
+        ("zh-hans", ["读自缓存 20", "思考 7", "提供商原文：", "服务等级 flex"]),
     ],
 )
 def test_a_request_s_page_says_why_it_stopped_and_what_was_counted(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.translation import gettext_lazy
 
 from routing_admin.core.files.environment_provider import OPENAI_URL
 from routing_admin.environment import BASE_DIR, SETTINGS, Setting
@@ -16,6 +17,12 @@ from routing_admin.environment import BASE_DIR, SETTINGS, Setting
 ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?(\w+)\s*=\s*(.*?)\s*$", re.MULTILINE)
 KEPT = {"ROUTING_ADMIN_SECRET_KEY": "secret_key", "ROUTING_ADMIN_KEYS": "keys"}
 """Secrets that are generated into a file of the data directory."""
+
+WORDED = {
+    "files in the data directory": gettext_lazy("files in the data directory"),
+    "single sign-on": gettext_lazy("single sign-on"),
+}
+"""Defaults that are words for people: they are shown in the reader's language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ def build_unset_row(setting: Setting, data_dir: Path) -> SettingRow:
         "LLM_ENDPOINT": OPENAI_URL,
     }
     value = in_force.get(setting.name, setting.default)
-    return SettingRow(setting, "" if setting.secret else value, "default", is_set=False)
+    return SettingRow(setting, "" if setting.secret else str(WORDED.get(value, value)), "default", is_set=False)
 
 
 def strip_password(value: str) -> str:
