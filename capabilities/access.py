@@ -76,11 +76,11 @@ BAD_KEY = Refusal(
 KEY_IN_ADDRESS = Refusal(
     400,
     "key_in_url",
-    "An agent key stands in the URL, which servers on the way write down. Send it as 'Authorization: Bearer ra_…', "
-    "and have an administrator replace this key: it counts as known to others.",
+    "The agent key is in the URL, where servers along the way log it. Send it as 'Authorization: Bearer ra_…', and "
+    "ask an administrator to replace this key: treat it as leaked.",
 )
 NO_ROW = Refusal(403, "forbidden", "Nobody may make this call: the table of permissions does not have it.")
-NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id names no agent that this key may act for.")
+NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id is not an agent this key can act for.")
 
 
 def make_key(kind: str = "ra") -> tuple[str, str, str]:

@@ -69,7 +69,9 @@ def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFie
     act = Act("artifact.correct", "artifact", row.pk, {**differences, "corrected": _words(values.get("correction"))})
     with ports.ledger.audit(actor, act):
         if not Artifact.objects.living().filter(pk=row.pk, **before).update(**changes):
-            raise ConflictError(worded("Somebody else changed this meanwhile. Look at it anew, then correct it."))
+            raise ConflictError(
+                worded("Someone else changed this in the meantime. Check the current version, then correct it.")
+            )
     return Artifact.objects.get(pk=row.pk)
 
 
@@ -77,7 +79,7 @@ def _visibility(fields: CorrectionFields) -> Values:
     if "visibility" not in fields:
         return {}
     if fields["visibility"] not in Artifact.Visibility.values:
-        raise InvalidError([Problem("visibility", _("visibility is shared or private."), "enum")])
+        raise InvalidError([Problem("visibility", _("visibility must be shared or private."), "enum")])
     return {"visibility": fields["visibility"]}
 
 

@@ -118,7 +118,7 @@ def store_text(actor: Actor, text: str, **fields: Unpack[LabelFields]) -> Artifa
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        message = _("The text holds half a surrogate pair, which no encoding can say.")
+        message = _("The text contains half a surrogate pair, which cannot be encoded.")
         raise InvalidError([Problem("text", message, "type")]) from None
     label = Label(**fields)
     check_label(label)
@@ -141,13 +141,13 @@ def check_label(label: Label) -> None:
     """Raises `InvalidError` naming every field of the label that makes no sense."""
     problems = []
     if label.visibility not in Artifact.Visibility.values:
-        problems.append(Problem("visibility", _("visibility is shared or private."), "enum"))
+        problems.append(Problem("visibility", _("visibility must be shared or private."), "enum"))
     if label.expires_in is not None and not 0 < label.expires_in <= MAX_LIFETIME:
-        problems.append(Problem("expiresInSeconds", _("expiresInSeconds is a number greater than 0."), "range"))
+        problems.append(Problem("expiresInSeconds", _("expiresInSeconds must be a number greater than 0."), "range"))
     if len(label.type) > 100 or "\0" in label.type:
-        problems.append(Problem("type", _("type has at most 100 characters."), "range"))
+        problems.append(Problem("type", _("type can have at most 100 characters."), "range"))
     if not _fits(label.metadata):
-        message = _("metadata is a JSON object of at most %(limit)s bytes, without NUL characters.")
+        message = _("metadata must be a JSON object of at most %(limit)s bytes, without NUL characters.")
         problems.append(Problem("metadata", message % {"limit": MAX_METADATA}, "range"))
     if problems:
         raise InvalidError(problems)

@@ -102,15 +102,19 @@ def _claim(token: str) -> UploadLink:
     state = state_of_token(token)
     link = UploadLink.objects.filter(pk__in=digests_of(token)).first() if state is TokenState.VALID else None
     if state is TokenState.EXPIRED:
-        raise LinkOverError(_("This upload link is past its time. store_artifact, or POST /api/v1/uploads, gives one."))
+        raise LinkOverError(
+            _("This upload link has expired. Get a new one with store_artifact or POST /api/v1/uploads.")
+        )
     if link is None:
-        raise NotFoundError(_("There is no such upload link. store_artifact, or POST /api/v1/uploads, gives one."))
+        raise NotFoundError(
+            _("There is no such upload link. Get a new one with store_artifact or POST /api/v1/uploads.")
+        )
     holder = principal_of_key_id(link.key, link.agent)
     if holder is None or not holder.may(SCOPE):
-        raise LinkOverError(_("The agent key that this upload link was made with may not store files any more."))
+        raise LinkOverError(_("The agent key behind this upload link can no longer store files."))
     link.used_at = timezone.now()
     if not UploadLink.objects.filter(pk=link.pk, used_at=None).update(used_at=link.used_at):
         ref = f"artifact:{link.artifact_id}"
-        sentence = _("This upload link was used already, for %(ref)s. Another file needs another link.")
+        sentence = _("This upload link has already been used for %(ref)s. Each file needs its own link.")
         raise LinkOverError(sentence % {"ref": ref}, ref)
     return link

@@ -18,7 +18,7 @@ from capabilities.ports import ports
 
 SCOPE = "route"
 """What a key needs beside: models are called."""
-NO_SCOPE = "With describe a model is called, which needs the scope route. An administrator can issue a key that has it."
+NO_SCOPE = "describe calls a model, which needs the scope route. An administrator can issue a key that has it."
 NO_DESCRIBER, DESCRIBER_FAILED = "no_describer", "describer_failed"
 """Warnings: no model can be asked about the file, or the one that was asked said nothing."""
 

@@ -140,7 +140,7 @@ def _parse_object(text: str) -> Any:
     try:
         return orjson.loads(text)
     except ValueError:
-        raise InvalidError([Problem("metadata", "metadata is a JSON object.", "type")]) from None
+        raise InvalidError([Problem("metadata", "metadata must be a JSON object.", "type")]) from None
 
 
 def _label_fields(request: HttpRequest, body: TextArtifactIn | UploadIn) -> actions.LabelFields:
@@ -257,7 +257,7 @@ def find_own(request: HttpRequest, ref: str) -> Artifact:
     """The artifact the calling agent stored itself. Raises `CallError` 404 as `find_readable`, 403 for another's."""
     row = find_readable(request, ref)
     if row.owner != principal_of(request).agent:
-        raise CallError(403, "forbidden", "Only the agent that stored an artifact changes or deletes it.", ref=ref)
+        raise CallError(403, "forbidden", "Only the agent that stored an artifact can change or delete it.", ref=ref)
     return row
 
 

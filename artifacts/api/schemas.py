@@ -68,7 +68,7 @@ class CorrectionIn(Body):
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if not self.model_fields_set:
-            raise PydanticCustomError("missing", "Say at least one of mimeType, encoding, visibility")
+            raise PydanticCustomError("missing", "Send at least one of mimeType, encoding, visibility")
         return self
 
 

@@ -80,4 +80,4 @@ def _blocks(request: HttpRequest) -> Iterator[bytes]:
         while block := request.read(BLOCK):
             yield block
     except UnreadablePostError as error:
-        raise UploadFailedError("The upload ended before the file was whole. Send it again.") from error
+        raise UploadFailedError("The upload is incomplete. Send the file again.") from error

@@ -84,6 +84,4 @@ class StoreAwayError(ArtifactError):
         self.details = details
 
 
-STORE_AWAY = worded(
-    "The artifact store does not answer just now, and this needs a file in it. Try again in a few seconds."
-)
+STORE_AWAY = worded("The artifact store is not responding. Try again in a few seconds.")

@@ -43,9 +43,9 @@ def list_artifacts(
     `q` looks in filename, id and type. Raises `InvalidError` for a limit, kind or cursor that makes no sense.
     """
     if not 1 <= limit <= MAX_PAGE:
-        raise InvalidError([Problem("limit", f"limit is a whole number from 1 to {MAX_PAGE}.", "range")])
+        raise InvalidError([Problem("limit", f"limit must be a whole number from 1 to {MAX_PAGE}.", "range")])
     if kind and kind not in list(Kind):
-        raise InvalidError([Problem("kind", f"kind is one of: {', '.join(Kind)}.", "enum")])
+        raise InvalidError([Problem("kind", f"kind must be one of: {', '.join(Kind)}.", "enum")])
     rows = Artifact.objects.living() if owner is None else Artifact.objects.owned_by(owner)
     if kind:
         rows = rows.filter(kind=kind)
@@ -134,5 +134,5 @@ def _open_cursor(cursor: str) -> tuple[datetime, str]:
         if known.tzinfo is None:
             raise ValueError("a moment without its zone")
     except (ValueError, binascii.Error):
-        raise InvalidError([Problem("cursor", "This cursor is none of ours. Start without one.", "range")]) from None
+        raise InvalidError([Problem("cursor", "This cursor is not valid. Start without one.", "range")]) from None
     return known, last

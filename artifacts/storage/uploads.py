@@ -98,7 +98,7 @@ class StoringUploadHandler(FileUploadHandler):
 
     def upload_interrupted(self) -> None:
         """The body ended in the middle of a part."""
-        self.give_up(UploadFailedError("The upload ended before the file was whole. Send it again."))
+        self.give_up(UploadFailedError("The upload is incomplete. Send the file again."))
 
     def give_up(self, problem: ArtifactError) -> None:
         """Removes everything that came with this request, and says why."""

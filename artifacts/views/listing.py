@@ -45,7 +45,7 @@ def _page(request: HttpRequest) -> dict[str, Any]:
     try:
         page = list_artifacts(cursor=asked["cursor"], q=asked["q"], kind=asked["kind"])
     except InvalidError:
-        problem = _("This address asks for a kind or a page that there is none of. These are the newest.")
+        problem = _("That kind or page does not exist. Showing the newest instead.")
         page, asked = list_artifacts(), dict.fromkeys(asked, "")
     older = _address(asked, cursor=page.next_cursor) if page.next_cursor else ""
     return {
@@ -87,7 +87,7 @@ def artifact_upload(request: HttpRequest) -> HttpResponse:
     except (ArtifactError, ActionError) as refusal:
         return _answer_refusal(request, refusal)
     if not stored:
-        return _answer(request, 422, {"message": _("No file came with the form. Choose one.")})
+        return _answer(request, 422, {"message": _("No file selected. Choose one.")})
     return _answer(request, 201, {"url": reverse("artifact", args=[stored[0].pk])}, stored)
 
 
@@ -115,7 +115,7 @@ def artifacts_delete(request: HttpRequest) -> HttpResponse:
     """Deletes the chosen artifacts; the toast brings all of them back."""
     gone = actions.delete_artifacts(actor_of(request), request.POST.getlist("id"))
     if not gone:
-        messages.info(request, _("Nothing was chosen, or it was deleted already."))
+        messages.info(request, _("Nothing was selected, or it has already been deleted."))
         return redirect(_back(request))
     moment = find_deletion(gone[0])
     text = ngettext("%(count)s artifact deleted", "%(count)s artifacts deleted", len(gone)) % {"count": len(gone)}
@@ -136,7 +136,7 @@ def artifacts_restore(request: HttpRequest) -> HttpResponse:
         text = ngettext("%(count)s artifact is back", "%(count)s artifacts are back", len(back)) % {"count": len(back)}
         messages.success(request, text)
     else:
-        messages.error(request, _("They are back already, or were deleted for good by now."))
+        messages.error(request, _("They are already back, or have been permanently deleted."))
     return redirect(_back(request))
 
 

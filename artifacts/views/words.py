@@ -110,4 +110,4 @@ def refusal_sentence(error: ArtifactError) -> str:
         return _("The artifact store is full. Delete artifacts or give it more space, then send the file again.")
     if isinstance(error, StoreAwayError):
         return translate_sentence(error.details)
-    return _("The upload could not be read to its end. Send it again.")
+    return _("The upload could not be read completely. Send it again.")

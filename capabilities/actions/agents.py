@@ -55,7 +55,7 @@ def put_agent(
     mine = Agent.objects.get(agent_id=owner)
     row = Agent.objects.filter(agent_id=agent_id).first()
     if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != mine.pk):
-        raise ConflictError(_("There is an agent with this id that you did not make. Choose another id."))
+        raise ConflictError(_("This id belongs to an agent you did not create. Choose another id."))
     row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=mine)
     row.name, row.description, row.task_type = name, description, task_type or ""
     row.service = find_service(service_id)
@@ -117,7 +117,7 @@ def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str,
 def check_can_delete_agent(row: Agent) -> None:
     """Raises `InUseError` naming the living agents that this one made at run time."""
     made = [agent.agent_id for agent in filter_living(row.made.all())]
-    check_unused(made, _("This agent made others that are still there: %(users)s. Delete them first."))
+    check_unused(made, _("This agent created others that still exist: %(users)s. Delete them first."))
 
 
 def delete_agent(actor: Actor, row: Agent) -> Act:
@@ -139,7 +139,7 @@ def delete_made_agent(actor: Actor, owner: str, agent_id: str) -> None:
     if row is None:
         return
     if row.origin != Agent.Origin.RUNTIME or row.owner is None or row.owner.agent_id != owner:
-        raise ForbiddenError(_("This agent was not made by you. An administrator can delete it."))
+        raise ForbiddenError(_("You did not create this agent. An administrator can delete it."))
     delete_agent(actor, row)
 
 

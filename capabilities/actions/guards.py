@@ -16,7 +16,7 @@ def check_version(row: Any, expected: int | None) -> None:
     if expected is None:
         return
     if row is None or row.version != expected:
-        raise ConflictError(_("Somebody else changed this meanwhile. Look at the new version, then save again."))
+        raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
 
 
 def check_unused(users: Sequence[str], sentence: str) -> None:

@@ -52,7 +52,7 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
         elif name == first_name(row):
             row.key_name, row.key_enabled = ("" if new_name == FIRST_KEY else new_name), enabled
         else:
-            raise NotFoundError(_("There is no such key any more."))
+            raise NotFoundError(_("This key no longer exists."))
         _count_up(row, "key_name", "key_enabled")
     return act
 
@@ -67,7 +67,7 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> Act:
         further = list(row.more_keys.select_related("stored_key"))
         key = next((each for each in further if each.name == name), None)
         if key is None and name != first_name(row):
-            raise NotFoundError(_("There is no such key any more."))
+            raise NotFoundError(_("This key no longer exists."))
         if key is None and not further:
             raise InvalidError([Problem("name", _("This is the only key; change it in the form."), "range")])
         if key is None:
@@ -86,7 +86,7 @@ def first_name(row: Provider) -> str:
 
 def _check_name(row: Provider, further: list[ProviderKey], name: str) -> None:
     if name in (first_name(row), *(each.name for each in further)):
-        message = _("Another key of this provider is called %(name)s.") % {"name": name}
+        message = _("This provider already has a key named %(name)s.") % {"name": name}
         raise InvalidError([Problem("name", message, "duplicate")])
 
 
@@ -123,7 +123,7 @@ def _check_other(row: Provider, further: list[ProviderKey], new: ProviderKey) ->
     for name, other in others:
         is_stored = new.stored_key is not None and other.stored_key == new.stored_key
         if is_stored or (new.key_variable and other.key_variable == new.key_variable):
-            message = _("This key is there already: it is called %(name)s.") % {"name": name}
+            message = _("This key already exists as %(name)s.") % {"name": name}
             raise InvalidError([Problem("apiKey", message, "duplicate")])
 
 

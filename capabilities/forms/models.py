@@ -118,7 +118,7 @@ def _find_error(line: ModelLine, ids: Container[str]) -> str:
     """Why a chosen line cannot become a service; empty when it can."""
     if not line.service_id:
         return _("An id is needed.")
-    return _("There is a model service with this id already.") if line.service_id in ids else ""
+    return _("A model service with this id already exists.") if line.service_id in ids else ""
 
 
 def build_offer(

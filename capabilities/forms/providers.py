@@ -163,7 +163,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         """A URL that something can be sent to."""
         endpoint = str(self.cleaned_data["endpoint"]).strip()
         if not endpoint.startswith(("https://", "http://", "echo://")):
-            raise forms.ValidationError(_("Begins with https:// or http://, for example https://api.deepseek.com"))
+            raise forms.ValidationError(_("Must begin with https:// or http://, for example https://api.deepseek.com"))
         malformed = malformation(endpoint)
         if malformed:
             raise forms.ValidationError(translate_sentence(worded(UNUSABLE, reason=malformed)))
@@ -182,7 +182,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         for problem in check_quirks(self.quirks()):
             name = "quirk_" + problem.field.removeprefix("quirks.")
             if problem.severity == "error" and name in self.fields:
-                self.add_error(name, _("This value is not possible here."))
+                self.add_error(name, _("This value is not allowed here."))
         return data
 
     def quirks(self) -> dict[str, Any]:
@@ -223,9 +223,9 @@ class NewProviderForm(ProviderKeyForm):
         """A name nobody has yet, without a slash: chains write provider/model."""
         name = str(self.cleaned_data["name"]).strip()
         if "/" in name:
-            raise forms.ValidationError(_("A provider's name holds no slash."))
+            raise forms.ValidationError(_("A provider's name cannot contain a slash."))
         if provider_exists(name):
-            raise forms.ValidationError(_("There is a provider with this name already."))
+            raise forms.ValidationError(_("A provider with this name already exists."))
         return name
 
     clean_endpoint = ProviderForm.clean_endpoint

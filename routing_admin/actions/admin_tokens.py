@@ -40,7 +40,9 @@ def issue_token(
         raise InvalidError([Problem("scopes", _("Choose what the token may do."), "required")])
     now = timezone.now()
     if AdminToken.objects.filter(owner=owner, name=name, revoked_at=None, expires_at__gt=now).exists():
-        message = _("You have a token %(name)s already. Revoke it first, or choose another name.") % {"name": name}
+        message = _("You already have a token named %(name)s. Revoke it first, or choose another name.") % {
+            "name": name
+        }
         raise InvalidError([Problem("name", message, "duplicate")])
     token, public, digest = make_key(KIND)
     ends = now + timedelta(days=min(days, MOST_DAYS))

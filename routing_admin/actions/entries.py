@@ -65,7 +65,7 @@ def check_entry(kind: EntryKind, name: str, expected: Expectation) -> None:
 def check_expectation(expected: Expectation, entry: Mapping[str, Any] | None) -> None:
     """Raises `ConflictError` where the entry, None for none, is not what is expected."""
     if not expected.allows(entry):
-        raise ConflictError(_("Somebody else changed this meanwhile. Look at the new version, then save again."))
+        raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
 
 
 def _merge(kind: EntryKind, name: str, value: object, expected: Expectation) -> tuple[Configuration, Imported]:

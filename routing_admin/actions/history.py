@@ -36,7 +36,7 @@ def check_kinds(value: Configuration, number: int, kinds: Kinds | None) -> None:
     changes = diff(newest_configuration(), value) if kinds is not None else ()
     if any(right_of(change.kind, change.field) not in (kinds or ()) for change in changes):
         message = _(
-            "Revision %(number)s differs in providers, languages or settings, too: an administrator can go back to it."
+            "Revision %(number)s also changes providers, languages or settings. Only an administrator can restore it."
         )
         raise ForbiddenError(message % {"number": number})
 
@@ -47,7 +47,7 @@ def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> Act:
     act = Act("configuration.undo", "revision", str(number))
     with ledger.change(actor, act):
         if newest_number() != number:
-            raise ConflictError(_("Something else changed since. Look in History for the version to restore."))
+            raise ConflictError(_("It has changed since. Choose the version to restore in History."))
         restore(actor, number_before(number), kinds=kinds)
         bring_back(actor, number)
     return act

@@ -59,10 +59,10 @@ def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
         user = people.lock_user(user_id)
         linked = user.linked_identities.filter(pk=identity_id).first()
         if linked is None:
-            raise NotFoundError(_("This account is not linked any more."))
+            raise NotFoundError(_("This account is no longer linked."))
         if not user.has_usable_password() and user.linked_identities.count() == 1:
             raise ConflictError(
-                _("%(name)s has no password, so this is the only way in. Make a link for a password first.")
+                _("%(name)s has no password, so this is the only way to sign in. Create a password link first.")
                 % {"name": user.get_username()}
             )
         with ledger.audit(actor, Act("user.unlink", "user", user.get_username(), _facts(linked.provider, linked.name))):

@@ -81,7 +81,7 @@ def import_configuration(
     with telling_of_rejection(actor, now), ledger.change(actor, act):
         preview = preview_import(files, prune=prune)
         if expected is not None and expected != (preview.revision or 0):
-            raise ConflictError(_("The configuration was changed meanwhile. Look at the new difference, then apply."))
+            raise ConflictError(_("The configuration changed in the meantime. Review the new difference, then apply."))
         if not preview.imported.accepted:
             raise InvalidError(problem for problem in preview.imported.problems if problem.severity == "error")
         imported = preview.imported

@@ -109,7 +109,7 @@ def keep(actor: Actor, keeping: Keeping, *, expected: Keeping | None = None) -> 
         row = Installation.objects.select_for_update().get_or_create(id=1)[0]
         now = keeping_of(row)
         if expected is not None and now != expected:
-            raise ConflictError(_("Somebody else changed this meanwhile. Look at the new version, then save again."))
+            raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
         for name in Keeping.__slots__:
             if getattr(now, name) != getattr(keeping, name):
                 act.details[name] = [getattr(now, name), getattr(keeping, name)]

@@ -48,7 +48,7 @@ def check_can_step_down(user: User) -> None:
     others = User.objects.filter(CAN_SIGN_IN, is_staff=True, is_active=True).exclude(pk=user.pk)
     if not others.exists():
         raise InUseError(
-            _("%(name)s is the last administrator. Make somebody else an administrator first.")
+            _("%(name)s is the last administrator. Make someone else an administrator first.")
             % {"name": user.get_username()}
         )
 
@@ -73,7 +73,7 @@ def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
     """
     with ledger.audit(actor, Act("user.invite", "user", username, {"role": role})):
         if User.objects.filter(username__iexact=username).exists():
-            message = _("There is a user %(name)s already.") % {"name": username}
+            message = _("The user %(name)s already exists.") % {"name": username}
             raise InvalidError([Problem("username", message, "duplicate")])
         user = User(username=username)
         user.set_unusable_password()
@@ -105,7 +105,7 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
     with transaction.atomic():
         user = lock_among_administrators(user_id)
         if role_of(user) != expected:
-            raise ConflictError(_("Somebody else changed this meanwhile. Look at the new version, then save again."))
+            raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
         if role == role_of(user):
             return user
         act = Act("user.role", "user", user.get_username(), {"from": expected, "to": role})
@@ -187,7 +187,7 @@ def choose_password(actor: Actor, user: User, password: str, *, language: str = 
     action = "user.join" if is_invited(user) else "user.password"
     with ledger.audit(actor, Act(action, "user", user.get_username())):
         if lock_user(user.pk).password != user.password:
-            raise ConflictError(_("Another password was chosen meanwhile. Sign in with that one."))
+            raise ConflictError(_("The password was changed in the meantime. Sign in with the new one."))
         user.set_password(password)
         user.save(update_fields=["password"])
         delete_sessions(user, staying=staying)

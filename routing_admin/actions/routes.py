@@ -68,7 +68,7 @@ def providers_of(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
 def check_can_delete_route(row: TaskRoute) -> None:
     """Raises `InUseError` for the default route, which the others fall to, and for one that agents or aliases use."""
     if row.task_type == DEFAULT_ROUTE and TaskRoute.objects.exclude(pk=row.pk).exists():
-        raise InUseError(_("Every task type without a route of its own goes to the default route; it has to stay."))
+        raise InUseError(_("The default route takes every task type without its own route, so it must stay."))
     agents = [agent.agent_id for agent in Agent.objects.filter(task_type=row.task_type)]
     check_unused(agents, _("Agents still use this task route: %(users)s. Give them another one first."))
     aliases = [alias.name for alias in Alias.objects.filter(target__in=[row.task_type, task_name(row.task_type)])]

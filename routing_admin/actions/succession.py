@@ -24,7 +24,7 @@ def replace_model(actor: Actor, provider: Provider, model: str, successor: str) 
     """
     retirement = retirement_of(provider, model)
     if retirement is None or not successor or (retirement.model, retirement.successor) != (model, successor):
-        raise ActionError(_("The catalogue names no such successor. Choose a model on the service's page."))
+        raise ActionError(_("The catalogue does not name this successor. Choose a model on the service's page."))
     act = Act("model.replace", "provider", provider.name, {"model": model, "by": successor})
     with ledger.change(actor, act):
         services = list(Service.objects.filter(provider=provider, model=model))

@@ -109,7 +109,7 @@ def answer_import(
         return answer(import_json(applied.preview, applied.revision or applied.preview.revision))
     preview = preview_import(files, prune=prune)
     if expected is not None and expected != (preview.revision or 0):
-        raise ConflictError("The configuration was changed meanwhile. Look at the new difference, then apply.")
+        raise ConflictError("The configuration changed in the meantime. Review the new difference, then apply.")
     if not preview.imported.accepted:
         raise InvalidError(errors(preview.imported.problems))
     meaning = [consequence_json(one) for one in foresee(preview.imported.configuration)]

@@ -181,7 +181,7 @@ def resolve(request: HttpRequest) -> HttpResponse:
     return answer(plan_as_json(planned.plan, process_run_context().cooldowns))
 
 
-NOT_YET = "The request log takes no entries just now; they wait to be written. Ask again in a few seconds."
+NOT_YET = "The request log cannot be written at the moment; entries are waiting. Try again in a few seconds."
 
 
 @router.get("/requests/{request_id}", tags=["llm"], openapi_extra=gives(RequestOut))

@@ -42,7 +42,7 @@ def own_usage(
     """
     if groupBy not in GROUPS or groupBy == "agent":
         words = ", ".join(word for word in GROUPS if word != "agent")
-        raise CallError(400, "invalid_request", f"groupBy is one of {words}.")
+        raise CallError(400, "invalid_request", f"groupBy must be one of {words}.")
     moment = _moment(since)
     journal.flush()
     labels = {name: value for name, value in (("team", team), ("project", project), ("user", user)) if value}

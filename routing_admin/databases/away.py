@@ -13,11 +13,11 @@ AGAIN_SECONDS = 2.0
 UNAVAILABLE = "unavailable"
 """The code of the error, on both planes and in the log."""
 MESSAGE = worded(
-    "The database does not answer just now, and this call needs it: to look up its key or a file, or to store one. "
-    "Send it again in a few seconds."
+    "The database is not responding, and this call needs it to look up its key or to read or store a file. Send it "
+    "again in a few seconds."
 )
 FULL_MESSAGE = worded(
-    "The disk of the database is full, and this call has to write to it. Send it again once there is room."
+    "The database disk is full, and this call needs to write to it. Send it again once there is space."
 )
 
 

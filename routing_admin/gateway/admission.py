@@ -80,7 +80,11 @@ def error_of_fault(error: Exception) -> GatewayError:
         log.error("a call needs an artifact: %s", error.details)
         return error_of_store(error)
     log.error("the data plane failed", exc_info=error)
-    return GatewayError(500, "internal_error", "Something failed here. The server's log has it under this request id.")
+    return GatewayError(
+        500,
+        "internal_error",
+        ("Something went wrong on our side. The server log has the details under this request id."),
+    )
 
 
 def error_of_store(error: StoreAwayError) -> GatewayError:

@@ -32,7 +32,7 @@ def _unpack(call: HttpCall, limit: int) -> None:
     try:
         plain = Plain(encoding, limit)
     except BadEncodingError:
-        message = worded("Content-Encoding is gzip, deflate or left out.")
+        message = worded("Content-Encoding must be gzip or deflate, or be left out.")
         raise BadRequestError(message, None, "unsupported_encoding", 415) from None
     try:
         call.body.data = plain.feed(bytes(call.body.take()))
@@ -61,7 +61,7 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
     if len(call.body.data) > limit:
         raise _too_large(limit)
     if call.body.broken:
-        message = worded("The body ended before it was whole. Send it again.")
+        message = worded("The body is incomplete. Send it again.")
         raise BadRequestError(message, None, "invalid_json")
     return call.body.take()
 
@@ -115,9 +115,9 @@ def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
         return BadRequestError(_place_in_json(problem, error), None, "invalid_json")
     for path, each, _ in walk(value):
         if isinstance(each, str) and not _is_encodable(each):
-            return BadRequestError(worded("This string holds half a surrogate pair, which no encoding can say."), path)
+            return BadRequestError(worded("This string contains half a surrogate pair, which cannot be encoded."), path)
         if isinstance(each, float) and (each != each or each in (float("inf"), float("-inf"))):
-            return BadRequestError(worded("JSON has no NaN and no Infinity."), path)
+            return BadRequestError(worded("JSON does not allow NaN or Infinity."), path)
     return BadRequestError(worded("The body is not valid JSON."), None, "invalid_json")
 
 

@@ -62,7 +62,7 @@ def read_wishes(body: Object) -> Wishes:
     if not model and not task_type:
         raise refusal_of_missing("model")
     if len(model) > LONGEST_NAME or len(task_type or "") > LONGEST_NAME:
-        raise BadRequestError(worded("A name has at most %(most)s characters.", most=LONGEST_NAME), "model")
+        raise BadRequestError(worded("A name can have at most %(most)s characters.", most=LONGEST_NAME), "model")
     return Wishes(model, task_type, language)
 
 

@@ -11,14 +11,14 @@ from routing_admin.gateway.errors import BadRequestError
 
 Object = Mapping[str, Any]
 
-AN_OBJECT = worded("%(param)s is an object.")
-A_LIST = worded("%(param)s is a list.")
-A_STRING = worded("%(param)s is a string.")
-STRINGS = worded("%(param)s is a string or a list of strings.")
-STRING_OR_PARTS = worded("%(param)s is a string or a list of parts.")
-TRUE_OR_FALSE = worded("%(param)s is true or false.")
-A_NUMBER = worded("%(param)s is a number.")
-A_WHOLE_NUMBER = worded("%(param)s is a whole number.")
+AN_OBJECT = worded("%(param)s must be an object.")
+A_LIST = worded("%(param)s must be a list.")
+A_STRING = worded("%(param)s must be a string.")
+STRINGS = worded("%(param)s must be a string or a list of strings.")
+STRING_OR_PARTS = worded("%(param)s must be a string or a list of parts.")
+TRUE_OR_FALSE = worded("%(param)s must be true or false.")
+A_NUMBER = worded("%(param)s must be a number.")
+A_WHOLE_NUMBER = worded("%(param)s must be a whole number.")
 """What a field is, as a refusal of anything else says it."""
 
 
@@ -34,7 +34,7 @@ def refusal_of_missing(param: str) -> BadRequestError:
 
 def refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
     """The refusal of a word that is none of those."""
-    return BadRequestError(worded("%(param)s is one of %(choices)s.", param=param, choices=choices), param)
+    return BadRequestError(worded("%(param)s must be one of %(choices)s.", param=param, choices=choices), param)
 
 
 def check_object(value: Any, param: str) -> Object:
@@ -97,7 +97,9 @@ def read_number(source: Object, key: str, low: float, high: float) -> float | No
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise refusal_of_type(A_NUMBER, key)
     if not low <= value <= high:
-        message = worded("%(param)s is a number from %(low)s to %(high)s.", param=key, low=f"{low:g}", high=f"{high:g}")
+        message = worded(
+            ("%(param)s must be a number from %(low)s to %(high)s."), param=key, low=f"{low:g}", high=f"{high:g}"
+        )
         raise BadRequestError(message, key, "out_of_range")
     return value
 
@@ -110,5 +112,7 @@ def read_count(source: Object, key: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise refusal_of_type(A_WHOLE_NUMBER, key)
     if value < 1:
-        raise BadRequestError(worded("%(param)s is a whole number of at least 1.", param=key), key, "out_of_range")
+        raise BadRequestError(
+            worded(("%(param)s must be a whole number of at least 1."), param=key), key, "out_of_range"
+        )
     return value

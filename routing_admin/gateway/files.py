@@ -93,7 +93,7 @@ def list_files(request: HttpRequest) -> HttpResponse:
     find = partial(find_own_file, principal.agent, purpose=purpose)
     last = find_by_either_id(find, after) if after else None
     if after and last is None:
-        raise BadRequestError(worded("after names none of your files."), "after")
+        raise BadRequestError(worded("after is not one of your files."), "after")
     most = limit_of(request.GET.get("limit"))
     page = list_own_files(principal.agent, most=most, after=last, purpose=purpose, newest_first=newest_first)
     data = [file_json(row) for row in page.rows]
@@ -129,7 +129,7 @@ def lifetime_of(word: str | None) -> float | None:
     if word is None:
         return None
     if not word.isdecimal() or int(word) < 1:
-        message = worded("%(param)s is a whole number of at least 1.", param="expires_after[seconds]")
+        message = worded("%(param)s must be a whole number of at least 1.", param="expires_after[seconds]")
         raise BadRequestError(message, "expires_after")
     return float(word)
 
@@ -139,7 +139,7 @@ def limit_of(word: str | None) -> int:
     if word is None:
         return PAGE
     if not word.isdecimal() or not 1 <= int(word) <= LARGEST_PAGE:
-        message = worded("%(param)s is a whole number from 1 to %(most)s.", param="limit", most=LARGEST_PAGE)
+        message = worded("%(param)s must be a whole number from 1 to %(most)s.", param="limit", most=LARGEST_PAGE)
         raise BadRequestError(message, "limit", "out_of_range")
     return int(word)
 

@@ -60,15 +60,16 @@ BLOCK = 64 * 1024
 STRICT = "x-routing-strict"
 BOUNDARY = re.compile(r'boundary="?([^";,]+)', re.I)
 
-RUNNING = worded("The first call with this Idempotency-Key is still being answered. Send this one again in a moment.")
+RUNNING = worded("The first call with this Idempotency-Key is still in progress. Retry in a moment.")
 OTHER_CALL = worded(
-    "This Idempotency-Key came with another request before (%(request)s). Send exactly that one again, or a new key."
+    "This Idempotency-Key was used for a different request (%(request)s). Send the same request again, or use a new "
+    "key."
 )
 GONE = worded(
-    "The outcome of the call with this Idempotency-Key (%(request)s) was too large to be stored, or cannot be opened "
-    "any more. Send a new key to have the call made again."
+    "The result of the call with this Idempotency-Key (%(request)s) was too large to store, or can no longer be "
+    "opened. Use a new key to call again."
 )
-WRONG_KEY = worded("An Idempotency-Key has 1 to 255 printable ASCII characters.")
+WRONG_KEY = worded("An Idempotency-Key must have 1 to 255 printable ASCII characters.")
 
 
 async def answer_once(call: HttpCall, door: Door, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:

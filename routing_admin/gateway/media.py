@@ -234,7 +234,7 @@ def part_of_data_url(url: str, param: str, filename: str | None = None) -> FileP
     """The part in a data URL. Raises `BadRequestError` for a URL that is written otherwise, or does not decode."""
     match = DATA_URL.match(url)
     if match is None:
-        raise BadRequestError(worded("A data URL is written data:<type>;base64,<data>."), param)
+        raise BadRequestError(worded("A data URL must look like data:<type>;base64,<data>."), param)
     is_base64 = match[2].lower().endswith(";base64")
     data = decode_base64(url, param, match.end()) if is_base64 else unquote_to_bytes(url[match.end() :])
     return part_of_bytes(data, match[1] or None, filename)
@@ -251,7 +251,7 @@ def file_of_url(url: str, param: str, references: References, what: FilePart = A
         return references.part(url, param, what)
     parts = _web_address(url)
     if parts is None:
-        raise BadRequestError(worded("A URL here is a data URL, an https URL or artifact:<id>."), param)
+        raise BadRequestError(worded("The URL must be a data URL, an https URL or artifact:<id>."), param)
     mime_type = mime_of_filename(parts.path) or ""
     fits = mime_type.startswith(f"{what.kind.value}/")
     return replace(what, mime_type=mime_type if fits else what.mime_type, url=url)

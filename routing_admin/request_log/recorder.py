@@ -111,6 +111,7 @@ def facts_of_fault(error: Exception) -> dict[str, Any]:
     if isinstance(error, StoreAwayError):
         return {"outcome": UNAVAILABLE, "status": 503, "error": STORE_AWAY}
     sentence = worded(
-        "Something failed here (%(kind)s). The server's log has it under this request id.", kind=type(error).__name__
+        "Something went wrong on our side (%(kind)s). The server log has the details under this request id.",
+        kind=type(error).__name__,
     )
     return {"outcome": BROKEN, "status": 500, "error": sentence}

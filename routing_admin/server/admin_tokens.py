@@ -26,13 +26,13 @@ NO_TOKEN = Refusal(
     "Send an administrator's token as 'Authorization: Bearer rat_…'. Agents' keys do not open this.",
 )
 BAD_TOKEN = Refusal(
-    401, "token_invalid", "This token is unknown, revoked or expired, or its owner is no administrator any more."
+    401, "token_invalid", "This token is unknown, revoked or expired, or its owner is no longer an administrator."
 )
 TOKEN_IN_ADDRESS = Refusal(
     400,
     "token_in_url",
-    "A token stands in the URL, which servers on the way write down. Send it as 'Authorization: Bearer rat_…', and "
-    "revoke this one: it counts as known to others.",
+    "The token is in the URL, where servers along the way log it. Send it as 'Authorization: Bearer rat_…', and "
+    "revoke this one: treat it as leaked.",
 )
 
 

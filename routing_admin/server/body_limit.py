@@ -22,13 +22,13 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[..., Awaitable[None]]
 IsKnown = Callable[[Mapping[str, str]], Awaitable[bool]]
 
-ANOTHER_LINK = "store_artifact, or POST /api/v1/uploads, gives one."
+ANOTHER_LINK = "Get a new one with store_artifact or POST /api/v1/uploads."
 SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
 """The setting that the limits here grow with."""
 
 
 DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-FULL = "The disk on which this server holds large requests is full. Send the request again once there is room."
+FULL = "The disk for large requests is full. Send the request again once there is space."
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ async def refuse_unknown(scope: Any, send: Send) -> None:
 async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
     """404 for an upload link that is none, 410 for one past its time: the same as a small file is told."""
     if state is TokenState.EXPIRED:
-        await send_refusal(scope, 410, "upload_link_over", f"This upload link is past its time. {ANOTHER_LINK}", send)
+        await send_refusal(scope, 410, "upload_link_over", f"This upload link has expired. {ANOTHER_LINK}", send)
     else:
         await send_refusal(scope, 404, "not_found", f"There is no such upload link. {ANOTHER_LINK}", send)
 

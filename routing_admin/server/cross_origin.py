@@ -73,7 +73,7 @@ def share(app: App, origins: Collection[str]) -> App:
 async def _answer_preflight(scope: Any, grant: str, wishes: str, send: Send) -> None:
     """204 with what the page may send, or 403 for a page of another origin."""
     if not grant:
-        message = f"Pages of this origin may not call this API. An administrator can name it in {SETTING}."
+        message = f"Pages from this origin cannot call this API. An administrator can add it to {SETTING}."
         await send_refusal(scope, 403, "origin_not_allowed", message, send)
         return
     headers: Headers = [

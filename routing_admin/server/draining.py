@@ -22,7 +22,7 @@ EARLY_SECONDS = 2.0
 
 
 DRAINED = "server_draining"
-DRAINED_MESSAGE = worded("This server is being stopped before the answer was whole. Send the request again.")
+DRAINED_MESSAGE = worded("The server is shutting down before the answer was complete. Send the request again.")
 
 
 class DrainingError(Exception):

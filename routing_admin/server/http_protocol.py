@@ -22,7 +22,7 @@ from routing_admin.server.refusals import refusal_parts, send_refusal
 Message = MutableMapping[str, Any]
 
 TOO_MANY = "too_many_connections"
-TOO_MANY_MESSAGE = "There are too many open connections from this address. Close some, or send this again in a second."
+TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or retry in a second."
 
 
 class Part(Enum):
@@ -158,12 +158,11 @@ class Protocol(HttpToolsProtocol):
         if self._lets_wait(part) or self._comes_fast_enough(part):
             self._time(part)
         elif part is HEAD:
-            rule = f"The head of the request did not come whole within {limits.head_seconds:g} seconds."
+            rule = f"The request headers did not arrive within {limits.head_seconds:g} seconds."
             self._refuse(408, "request_timeout", f"{rule} Send it again.")
         else:
-            rule = (
-                f"The body did not come within {limits.body_seconds:g} seconds, nor {limits.body_rate} bytes a second."
-            )
+            rate = f"{limits.body_rate} bytes a second"
+            rule = f"The body did not arrive within {limits.body_seconds:g} seconds, nor at {rate}."
             self._refuse(408, "request_timeout", f"{rule} Send it again over a faster connection.")
 
     def _lets_wait(self, part: Part) -> bool:

@@ -26,9 +26,7 @@ LARGE_BODIES_MIB = 1024
 WAIT_SECONDS = 2.0
 """How long one waits for a place."""
 OVERLOADED = "overloaded"
-OVERLOADED_MESSAGE = worded(
-    "This server has as much to do as it may take on, or as it may for you alone. Send the request again in a second."
-)
+OVERLOADED_MESSAGE = worded("This server is at its limit, overall or for you. Send the request again in a second.")
 
 
 class OverloadedError(Exception):

@@ -177,7 +177,7 @@ WRONG = [
     ({"encoding": "utf-9"}, "encoding", "Did you mean utf-"),
     ({"encoding": "base64"}, "encoding", "no encoding base64"),
     ({"encoding": "x" * 41}, "encoding", "40 characters"),
-    ({"encoding": ""}, "encoding", "There are, for example"),
+    ({"encoding": ""}, "encoding", "Examples:"),
     ({"mimeType": "image/png", "encoding": "utf-8"}, "encoding", "is no text"),
     ({"visibility": "secret"}, "visibility", "shared"),
     ({"visibility": None}, "visibility", ""),

@@ -67,7 +67,7 @@ def test_anthropics_client_pays_once(server: Server) -> None:
     client = anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
     asked: Any = {"model": "by-anthropic/lab", "max_tokens": 50, "messages": HELLO}
     assert client.messages.create(**asked, **once("m")).id == client.messages.create(**asked, **once("m")).id
-    with pytest.raises(anthropic.UnprocessableEntityError, match="came with another request"):
+    with pytest.raises(anthropic.UnprocessableEntityError, match="was used for a different request"):
         client.messages.create(**{**asked, "max_tokens": 51}, **once("m"))
     assert len(server.lab.requests) == 1
 

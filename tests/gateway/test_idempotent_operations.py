@@ -88,7 +88,7 @@ def test_the_same_call_is_paid_for_once(client: openai.OpenAI, server: Server, p
 def test_another_file_with_the_same_key_is_422(client: openai.OpenAI) -> None:
     """Only the boundary of a form may differ."""
     ASKED["/v1/audio/transcriptions"](client, "file")
-    with pytest.raises(openai.UnprocessableEntityError, match="came with another request"):
+    with pytest.raises(openai.UnprocessableEntityError, match="was used for a different request"):
         client.audio.transcriptions.create(model="one/hear", file=("b.wav", SPOKEN[1]), **once("file"))
 
 

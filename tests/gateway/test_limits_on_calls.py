@@ -94,7 +94,7 @@ async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
     assert code_of(last) == "rate_limit_exceeded"
     assert 1 <= int(last.answer_headers["retry-after"]) <= 60
     assert last.answer_headers["x-should-retry"] == "true"
-    assert "may make 37 requests a minute" in json.loads(last.answer)["error"]["message"]
+    assert "its limit of 37 requests per minute" in json.loads(last.answer)["error"]["message"]
     assert last.answer_headers["x-ratelimit-limit-requests"] == "37"
     assert last.answer_headers["x-ratelimit-remaining-requests"] == "0"
 
@@ -117,8 +117,8 @@ async def test_a_budget_that_is_used_up_says_when_it_begins_anew(key, loopback):
         call = await chat_call(key, "plain", (b"x-request-id", b"refused"), max_tokens=101).run()
     assert (call.status, code_of(call)) == (429, "budget_exceeded")
     message = json.loads(call.answer)["error"]["message"]
-    assert "may use 100 tokens a month: 100 are left" in message
-    assert "The next month begins at 20" in message
+    assert "can use 100 tokens per month. 100 are left" in message
+    assert "The limit resets at 20" in message
     assert int(call.answer_headers["retry-after"]) > 0
     assert call.answer_headers["x-should-retry"] == "false"
     assert call.answer_headers["x-ratelimit-limit-tokens"] == "100"

@@ -65,7 +65,7 @@ def test_an_editor_goes_back_over_no_change_of_a_provider(demo: None, editor: Cl
     assert "an administrator can restore what was before it" in page
     for address in (reverse("restore", args=[before]), reverse("undo", args=[switched])):
         answer = text_of(editor.post(address, {"next": "/history/"}, follow=True))
-        assert "an administrator can go back to it" in answer
+        assert "Only an administrator can restore it" in answer
     assert not Provider.objects.get(name="echo").enabled
     admin.post(reverse("undo", args=[switched]))
     assert Provider.objects.get(name="echo").enabled
@@ -89,7 +89,7 @@ def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, adm
     key = AgentKey.objects.get(agent__agent_id="text-agent")
     change_key(SYSTEM, key, label=key.label, terms={"team": "search"})
     changed = newest()
-    assert "an administrator can go back to it" in text_of(
+    assert "Only an administrator can restore it" in text_of(
         editor.post(reverse("undo", args=[changed]), {"next": "/history/"}, follow=True)
     )
     assert AgentKey.objects.get(pk=key.pk).terms["team"] == "search"

@@ -156,7 +156,7 @@ def test_a_provider_is_saved_without_scripts(new_page: Callable[..., Any], sign_
     page.goto("/providers/openai/")
     page.get_by_label("Base URL").fill("api.openai.com")
     page.get_by_role("button", name="Save").click()
-    assert page.locator(".error", has_text="Begins with https:// or http://").is_visible()
+    assert page.locator(".error", has_text="Must begin with https:// or http://").is_visible()
     page.get_by_label("Base URL").fill("https://api.openai.com/v1")
     page.get_by_role("button", name="Save").click()
     assert page.get_by_text("openai saved").is_visible()

@@ -179,7 +179,7 @@ def test_what_somebody_else_saved_is_shown_beside_the_draft(admin_page: Any) -> 
     expect(admin_page.locator("#savebar")).to_contain_text("Draft with")
     admin_page.click("#save")
     expect(admin_page.get_by_role("heading", name="Both versions")).to_be_visible()
-    expect(admin_page.locator("[role=alert]")).to_contain_text("Somebody else changed this meanwhile")
+    expect(admin_page.locator("[role=alert]")).to_contain_text("Someone else changed this in the meantime")
     admin_page.click("#save")
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Saved design.")
     assert stored() == [DESIGN[1], DESIGN[0], DESIGN[2]]

@@ -161,4 +161,4 @@ def test_what_cannot_be_asked_is_a_sentence(text_agent: AgentProgram, query: str
     """400, with what can."""
     answer = text_agent.get(f"/usage?{query}")
     assert answer.status_code == 400
-    assert answer.json()["message"].startswith(("groupBy is one of", "since is a day or moment"))
+    assert answer.json()["message"].startswith(("groupBy must be one of", "since is a day or moment"))

@@ -156,7 +156,7 @@ def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
     page = text_of(admin.get("/agents/worker-1/"))
     assert "created at run time by text-agent" in page
     assert "x-agent-id" in page
-    assert "This agent made others that are still there: worker-1." in text_of(admin.get("/agents/text-agent/"))
+    assert "This agent created others that still exist: worker-1." in text_of(admin.get("/agents/text-agent/"))
 
 
 def test_deleting_an_agent_ends_its_keys(admin: Client) -> None:

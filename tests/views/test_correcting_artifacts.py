@@ -98,7 +98,7 @@ def test_a_wrong_word_stands_in_its_field_with_the_reason(admin: Client, binary:
     """422, the form is open, the field is marked and described by the reason; nothing changed."""
     answer = fill(admin, binary, mime_type="png")
     assert answer.status_code == 422
-    assert Page(answer).error("Type").endswith("png is no type. Did you mean image/png?")
+    assert Page(answer).error("Type").endswith("png is not a valid type. Did you mean image/png?")
     assert Page(answer).field("Type").value == "png"
     both = fill(admin, binary, mime_type="image/png", encoding="cp1252")
     assert "is no text" in Page(both).error("Encoding")

@@ -99,5 +99,5 @@ def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) ->
 def test_only_the_catalogues_successor_is_put_in_its_place(admin: Client, end: Any, sent: dict[str, str]) -> None:
     """Anything else is chosen on the service's page."""
     page = text_of(admin.post("/successor/claude/", sent, follow=True))
-    assert "The catalogue names no such successor." in page
+    assert "The catalogue does not name this successor." in page
     assert Service.objects.get(service_id="sonnet").model == MODEL

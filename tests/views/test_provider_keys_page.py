@@ -110,8 +110,8 @@ def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"name": "billing", "key": "sk-lab-another-0123456789"}, "Another key of this provider is called billing."),
-        ({"key": THIRD}, "This key is there already: it is called billing."),
+        ({"name": "billing", "key": "sk-lab-another-0123456789"}, "This provider already has a key named billing."),
+        ({"key": THIRD}, "This key already exists as billing."),
         ({"key": ""}, "Enter the key, or choose another way."),
         ({"key": "xxx"}, "This is not a key"),
         ({"key_act": "env", "key_variable": "HOME"}, "Only variables named LLM_PROVIDER_…_API_KEY"),

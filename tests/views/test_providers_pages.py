@@ -98,7 +98,7 @@ def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> 
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", form_of(row, endpoint="api.openai.com", display_name="My OpenAI"))
     assert answer.status_code == 422
-    assert "Begins with https:// or http://" in text_of(answer)
+    assert "Must begin with https:// or http://" in text_of(answer)
     assert "My OpenAI" in text_of(answer)
     assert Provider.objects.get(name="openai").display_name == ""
 
@@ -195,7 +195,7 @@ def test_an_id_that_is_taken_is_told_at_its_line(admin: Client) -> None:
     lines = {"act": "make", "model": "m", "use-0": "on", "id-0": "vision-model", "caps-0": "input:text"}
     answer = admin.post("/providers/echo/models/", lines)
     assert answer.status_code == 422
-    assert "There is a model service with this id already." in text_of(answer)
+    assert "A model service with this id already exists." in text_of(answer)
 
 
 def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Client) -> None:

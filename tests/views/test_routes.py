@@ -267,7 +267,7 @@ def test_a_new_route_is_a_draft_until_it_is_saved(admin: Client, demo: None) -> 
     assert chain_of("reviewing") == ["echo/echo-text"]
     taken = admin.post(reverse("route_new"), data)
     assert taken.status_code == 422
-    assert "There is a task route of this name already" in taken.content.decode()
+    assert "A task route with this name already exists" in taken.content.decode()
 
 
 def test_what_the_page_does_not_show_is_kept(admin: Client, demo: None) -> None:

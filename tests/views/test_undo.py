@@ -179,7 +179,7 @@ def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it
     mine, theirs = Revision.objects.filter(number__gt=before).order_by("number")
     assert (mine.actor, theirs.actor, undo) == ("admin", "bob", mine.number)
     refused = admin.post(f"/undo/{undo}/", follow=True)
-    assert "Look in History for the version to restore." in refused.content.decode()
+    assert "Choose the version to restore in History." in refused.content.decode()
     assert "bobs" in names()
 
 
@@ -210,6 +210,6 @@ def test_a_switch_leaves_what_another_process_saved_in_the_same_route(admin: Cli
     """Law: a switch that read the route before somebody else saved it is refused; it writes no old fields over new."""
     with before_the_change(lambda: bob.save_route("design")):
         page = admin.post("/routes/design/enabled/", {}, follow=True)
-    assert "Somebody else changed this meanwhile." in page.content.decode()
+    assert "Someone else changed this in the meantime." in page.content.decode()
     row = TaskRoute.objects.get(task_type="design")
     assert (row.enabled, row.retries) == (True, 9)

@@ -178,7 +178,7 @@ def test_a_role_that_somebody_else_changed_meanwhile_is_a_conflict(admin_account
         people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
     page = browser_of(admin_account).post(f"/users/{viewer_account.pk}/role/", {"role": "viewer", "was": "viewer"})
     assert page.status_code == 409
-    assert "Somebody else changed this meanwhile." in page.content.decode()
+    assert "Someone else changed this in the meantime." in page.content.decode()
 
 
 def test_deactivating_ends_sessions_and_links_at_once_and_reactivating_brings_the_person_back(

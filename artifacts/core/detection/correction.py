@@ -79,10 +79,12 @@ def _type_of(word: str) -> str | None:
 
 def _refuse_type(word: str) -> Worded:
     if word.lower() in UNDECLARED:
-        return worded("%(word)s says nothing about a file. Name the type it has.", word=word)
+        return worded("%(word)s is too general. Enter the file's actual type.", word=word)
     if near := _near_type(word):
-        return worded("%(word)s is no type. Did you mean %(near)s?", word=word[:LONGEST_WORD], near=near)
-    return worded("%(word)s is no type. Write one as %(example)s is.", word=word[:LONGEST_WORD], example="image/png")
+        return worded("%(word)s is not a valid type. Did you mean %(near)s?", word=word[:LONGEST_WORD], near=near)
+    return worded(
+        ("%(word)s is not a valid type. Enter one like %(example)s."), word=word[:LONGEST_WORD], example="image/png"
+    )
 
 
 def _refuse_encoding(word: str) -> Worded:
@@ -90,13 +92,11 @@ def _refuse_encoding(word: str) -> Worded:
     if near := canonical(close[0]) if close else None:
         return worded("There is no encoding %(word)s. Did you mean %(near)s?", word=word[:LONGEST_WORD], near=near)
     known = "utf-8, gb18030"
-    return worded(
-        "There is no encoding %(word)s. There are, for example: %(known)s.", word=word[:LONGEST_WORD], known=known
-    )
+    return worded("There is no encoding %(word)s. Examples: %(known)s.", word=word[:LONGEST_WORD], known=known)
 
 
 def _refuse_both(mime: str) -> Worded:
-    return worded("%(mime)s is no text, so it has no encoding. Correct one of the two.", mime=mime)
+    return worded("%(mime)s is not text, so it has no encoding. Correct one of the two.", mime=mime)
 
 
 def _near_type(word: str) -> str | None:

@@ -12,36 +12,35 @@ from capabilities.core.worded import Worded, worded
 
 BUDGET_EXCEEDED, RATE_EXCEEDED = "budget_exceeded", "rate_limit_exceeded"
 SILENT = worded(
-    "How much is left of the limits of this call cannot be looked up: the database does not answer just now. "
-    "Send the request again in a few seconds."
+    "The limits for this call cannot be checked because the database is not responding. Send the request again in a "
+    "few seconds."
 )
 REACHED: Mapping[Meter, str] = {
     Meter.REQUESTS_PER_MINUTE: worded(
-        "%(who)s may make %(limit)s requests a minute, and made them. Send this one again in %(wait)s."
+        "%(who)s has reached its limit of %(limit)s requests per minute. Retry in %(wait)s."
     ),
     Meter.IN_FLIGHT: worded(
-        "%(who)s may have %(limit)s requests under way at a time, and has them. "
-        "Send this one again once another has ended."
+        "%(who)s has reached its limit of %(limit)s concurrent requests. Retry once one has finished."
     ),
     Meter.BYTES_PER_DAY: worded(
-        "%(who)s may send %(limit)s bytes a day: %(left)s are left, and this request has %(asked)s. "
-        "The next day begins at %(reset)s, in %(wait)s."
+        "%(who)s can send %(limit)s bytes per day. %(left)s are left, and this request has %(asked)s. The limit "
+        "resets at %(reset)s, in %(wait)s."
     ),
     Meter.TOKENS_PER_DAY: worded(
-        "%(who)s may use %(limit)s tokens a day: %(left)s are left, and this request may take %(asked)s. "
-        "The next day begins at %(reset)s, in %(wait)s."
+        "%(who)s can use %(limit)s tokens per day. %(left)s are left, and this request may take up to %(asked)s. The "
+        "limit resets at %(reset)s, in %(wait)s."
     ),
     Meter.TOKENS_PER_MONTH: worded(
-        "%(who)s may use %(limit)s tokens a month: %(left)s are left, and this request may take %(asked)s. "
-        "The next month begins at %(reset)s, in %(wait)s."
+        "%(who)s can use %(limit)s tokens per month. %(left)s are left, and this request may take up to %(asked)s. "
+        "The limit resets at %(reset)s, in %(wait)s."
     ),
     Meter.MONEY_PER_DAY: worded(
-        "%(who)s may spend %(limit)s a day: %(left)s is left, and this request may cost %(asked)s. "
-        "The next day begins at %(reset)s, in %(wait)s."
+        "%(who)s can spend %(limit)s per day. %(left)s is left, and this request may cost up to %(asked)s. The limit "
+        "resets at %(reset)s, in %(wait)s."
     ),
     Meter.MONEY_PER_MONTH: worded(
-        "%(who)s may spend %(limit)s a month: %(left)s is left, and this request may cost %(asked)s. "
-        "The next month begins at %(reset)s, in %(wait)s."
+        "%(who)s can spend %(limit)s per month. %(left)s is left, and this request may cost up to %(asked)s. The "
+        "limit resets at %(reset)s, in %(wait)s."
     ),
 }
 

@@ -69,7 +69,9 @@ class MessageReader:
             raise refusal_of_missing("messages")
         values = check_list(value, "messages")
         if not values:
-            raise BadRequestError(worded("messages is a list of at least one message."), "messages", "empty_array")
+            raise BadRequestError(
+                worded("messages must be a list with at least one message."), "messages", "empty_array"
+            )
         newest = _find_newest_user_message(values)
         return tuple(
             MessageReader(self.find, at == newest, self.inner, self.old_calls).read(

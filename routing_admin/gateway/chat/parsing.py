@@ -109,7 +109,7 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
 def _check_one_answer(body: Object) -> None:
     """Raises `BadRequestError` where more than one answer is asked for: it would be paid for and lost."""
     if "n" in body and (read_count(body, "n") or 1) > 1:
-        raise BadRequestError(worded("n is 1: one answer is given to a request."), "n", "unsupported_value")
+        raise BadRequestError(worded("n must be 1: each request gets one answer."), "n", "unsupported_value")
 
 
 def _read_limit(body: Object, key: str) -> int | None:

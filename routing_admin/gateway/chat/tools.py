@@ -55,7 +55,7 @@ def read_tools(body: Object, inner: list[str]) -> tuple[Tool, ...]:
 def _read_tool(value: Object, at: str, inner: list[str]) -> Tool:
     kind = require_text(value, "type", at)
     if kind not in (FUNCTION, CUSTOM):
-        message = worded("%(param)s is function or custom: no other tool can be passed on.", param=f"{at}.type")
+        message = worded("%(param)s must be function or custom. Other tools are not supported.", param=f"{at}.type")
         raise BadRequestError(message, f"{at}.type")
     inner += other_fields(value, {"type", kind}, at)
     place = f"{at}.{kind}"
@@ -92,7 +92,7 @@ def read_choice(body: Object) -> Choice:
         return NO_CHOICE
     if isinstance(value, str):
         if value not in CHOICES:
-            message = worded("tool_choice is one of %(choices)s, or names a function.", choices=CHOICES)
+            message = worded("tool_choice must be one of %(choices)s, or name a function.", choices=CHOICES)
             raise BadRequestError(message, param)
         return Choice(value)
     choice = check_object(value, param)

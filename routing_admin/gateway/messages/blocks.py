@@ -67,7 +67,9 @@ class BlockMessageReader:
             raise refusal_of_missing("messages")
         values = check_list(value, "messages")
         if not values:
-            raise BadRequestError(worded("messages is a list of at least one message."), "messages", "empty_array")
+            raise BadRequestError(
+                worded("messages must be a list with at least one message."), "messages", "empty_array"
+            )
         newest = _find_newest_words(values)
         for at, each in enumerate(values):
             reader = replace(self, must_exist=at == newest)

@@ -94,7 +94,7 @@ def _read_system(body: Object, reader: BlockMessageReader) -> tuple[Message, ...
     for number, block in enumerate(list_parts(body["system"], "system", "text")):
         if block.get("type") != "text":
             raise BadRequestError(
-                worded("%(param)s is text.", param=f"system[{number}].type"), f"system[{number}].type"
+                worded("%(param)s must be text.", param=f"system[{number}].type"), f"system[{number}].type"
             )
         parts += reader.read_block(block, f"system[{number}]")
     return (Message(Role.SYSTEM, tuple(parts)),) if parts else ()

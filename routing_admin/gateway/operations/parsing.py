@@ -67,7 +67,7 @@ def _file(value: str | FormFile, param: str, find: Find) -> FormFile:
         return value
     part = find_by_either_id(find, value.strip())
     if part is None or part.content is None or part.unreadable:
-        message = worded("%(param)s is no file, and there is no artifact of that id for this agent.", param=param)
+        message = worded("%(param)s is not a file, and this agent has no artifact with that id.", param=param)
         raise BadRequestError(message, param, "artifact_not_found")
     extension = EXTENSIONS_OF_MIME.get(part.mime_type, "").partition(" ")[0]
     return FormFile(part.filename or f"file.{extension}".rstrip("."), part.mime_type, part.content.blob())

@@ -40,9 +40,9 @@ CALLS = ("function_call", "custom_tool_call", f"{SHELL}_call")
 RESULTS = ("function_call_output", "custom_tool_call_output", f"{SHELL}_call_output")
 REFUSED: Mapping[str, Worded] = MappingProxyType(
     {
-        "item_reference": worded("%(param)s names what is stored nowhere here. Send the item itself."),
+        "item_reference": worded("%(param)s refers to something that is not stored here. Send the item itself."),
         "compaction_trigger": worded(
-            "%(param)s asks for a summary that only OpenAI makes. Send the conversation, or a summary of your own."
+            "%(param)s asks for a summary that only OpenAI creates. Send the conversation, or your own summary."
         ),
     }
 )
@@ -87,7 +87,9 @@ class ItemReader:
             raise refusal_of_missing("input")
         values = [{"role": "user", "content": value}] if isinstance(value, str) else check_list(value, "input")
         if not values:
-            raise BadRequestError(worded("input is words or a list of at least one item."), "input", "empty_array")
+            raise BadRequestError(
+                worded("input must be a string or a list with at least one item."), "input", "empty_array"
+            )
         newest, turn = _find_newest_words(values), AnsweredItems()
         for at, each in enumerate(values):
             place = f"input[{at}]"

@@ -39,15 +39,15 @@ OURS = frozenset(
 VENDORS_OWN = frozenset({"access_programs", "client_metadata", "context_management", "image", "max_tool_calls"})
 """Fields about OpenAI's own accounts and tools, and about Codex: named and left out, for other vendors refuse them."""
 STATELESS = worded(
-    "%(param)s needs answers that are kept, and none are kept here. Send the whole conversation as input."
+    "%(param)s needs stored answers, and answers are not stored here. Send the whole conversation as input."
 )
 REFUSED: Mapping[str, Worded] = MappingProxyType(
     {
         "previous_response_id": STATELESS,
         "conversation": STATELESS,
-        "prompt": worded("%(param)s names a prompt that is stored elsewhere. Send its words as instructions."),
-        "background": worded("%(param)s is not possible here: an answer is given to its request. Leave it out."),
-        "store": worded("%(param)s is not possible here: answers are not kept. Send false, or leave it out."),
+        "prompt": worded("%(param)s refers to a prompt stored elsewhere. Send its text as instructions."),
+        "background": worded("%(param)s is not supported: answers are returned directly. Leave it out."),
+        "store": worded("%(param)s is not supported: answers are not stored. Send false, or leave it out."),
     }
 )
 """What is refused where it is asked for, and what to do instead."""

@@ -36,5 +36,5 @@ def end(request: HttpRequest, user: User) -> HttpResponse:
             request, ngettext("%(count)s session ended", "%(count)s sessions ended", count) % {"count": count}
         )
     else:
-        messages.info(request, _("There was no such session any more"))
+        messages.info(request, _("This session has already ended"))
     return redirect("user", user.pk)

@@ -169,7 +169,7 @@ def ready(page: EditorPage) -> bool:
         draft.problems.append(_("A task route needs a candidate. Add one."))
     name = draft.form.cleaned_data.get("task_type", "")
     if page.row is None and name and find_route(name) is not None:
-        draft.form.add_error("task_type", _("There is a task route of this name already."))
+        draft.form.add_error("task_type", _("A task route with this name already exists."))
         good = False
     return good and not draft.problems
 
