@@ -49,11 +49,11 @@ SETTINGS: tuple[Setting, ...] = (
         "http://HOST:PORT",
         _("The address people and agents use; https turns on secure cookies, HSTS and redirect."),
     ),
-    Setting("ROUTING_ADMIN_ALLOWED_HOSTS", "", _("More host names to answer to, comma separated.")),
+    Setting("ROUTING_ADMIN_ALLOWED_HOSTS", "", _("Additional allowed host names, comma separated.")),
     Setting(
         "ROUTING_ADMIN_TRUSTED_PROXIES",
         "0",
-        _("How many proxies in front may be believed about the client's address and https."),
+        _("Number of trusted proxies in front, for the client's address and https."),
     ),
     Setting("ROUTING_ADMIN_TIME_ZONE", "UTC", _("Time zone of the pages.")),
     Setting("ROUTING_ADMIN_ADMIN_USER", "admin", _("Name of the first administrator.")),
@@ -87,30 +87,28 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("ROUTING_ADMIN_OUTGOING_PROXY", "", _("Proxy for calls to providers (http or https URL).")),
     Setting("ROUTING_ADMIN_MAX_UPLOAD_BYTES", "26214400", _("Largest artifact in bytes (25 MiB).")),
-    Setting("ROUTING_ADMIN_HEAD_SECONDS", "10", _("Seconds that a caller may take for the head of a request.")),
+    Setting("ROUTING_ADMIN_HEAD_SECONDS", "10", _("Seconds allowed for receiving a request's headers.")),
     Setting(
         "ROUTING_ADMIN_BODY_SECONDS",
         "30",
-        _("Seconds that a caller may take for a body; longer only at 4 KiB a second or more."),
+        _("Seconds allowed for receiving a body; longer only at 4 KiB a second or more."),
     ),
     Setting(
         "ROUTING_ADMIN_CONNECTIONS_PER_ADDRESS",
         "256",
-        _("Open connections that one address may have in a process; behind proxies, its requests under way."),
+        _("Open connections allowed per address and process; behind proxies, concurrent requests."),
     ),
     Setting(
         "ROUTING_ADMIN_MAX_CALLS",
         "512",
-        _("Chat calls that a process answers at a time; a quarter more may wait, and others get 503."),
+        _("Concurrent chat calls per process; a quarter more can wait, the rest get 503."),
     ),
     Setting(
         "ROUTING_ADMIN_MAX_REQUESTS",
         "256",
-        _("All other requests that a process answers at a time; a quarter more may wait, and others get 503."),
+        _("Concurrent other requests per process; a quarter more can wait, the rest get 503."),
     ),
-    Setting(
-        "ROUTING_ADMIN_DRAIN_SECONDS", "30", _("Seconds that requests in flight may take to finish after SIGTERM.")
-    ),
+    Setting("ROUTING_ADMIN_DRAIN_SECONDS", "30", _("Seconds for requests in flight to finish after SIGTERM.")),
     Setting(
         "ROUTING_ADMIN_PUBLISH_DIR", "", _("Both JSON files are written here after every change of the configuration.")
     ),
@@ -130,22 +128,22 @@ SETTINGS: tuple[Setting, ...] = (
         secret=True,
     ),
     Setting("ROUTING_ADMIN_OIDC_URL", "", _("Address of an OpenID Connect provider that people may sign in with.")),
-    Setting("ROUTING_ADMIN_OIDC_NAME", "single sign-on", _("What its button calls it.")),
+    Setting("ROUTING_ADMIN_OIDC_NAME", "single sign-on", _("Name on its sign-in button.")),
     Setting(
         "ROUTING_ADMIN_{PROVIDER}_CLIENT_ID",
         "",
-        _("Name of this installation at OIDC, FEISHU, DINGTALK or WEIXIN; turns signing in with that one on."),
+        _("Client id of this installation at OIDC, FEISHU, DINGTALK or WEIXIN; turns on sign-in with it."),
     ),
-    Setting("ROUTING_ADMIN_{PROVIDER}_CLIENT_SECRET", "", _("Its secret there."), secret=True),
+    Setting("ROUTING_ADMIN_{PROVIDER}_CLIENT_SECRET", "", _("Its client secret there."), secret=True),
     Setting(
         "ROUTING_ADMIN_NEWCOMERS",
         "none",
-        _("Role of whoever signs in so without an invitation: none, viewer or editor."),
+        _("Role of people who sign in this way without an invitation: none, viewer or editor."),
     ),
     Setting(
         "ROUTING_ADMIN_NEWCOMER_DOMAINS",
         "",
-        _("Domains of the verified e-mail that newcomers must have, comma separated; empty for any."),
+        _("E-mail domains that new people must have verified, comma separated; empty for any."),
     ),
     Setting("ROUTING_ADMIN_LOG_FORMAT", "line", _("Lines of the server's log: line for people, json for machines.")),
     Setting("ROUTING_ADMIN_DEBUG", "off", _("Django's debug pages; never in production.")),
@@ -181,7 +179,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "LLM_PROVIDER",
         "openai",
-        _("Name of the single provider that is made when nothing is configured and LLM_API_KEY is set."),
+        _("Name of the single provider created when nothing is configured and LLM_API_KEY is set."),
     ),
     Setting("LLM_API_KEY", "", _("Its key."), secret=True),
     Setting("LLM_ENDPOINT", "OpenAI's chat URL", _("Its endpoint.")),

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 NOT_CONNECTED = "not_connected"
 ADVICE: Mapping[str, str | Promise] = {
     Fault.HTTP_401: gettext_lazy("The key was refused. Store a valid one."),
-    Fault.HTTP_403: gettext_lazy("The key may not use this model. Choose another model, or widen the key's rights."),
+    Fault.HTTP_403: gettext_lazy(
+        "The key has no access to this model. Choose another model, or extend the key's permissions."
+    ),
     Fault.HTTP_402: gettext_lazy("The account has no credit left. Top it up at the provider."),
     Fault.HTTP_429: gettext_lazy("Too many requests at the moment. The key works; try again later."),
     Fault.HTTP_404: gettext_lazy("There is no such model or path. Check the base URL and the default model."),
@@ -32,11 +34,13 @@ ADVICE: Mapping[str, str | Promise] = {
     Fault.CONNECT_REFUSED: gettext_lazy("Nothing listens at this address. Check host and port."),
     Fault.CONNECT_TIMEOUT: gettext_lazy("No answer in time. Check the address, and whether a proxy is needed."),
     Fault.TLS_CERT_ERROR: gettext_lazy("The certificate is not trusted. Check the address, or the proxy in between."),
-    Fault.TLS_ERROR: gettext_lazy("No secure connection. Check whether the address begins with https:// rightly."),
+    Fault.TLS_ERROR: gettext_lazy("No secure connection. Check whether the address should begin with https://."),
     Fault.READ_TIMEOUT: gettext_lazy("No answer in time. Try again, or set a longer timeout."),
     Fault.DEADLINE: gettext_lazy("No answer in time. Try again, or set a longer timeout."),
-    Fault.BAD_HTTP: gettext_lazy("Check the base URL: host, port, and whether it begins with https:// rightly."),
-    Fault.BAD_CONTENT_TYPE: gettext_lazy("This is no model's answer. Check the base URL: it may lead to a web page."),
+    Fault.BAD_HTTP: gettext_lazy("Check the base URL: host, port, and whether it should begin with https://."),
+    Fault.BAD_CONTENT_TYPE: gettext_lazy(
+        "This is not an answer from a model. Check the base URL: it may lead to a web page."
+    ),
     Fault.REDIRECT: gettext_lazy("The address leads elsewhere. Enter the address it leads to."),
     NOT_CONNECTED: gettext_lazy("This installation cannot call providers yet. Save, and test again later."),
 }

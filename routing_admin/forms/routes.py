@@ -23,11 +23,11 @@ PRESETS = (
 )
 DROPS = (
     ("", _("leave it out and tell the caller")),
-    (REFUSE, _("pass the model by")),
+    (REFUSE, _("skip the model")),
 )
 OVERFLOWS = (
-    ("", _("ask it all the same")),
-    (SKIP, _("pass it by, where another can take it")),
+    ("", _("try it anyway")),
+    (SKIP, _("skip it if another model can take it")),
 )
 
 SECONDS = (SHORTEST_SECONDS, LONGEST_SECONDS)

@@ -84,7 +84,7 @@ class KeepingForm(forms.Form):
     )
     artifact_days = forms.IntegerField(
         label=_("Days new artifacts are kept"),
-        help_text=_("Empty: until somebody deletes them."),
+        help_text=_("Empty: until deleted."),
         required=False,
         min_value=1,
         max_value=CENTURY,
@@ -92,7 +92,7 @@ class KeepingForm(forms.Form):
     )
     quota = forms.IntegerField(
         label=_("Space for artifacts, MiB"),
-        help_text=_("Empty: as much as the disk holds. When it is used up, uploads are refused with this reason."),
+        help_text=_("Empty: limited only by the disk. When it is used up, uploads are refused."),
         required=False,
         min_value=1,
         max_value=1024 * MEBIBYTE,
@@ -100,7 +100,7 @@ class KeepingForm(forms.Form):
     )
     agent_quota = forms.IntegerField(
         label=_("Space for each agent's artifacts, MiB"),
-        help_text=_("Empty: as much as there is. An agent that has used it up is refused with this reason."),
+        help_text=_("Empty: no limit per agent. When it is used up, the agent's uploads are refused."),
         required=False,
         min_value=1,
         max_value=1024 * MEBIBYTE,

@@ -47,36 +47,41 @@ LABELS: Mapping[Remedy, str | Promise] = {
 Line = tuple[str | Promise, Remedy]
 
 ADDRESS: Line = (
-    gettext_lazy("Nothing usable answers at the address of %(provider)s: check its base URL, and test it."),
+    gettext_lazy("The address of %(provider)s gives no usable answer. Check its base URL and test it."),
     Remedy.PROVIDER,
 )
 PASSING: Line = (
-    gettext_lazy("%(provider)s did not manage at that moment; this passes. One more candidate bridges such times."),
+    gettext_lazy("%(provider)s failed temporarily. Another candidate in the chain would cover such moments."),
     Remedy.ROUTE,
 )
 USELESS: Line = (
-    gettext_lazy("%(model)s answered with nothing of use. Where it happens often, test %(provider)s."),
+    gettext_lazy("%(model)s gave no usable answer. If this happens often, test %(provider)s."),
     Remedy.PROVIDER,
 )
 BROKE_OFF: Line = (
-    gettext_lazy("The caller already had the beginning, so no other model was tried. It can send the request again."),
+    gettext_lazy(
+
+            "The caller had already received part of the answer, so no other model was tried. It can send the request "
+            "again."
+
+    ),
     Remedy.NONE,
 )
 ASKED_WRONG: Line = (
-    gettext_lazy("The request itself is wrong for %(model)s; its caller has to change it."),
+    gettext_lazy("%(model)s cannot accept this request. The caller must change it."),
     Remedy.NONE,
 )
 LIMITED: Line = (
-    gettext_lazy("%(provider)s limits how often it may be asked. Another provider in the chain bridges it."),
+    gettext_lazy("%(provider)s rate-limits its calls. Another provider in the chain would cover this."),
     Remedy.ROUTE,
 )
 UNPAID: Line = (
-    gettext_lazy("The account at %(provider)s is used up: top it up there, or let another provider answer."),
+    gettext_lazy("The account at %(provider)s has no credit left. Top it up there, or let another provider answer."),
     Remedy.PROVIDER,
 )
-NO_KEY: Line = (gettext_lazy("%(provider)s has no usable key: give it one."), Remedy.PROVIDER)
+NO_KEY: Line = (gettext_lazy("%(provider)s has no usable key. Add one."), Remedy.PROVIDER)
 FORBIDDEN_ADDRESS: Line = (
-    gettext_lazy("The address of %(provider)s may not be called: correct it, or allow it in the environment."),
+    gettext_lazy("The address of %(provider)s is not allowed. Correct it, or allow it in the environment."),
     Remedy.PROVIDER,
 )
 
@@ -101,87 +106,99 @@ ADVICE: Mapping[str, Line] = {
         ),
         Remedy.ROUTE,
     ),
-    Fault.HTTP_401: (gettext_lazy("%(provider)s refuses the key: store a valid one."), Remedy.PROVIDER),
+    Fault.HTTP_401: (gettext_lazy("%(provider)s rejects the key. Store a valid one."), Remedy.PROVIDER),
     Fault.HTTP_403: (
-        gettext_lazy("%(provider)s forbids this to our key: widen its rights there, or choose another model."),
+        gettext_lazy(
+
+                "The key lacks permission for this at %(provider)s. Extend its permissions there, or choose another "
+                "model."
+
+        ),
         Remedy.PROVIDER,
     ),
     Fault.HTTP_404: (
-        gettext_lazy("%(provider)s knows no model %(model)s: correct the name, or the base URL."),
+        gettext_lazy("%(provider)s has no model %(model)s. Correct the name or the base URL."),
         Remedy.PROVIDER,
     ),
     Fault.DEADLINE: (
-        gettext_lazy("The time for the whole request ran out: give the route more of it, or fewer tries."),
+        gettext_lazy("The request ran out of time. Give the route a longer deadline or fewer retries."),
         Remedy.ROUTE,
     ),
     Fault.CONTEXT_LENGTH: (
-        gettext_lazy("The request is longer than %(model)s can read; its caller has to shorten it."),
+        gettext_lazy("The request is too long for %(model)s. The caller must shorten it."),
         Remedy.NONE,
     ),
     Fault.CONTENT_POLICY: (
-        gettext_lazy("The content policy of %(provider)s refused it; its caller has to ask for something else."),
+        gettext_lazy(
+            "The content policy of %(provider)s refused the request. The caller must ask for something else."
+        ),
         Remedy.NONE,
     ),
     Fault.UNSUPPORTED_PARAMETER: (
-        gettext_lazy("It asks for something that %(model)s does not take; its caller has to leave that out."),
+        gettext_lazy("The request uses something %(model)s does not accept. The caller must leave it out."),
         Remedy.NONE,
     ),
     Fault.HTTP_413: (
-        gettext_lazy("The request is too large for %(provider)s; its caller has to send less at a time."),
+        gettext_lazy("The request is too large for %(provider)s. The caller must send less at a time."),
         Remedy.NONE,
     ),
     Fault.CAPABILITY_MISMATCH: (
-        gettext_lazy("%(model)s cannot read what it was sent: correct in the matrix what it reads."),
+        gettext_lazy("%(model)s cannot read what it was sent. Correct its capabilities in the matrix."),
         Remedy.MATRIX,
     ),
     SkipReason.MISSING: (
-        gettext_lazy("There is no provider %(provider)s any more: take this candidate out of the chain."),
+        gettext_lazy("The provider %(provider)s no longer exists. Remove this candidate from the chain."),
         Remedy.ROUTE,
     ),
     SkipReason.DISABLED: (
-        gettext_lazy("%(provider)s is disabled: enable it, or take it out of the chain."),
+        gettext_lazy("%(provider)s is disabled. Enable it, or remove it from the chain."),
         Remedy.PROVIDER,
     ),
     SkipReason.DUPLICATE: (
-        gettext_lazy("%(provider)s with %(model)s is in the chain twice: remove one of them."),
+        gettext_lazy("%(provider)s with %(model)s is in the chain twice. Remove one of them."),
         Remedy.ROUTE,
     ),
     SkipReason.CANNOT_READ: (
-        gettext_lazy("%(model)s cannot read what the request holds: add a candidate that can."),
+        gettext_lazy("%(model)s cannot read what the request contains. Add a candidate that can."),
         Remedy.ROUTE,
     ),
     SkipReason.WOULD_DROP: (
-        gettext_lazy("The caller wants nothing left out, which %(model)s would do; it has to ask for less."),
+        gettext_lazy(
+            "The caller does not allow leaving anything out, which %(model)s would do. The caller must ask for less."
+        ),
         Remedy.NONE,
     ),
     SkipReason.TOO_LONG: (
-        gettext_lazy("The request is longer than %(model)s reads; another candidate of the chain takes it."),
+        gettext_lazy("The request is too long for %(model)s. Another candidate in the chain takes it."),
         Remedy.NONE,
     ),
     SkipReason.OTHER_PROTOCOL: (
-        gettext_lazy("%(provider)s speaks a protocol without this call: add a candidate that speaks openai."),
+        gettext_lazy("The protocol of %(provider)s does not support this call. Add a candidate that speaks openai."),
         Remedy.ROUTE,
     ),
     SkipReason.OTHER_MODEL: (
-        gettext_lazy("%(model)s may not answer for another model: add a candidate with the first one's model."),
+        gettext_lazy("%(model)s cannot answer for another model. Add a candidate with the first one's model."),
         Remedy.ROUTE,
     ),
     SkipReason.COOLING: (
-        gettext_lazy("%(provider)s was left alone after earlier failures: see how it does, and test it."),
+        gettext_lazy("%(provider)s was cooling down after earlier failures. Check its status and test it."),
         Remedy.PROVIDER,
     ),
     CANCELLED: (
-        gettext_lazy("The caller went away first. Where it gives up too early, its client's timeout is too short."),
+        gettext_lazy("The caller disconnected first. If it gives up too early, raise its client's timeout."),
         Remedy.NONE,
     ),
     "model_not_found": (
-        gettext_lazy("The caller asked for a model that nothing here is called. An alias can lead that name on."),
+        gettext_lazy("No model here has the name the caller asked for. An alias can map it to one."),
         Remedy.ROUTES,
     ),
-    NO_ROUTE: (gettext_lazy("No task route takes this request: make one, or a default."), Remedy.ROUTES),
+    NO_ROUTE: (gettext_lazy("No task route takes this request. Add one, or a default."), Remedy.ROUTES),
     **dict.fromkeys(
         (BROKEN, ABORTED),
-        (gettext_lazy("A fault of our own: the server's log has it under this request's id."), Remedy.NONE),
+        (
+            gettext_lazy("Something went wrong on our side. The server log has the details under this request id."),
+            Remedy.NONE,
+        ),
     ),
     UNAVAILABLE: (
         gettext_lazy("The database did not answer in time; the caller can send the request again."),
@@ -195,12 +212,12 @@ ADVICE: Mapping[str, Line] = {
 """By a fault, a skip reason, or the code of a request that reached no candidate: a sentence, and where it is done."""
 
 KEYS_REFUSED: Line = (
-    gettext_lazy("%(provider)s refuses the keys it was asked with (%(keys)s): store valid ones."),
+    gettext_lazy("%(provider)s rejects the keys it was called with (%(keys)s). Store valid ones."),
     Remedy.PROVIDER,
 )
 """Where a provider has several keys: each that was refused by its name."""
 
-WRONG: Line = (gettext_lazy("The request itself is wrong; its caller has to change it."), Remedy.NONE)
+WRONG: Line = (gettext_lazy("The request is not valid. The caller must change it."), Remedy.NONE)
 """For every other code: our own checks refused what a caller sent."""
 
 

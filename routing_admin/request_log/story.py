@@ -26,7 +26,7 @@ from routing_admin.request_log.sentences import RenderedSentence, render_logged,
 Text = str | Promise
 
 SKIPS: Mapping[str, Text] = {
-    SkipReason.MISSING: gettext_lazy("There is no such provider any more"),
+    SkipReason.MISSING: gettext_lazy("The provider no longer exists"),
     SkipReason.DISABLED: gettext_lazy("The provider is disabled"),
     SkipReason.DUPLICATE: gettext_lazy("The same provider and model were asked before in this chain"),
     SkipReason.CANNOT_READ: gettext_lazy("The model cannot read what the request holds"),
@@ -34,11 +34,11 @@ SKIPS: Mapping[str, Text] = {
     SkipReason.TOO_LONG: gettext_lazy("The request is too long for the model"),
     SkipReason.OTHER_PROTOCOL: gettext_lazy("The provider's protocol does not have this call"),
     SkipReason.OTHER_MODEL: gettext_lazy("It is another model than the first one, and their vectors do not mix"),
-    SkipReason.COOLING: gettext_lazy("It was left alone after a failure"),
+    SkipReason.COOLING: gettext_lazy("It was cooling down after a failure"),
     SkipReason.NO_KEY: gettext_lazy("The provider has no usable key"),
     SkipReason.ORIGIN_REFUSED: gettext_lazy("The provider's address may not be called"),
-    CANCELLED: gettext_lazy("The caller went away"),
-    "aborted": gettext_lazy("A fault of our own; the server's log has it"),
+    CANCELLED: gettext_lazy("The caller disconnected"),
+    "aborted": gettext_lazy("Something went wrong on our side; see the server log"),
 }
 """What an outcome that is no fault means."""
 

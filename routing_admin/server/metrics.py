@@ -1,4 +1,4 @@
-"""What became of requests, counted since this process began, for Prometheus; behind the answers, never before them.
+"""Request outcomes, counted since this process began, for Prometheus; behind the answers, never before them.
 
 Names are OpenTelemetry's for generative AI where it has one (semantic conventions, `gen_ai.client.*`), with its advice
 on buckets; ours begin with `routing_admin`.

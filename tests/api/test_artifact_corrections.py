@@ -172,13 +172,13 @@ WRONG = [
     ({"mimeType": "image jpeg"}, "mimeType", "image/jpeg"),
     ({"mimeType": "x" * 300}, "mimeType", "image/png"),
     ({"mimeType": "a/" + "b" * 160}, "mimeType", "image/png"),
-    ({"mimeType": "application/octet-stream"}, "mimeType", "says nothing"),
+    ({"mimeType": "application/octet-stream"}, "mimeType", "is too general"),
     ({"mimeType": "<b>\0"}, "mimeType", "no type"),
     ({"encoding": "utf-9"}, "encoding", "Did you mean utf-"),
     ({"encoding": "base64"}, "encoding", "no encoding base64"),
     ({"encoding": "x" * 41}, "encoding", "40 characters"),
     ({"encoding": ""}, "encoding", "Examples:"),
-    ({"mimeType": "image/png", "encoding": "utf-8"}, "encoding", "is no text"),
+    ({"mimeType": "image/png", "encoding": "utf-8"}, "encoding", "is not text"),
     ({"visibility": "secret"}, "visibility", "shared"),
     ({"visibility": None}, "visibility", ""),
     ({"mimeType": 7}, "mimeType", "string"),
@@ -246,7 +246,7 @@ def test_a_correction_on_top_of_what_is_not_there_any_more_is_a_conflict(db: Non
     """Two who correct at once: the second is told, and its word is not mixed into the first's."""
     row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin")
     actions.correct_artifact(SYSTEM, Artifact.objects.get(pk=row.pk), mime_type="text/plain")
-    with pytest.raises(ConflictError, match="meanwhile"):
+    with pytest.raises(ConflictError, match="in the meantime"):
         actions.correct_artifact(SYSTEM, row, encoding="gbk")
     assert Artifact.objects.get(pk=row.pk).encoding == "utf-8"
 

@@ -75,7 +75,7 @@ def test_sending_beyond_a_budget_is_429_in_the_words_of_the_api(text_agent: Agen
     refused = text_agent.post("/llm/send", {"prompt": "hello"})
     assert (refused.status_code, refused.json()["error"]) == (429, "budget_exceeded")
     assert int(refused.headers["Retry-After"]) > 0
-    assert "begins at" in refused.json()["message"]
+    assert "resets at" in refused.json()["message"]
     logged = text_agent.get(f"/requests/{refused.json()['requestId']}").json()
     assert (logged["outcome"], logged["status"]) == ("budget_exceeded", 429)
 

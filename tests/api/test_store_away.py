@@ -55,7 +55,7 @@ def is_told_to_come_again(answer: Any, address: str) -> bool:
     said = json.loads(answer.content)
     word = said["error"]["message"] if isinstance(said["error"], dict) else said["message"]
     assert (answer.status_code, answer["Retry-After"]) == (503, "2"), answer.content
-    assert "artifact store does not answer" in word
+    assert "artifact store is not responding" in word
     return address not in answer.content.decode() and "files" not in word
 
 

@@ -80,7 +80,7 @@ def test_a_link_past_its_time_is_410(text_agent: AgentProgram) -> None:
     expired = make_token(timezone.now() - timedelta(seconds=1))
     answer = put(PATH + expired)
     assert answer.status_code == 410
-    assert "past its time" in answer.json()["message"]
+    assert "has expired" in answer.json()["message"]
 
 
 @pytest.mark.parametrize("word", ["x", "a" * 72, "%2e%2e"])

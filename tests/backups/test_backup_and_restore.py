@@ -177,7 +177,7 @@ def test_a_backup_with_secrets_opens_everything_elsewhere(saved: Saved, tmp_path
     environment = saved.environment(tmp_path / "first", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
     out = tmp_path / "with-secrets"
-    assert "Secrets are in it" in manage(environment, "backup", str(out), "--with-secrets")
+    assert "Secrets are included" in manage(environment, "backup", str(out), "--with-secrets")
     assert run(environment, "backup", str(out)).stderr.count("is there already") == 1
     assert (out / "secrets.json").stat().st_mode & 0o077 == 0
     elsewhere = saved.environment(tmp_path / "second")

@@ -315,7 +315,7 @@ def test_a_candidate_that_is_not_asked_is_no_warning(caplog):
 
 
 def test_a_walk_that_is_closed_records_who_was_being_asked():
-    """The caller went away: the attempt says so, and a claimed probe is free for the next request."""
+    """The caller disconnected: the attempt says so, and a claimed probe is free for the next request."""
     stage = Stage()
     run: FallbackRun[object] = FallbackRun(Plan(chain("a")), stage.run_context)
     steps = run.steps()

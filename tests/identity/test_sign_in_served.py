@@ -113,7 +113,7 @@ def test_what_ends_elsewhere_without_an_identity_is_explained(invited_only):
     made_up = browser.pages.get(f"/sign-in/oidc/callback/?code=made-up&state={state}")
     assert (cancelled.status_code, foreign.status_code, made_up.status_code) == (400, 400, 502)
     assert "You did not sign in" in cancelled.text
-    assert "no longer known" in foreign.text
+    assert "sign-in attempt has expired" in foreign.text
     assert "Acme did not sign you in" in made_up.text
     assert browser.pages.get("/sign-in/feishu/callback/?code=1&state=2").status_code == 404
     browser.sign_in()

@@ -12,7 +12,7 @@ def test_what_was_lost_is_back(own: Installation) -> None:
     own.start()
     stored = own.upload(b"hello").json["id"]
     own.play("restore", "save")
-    assert "Secrets are not in it" in own.play("restore", "backup")
+    assert "Secrets are not included" in own.play("restore", "backup")
     assert own.number("routing_admin_last_backup_timestamp_seconds") > 0
     revision = own.number("routing_admin_revision")
     own.stop()

@@ -124,7 +124,7 @@ def test_nothing_found_says_so_and_enter_searches_the_requests(admin_page: Any) 
     """What Find does not know may stand in the log."""
     admin_page.goto("/settings/")
     type_words(admin_page, "no-such-thing")
-    expect(admin_page.locator("#options")).to_contain_text("Nothing here is called “no-such-thing”")
+    expect(admin_page.locator("#options")).to_contain_text("No match for “no-such-thing”")
     admin_page.keyboard.press("Enter")
     admin_page.wait_for_url("**/requests/?q=no-such-thing")
 

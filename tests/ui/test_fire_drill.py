@@ -26,7 +26,7 @@ def test_a_drill_counts_down_above_every_page_and_is_ended_there(admin_page: Any
     assert "echo fails on purpose." in banner.inner_text()
     banner.get_by_role("button", name="End now").click()
     page.locator("#drills li").wait_for()
-    assert "No call met it." in page.locator("#drills").inner_text()
+    assert "No call was affected." in page.locator("#drills").inner_text()
     assert banner.inner_text().strip() == ""
 
 

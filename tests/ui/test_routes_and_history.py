@@ -163,7 +163,7 @@ def test_simulate_is_one_key_away_and_takes_several_attachments_and_stand_ins(ad
     admin_page.locator("summary", has_text="Attachments").click()
     admin_page.get_by_label("layout.png").check()
     admin_page.get_by_label("briefing.md").check()
-    admin_page.locator("summary", has_text="Stand-ins, by kind and size").click()
+    admin_page.locator("summary", has_text="Placeholders, by kind and size").click()
     admin_page.get_by_label("Audio").fill("1500, 20")
     admin_page.click("#simulate-now")
     expect(admin_page.locator("#simulation .said").first).to_contain_text("stand-in-2.mp3")

@@ -22,7 +22,7 @@ from tests.lab import MALFORMED, SCENARIOS, Lab
 from tests.views.visits import text_of
 
 HELLO = [{"role": "user", "content": "hello"}]
-ADDRESS = "Check the base URL: host, port, and whether it begins with https:// rightly."
+ADDRESS = "Check the base URL: host, port, and whether it should begin with https://."
 
 
 FORMS = ("plain", "stream")

@@ -80,7 +80,7 @@ def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
     events = list(AuditEvent.objects.filter(action__startswith="link.").order_by("id").values())
     assert [event["action"] for event in events] == ["link.make", "link.revoke"]
     assert secret not in str(events)
-    assert "Link to an agent&#x27;s page made" in text_of(admin.get("/history/audit/"))
+    assert "Link to an agent&#x27;s page created" in text_of(admin.get("/history/audit/"))
 
 
 @pytest.mark.parametrize(("days", "ends"), [("7", 7), ("30", 30), ("0", None)])
@@ -241,7 +241,7 @@ def test_guessing_is_slowed_down_and_bothers_no_other_link(admin: Client) -> Non
     answer = Client().get(good)
     assert answer.status_code == 429
     assert 0 < int(answer["Retry-After"]) <= 15 * 60
-    assert "Too many links" in text_of(answer)
+    assert "Too many invalid links" in text_of(answer)
     assert Client().get(other).status_code == 200
     assert SignInAttempt.objects.count() == 5
 

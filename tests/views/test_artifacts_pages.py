@@ -184,7 +184,7 @@ def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Clien
     """Evidence is kept and shown: declared, what the bytes say, and which wins."""
     text = page(admin, stored("photo.png", b"%PDF-1.4\n" + b"1 0 obj\n<<>>\nendobj\nxref\n0 1\ntrailer\n<<>>\n%%EOF\n"))
     assert "Declared" in text
-    assert "The bytes win" in text
+    assert "The content decides" in text
 
 
 @pytest.mark.requirement("MCR-2.1", "ABR-4.1")
@@ -314,7 +314,7 @@ def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
     guess = stored("note.txt", "Müller\n".encode("cp1252"), "text/plain")
     sure = stored("note.txt", "Müller\n".encode(), "text/plain")
     assert (guess.encoding_certain, sure.encoding_certain) == (False, True)
-    assert "is a guess: the bytes read nearly as well in another one" in page(admin, guess)
+    assert "is a guess; another one fits nearly as well" in page(admin, guess)
     assert "is a guess" not in page(admin, sure)
     admin.cookies["django_language"] = "zh-hans"
     assert "只是推测" in page(admin, guess)

@@ -181,7 +181,7 @@ def test_a_change_made_meanwhile_is_409_and_shows_the_new_difference(admin: Clie
     before = newest()
     answer = send(admin, text(), act="apply", expected=seen)
     assert answer.status_code == 409
-    assert "changed meanwhile" in answer.content.decode()
+    assert "changed in the meantime" in answer.content.decode()
     assert (newest(), answer.context["revision"]) == (before, before)
     assert send(admin, text(), act="apply", expected=before).status_code == 302
     assert TaskRoute.objects.filter(task_type="meanwhile").exists()

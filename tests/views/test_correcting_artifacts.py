@@ -101,7 +101,7 @@ def test_a_wrong_word_stands_in_its_field_with_the_reason(admin: Client, binary:
     assert Page(answer).error("Type").endswith("png is not a valid type. Did you mean image/png?")
     assert Page(answer).field("Type").value == "png"
     both = fill(admin, binary, mime_type="image/png", encoding="cp1252")
-    assert "is no text" in Page(both).error("Encoding")
+    assert "is not text" in Page(both).error("Encoding")
     assert Artifact.objects.get().correction is None
 
 
@@ -114,7 +114,7 @@ def test_a_file_of_a_person_can_be_kept_from_every_agent(admin: Client, demo: No
 
 def test_bytes_that_an_encoding_loses_are_told(admin: Client, guess: Artifact) -> None:
     """The words stand there with U+FFFD, and a note beside them."""
-    assert "some bytes are no character" in fill(admin, guess, encoding="utf-8").content.decode()
+    assert "Some bytes are not valid" in fill(admin, guess, encoding="utf-8").content.decode()
 
 
 def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artifact) -> None:

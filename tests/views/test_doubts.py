@@ -85,7 +85,7 @@ def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, ey
     """In the list of routes and in its editor."""
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("lab", "x-1"),)))
     refuse_once(key)
-    sentence = "It is said to read images, and that is in doubt: see its model service."
+    sentence = "It is declared to read images, but that is in doubt. See its model service."
     assert f"Candidate 1: {sentence}" in text_of(admin.get("/routes/"))
     assert sentence in text_of(admin.get("/routes/look/"))
 

@@ -116,7 +116,7 @@ def test_readers_are_offered_no_act_that_is_not_theirs(demo: None) -> None:
 def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client) -> None:
     """The first offer is chosen, so that Enter goes on searching."""
     page = ask(admin, "nothing <is> called so")
-    assert "Nothing here is called “nothing &lt;is&gt; called so”" in page
+    assert "No match for “nothing &lt;is&gt; called so”" in page
     assert 'href="/artifacts/?q=nothing+%3Cis%3E+called+so"' in page.split('aria-selected="true"')[0]
     assert "/requests/?q=" not in page
 

@@ -71,7 +71,7 @@ def test_a_refused_call_is_explained_and_waiting_goes_on(admin: Client, key: str
     assert call(key, "text-modle") == 404
     page = text_of(panel(admin, key))
     assert "A call arrived and got no answer" in page
-    assert "An alias can lead that name on." in page
+    assert "An alias can map it to one." in page
     assert "<code>text-model</code>" in page
     assert "every 2s" in page
     assert call(key) == 200
@@ -83,23 +83,23 @@ def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key
     assert call(key, path="/v1/v1/chat/completions") == 404
     assert call(key[:30]) == 401
     page = text_of(panel(admin, key))
-    assert "with this key to /v1/v1/chat/completions, which is no address here. The base URL is" in page
+    assert "with this key went to /v1/v1/chat/completions, which does not exist here. The base URL is" in page
     assert "it may have been cut off in copying" in page
-    assert "It cannot be known whose they are" not in page
+    assert "Other calls arrived in the meantime" not in page
     narrow = key_of("text-agent", scopes=["registry:read"])
     missed_calls.forget()
     assert call(narrow) == 403
-    assert "for which it lacks the scope" in text_of(panel(admin, narrow))
+    assert "for which the key lacks the scope" in text_of(panel(admin, narrow))
 
 
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        ("", "A call came without a key."),
-        ("sk-proj-0123456789", "The keys here begin with ra_."),
+        ("", "A call arrived without a key."),
+        ("sk-proj-0123456789", "Keys here begin with ra_."),
         ("rat_01234567_x", "a token for scripts"),
         ("ra_01234567_" + "x" * 43 + "_00000000", "another key (ra_01234567…)"),
-        ("something", "no key of this installation"),
+        ("something", "not a key of this installation"),
     ],
 )
 def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, sent: str, said: str) -> None:
@@ -107,7 +107,7 @@ def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, sent: str
     assert call(sent) == 401
     since = int(timezone.now().timestamp()) - 60
     page = text_of(panel(admin, key, since=since)).replace("&#x27;", "'")
-    assert "It cannot be known whose they are" in page
+    assert "Other calls arrived in the meantime" in page
     assert said in page
     assert "proj" not in page
     MissedCall.objects.update(at=timezone.now() - timedelta(minutes=2))

@@ -137,7 +137,7 @@ def test_a_model_that_stopped_reading_is_told_wherever_somebody_looks(admin: Cli
         assert STOPPED in page
         assert f"Revision {found.revision}" in page
     chain = text_of(admin.get("/routes/"))
-    assert "Candidate 1: The nightly probe found that it does not read files any more." in chain
+    assert "Candidate 1: The nightly probe found that it no longer reads files." in chain
     admin.post(f"/undo/{found.revision}/")
     assert "file" in reads(gem)
     assert STOPPED not in text_of(admin.get("/"))

@@ -195,7 +195,7 @@ def test_a_request_shows_which_keys_were_tried(admin, pool):
         assert words in page
     failed = RequestLog.objects.create(id="r2", started_at=timezone.now(), outcome="upstream_auth", status=502)
     AttemptLog.objects.create(request=failed, outcome="http_401", status=401, tries=tries[:1], **named)
-    assert "pool refuses the keys it was asked with (2): store valid ones." in text_of(admin.get("/requests/r2/"))
+    assert "pool rejects the keys it was called with (2). Store valid ones." in text_of(admin.get("/requests/r2/"))
 
 
 def test_a_viewer_sees_how_the_keys_do_and_can_change_nothing(viewer, pool):

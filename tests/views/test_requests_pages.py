@@ -349,10 +349,10 @@ def test_a_failed_request_begins_with_what_to_do_and_the_link_that_does_it(admin
     attempt(row, 1, "key_missing", provider="gone")
     text = admin.get(reverse("request", args=[row.pk])).content.decode()
     begin = text[text.index("What to do") : text.index("Attempts")]
-    assert "openai refuses the key: store a valid one." in begin
+    assert "openai rejects the key. Store a valid one." in begin
     assert reverse("provider", args=["openai"]) in begin
     assert "<q>Incorrect API key</q>" in begin
-    assert "gone has no usable key: give it one." in begin
+    assert "gone has no usable key. Add one." in begin
     assert reverse("provider", args=["gone"]) not in begin
 
 

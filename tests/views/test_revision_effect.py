@@ -1,4 +1,4 @@
-"""What became of requests after a revision: on its page, and as a line of the history."""
+"""Request outcomes after a revision: on its page, and as a line of the history."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_revisions_that_touch_no_route_show_nothing(admin: Client, demo: None) -
     """Agents, aliases, words: neither on their page nor in the list."""
     actions.save_alias(ADA, "gpt-4o", "task:default")
     number = Revision.objects.latest("number").number
-    assert "What became of requests" not in page_of(admin, number)
+    assert "Request outcomes" not in page_of(admin, number)
     address = reverse("revision", args=[number]) + "?effect"
     assert address not in text_of(admin.get(reverse("history")))
     assert text_of(admin.get(address)).strip() == ""
@@ -142,4 +142,4 @@ def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
     assert few[1] == 1
     page = page_of(admin, number)
     assert "25 before, 25 after" in page
-    assert "only those nearest" in page
+    assert "only requests closest" in page

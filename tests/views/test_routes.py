@@ -356,7 +356,7 @@ def test_deleting_a_route_can_be_undone_and_the_default_one_stays(admin: Client,
     assert not TaskRoute.objects.filter(task_type="design").exists()
     admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
     assert chain_of("design") == DESIGN
-    assert "it has to stay" in admin.get(page_of("default")).content.decode()
+    assert "it must stay" in admin.get(page_of("default")).content.decode()
     admin.post(reverse("route_delete", args=["default"]))
     assert TaskRoute.objects.filter(task_type="default").exists()
 

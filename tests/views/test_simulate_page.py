@@ -61,7 +61,7 @@ def test_the_walk_goes_on_where_the_policy_says_so(admin: Client) -> None:
 def test_an_error_that_is_raised_stops_the_walk(admin: Client) -> None:
     """A caller's own mistake asks nobody else, and the page says what the caller gets."""
     found = walk(admin, asked(**{"out-1": "400"}))
-    assert (found.sentence, found.tone) == ("Nobody answers: the caller gets 400 upstream_400", "bad")
+    assert (found.sentence, found.tone) == ("No candidate answers: the caller gets 400 upstream_400", "bad")
     assert [stop.tone for stop in found.stops] == ["bad", "", ""]
 
 
@@ -148,7 +148,7 @@ def test_sending_for_real_calls_answers_and_is_written_down(admin: Client) -> No
 def test_a_real_failure_shows_every_attempt(admin: Client) -> None:
     """A chain of one that always fails: what the caller would get, and what was tried."""
     found = walk(admin, asked(1, act="send"))
-    assert found.sentence == "Nobody answers: the caller gets 502 all_providers_failed"
+    assert found.sentence == "No candidate answers: the caller gets 502 all_providers_failed"
     assert found.stops[0].tone == "bad"
 
 
@@ -223,7 +223,7 @@ def test_a_size_that_is_none_is_said(viewer: Client, sizes: str) -> None:
     """Nothing is simulated then."""
     data = {"act": "simulate", "task": "design", "sim-message": "Look", "sim-image": sizes}
     panel = viewer.post("/simulate/", data).context["panel"]
-    assert panel.problem.startswith("Sizes of stand-ins are numbers of KiB up to 25600")
+    assert panel.problem.startswith("Enter placeholder sizes in KiB, up to 25600")
     assert panel.run_view is None
 
 
@@ -231,7 +231,7 @@ def test_a_stand_in_is_never_sent(admin: Client) -> None:
     """It holds nothing; nobody is called and nothing is logged."""
     data = {"act": "send", "task": "design", "sim-message": "Look", "sim-image": "20"}
     panel = admin.post("/simulate/", data).context["panel"]
-    assert panel.problem.startswith("A stand-in holds nothing")
+    assert panel.problem.startswith("A placeholder has no content")
     journal.flush()
     assert not RequestLog.objects.exists()
 

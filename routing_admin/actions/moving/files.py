@@ -25,7 +25,7 @@ def open_target_store(address: str) -> ByteStore:
     except BucketAddressError as problem:
         raise MoveError(f"--artifacts is files, or names a bucket. {problem}") from None
     if bucket == settings.ARTIFACTS_BUCKET:
-        raise MoveError("The artifacts are there already. Leave --artifacts out.")
+        raise MoveError("The artifacts are already there. Leave out --artifacts.")
     store = open_store(bucket, Path(settings.DATA_DIR) / "artifacts")
     store.check()
     return store

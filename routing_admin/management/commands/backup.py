@@ -17,17 +17,18 @@ class Command(command.Command):
     """The backup."""
 
     help = (
-        "Save databases, artifacts and configuration into a new folder, as they are at one moment; the server may go "
-        "on. Secrets are not in it: save secret_key and keys of the data directory elsewhere, or use --with-secrets."
+        "Save databases, artifacts and configuration, as of one moment, into a new folder. The server can keep "
+        "running. Secrets are not included: save secret_key and keys of the data directory elsewhere, or use "
+        "--with-secrets."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Where to, and whether with secrets."""
-        parser.add_argument("out", type=Path, help="the folder to write; it must not be there yet")
+        parser.add_argument("out", type=Path, help="the folder to write; it must not exist yet")
         parser.add_argument(
             "--with-secrets",
             action="store_true",
-            help="put the secrets into it, too; whoever has the backup has every key then",
+            help="include the secrets; anyone with the backup then has every key",
         )
 
     def run(self, **options: Any) -> None:
@@ -46,7 +47,7 @@ class Command(command.Command):
         if done.audit_head:
             self.stdout.write(f"Audit log up to {done.audit_head}")
         self.stdout.write(
-            "Secrets are in it: keep it as safe as the keys themselves."
+            "Secrets are included. Protect the backup like the keys themselves."
             if done.has_secrets
-            else "Secrets are not in it: without the saved secret_key and keys, every key has to be given anew."
+            else "Secrets are not included. Without the saved secret_key and keys, every key must be entered again."
         )

@@ -47,7 +47,7 @@ class Command(command.Command):
         parser.add_argument("--demo", dest="demo", action="store_true", default=True, help="load the demo (default)")
         parser.add_argument("--no-demo", dest="demo", action="store_false", help="start with an empty configuration")
         parser.add_argument(
-            "--no-backup", dest="backup", action="store_false", help="migrate without a copy of the databases before"
+            "--no-backup", dest="backup", action="store_false", help="migrate without backing up the databases first"
         )
 
     def run(self, **options: Any) -> None:

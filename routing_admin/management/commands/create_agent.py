@@ -17,7 +17,7 @@ from routing_admin.management import command
 class Command(command.Command):
     """The making of an agent."""
 
-    help = "Make an agent; with --key its key is printed, this once. Another key: issue_agent_key."
+    help = "Create an agent. --key also prints its key, once. For another key: issue_agent_key."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Its id, the one thing that it uses, and whether a key is wanted."""

@@ -22,7 +22,7 @@ class Command(command.Command):
     def add_arguments(self, parser: CommandParser) -> None:
         """The files, and whether to write."""
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-        parser.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
+        parser.add_argument("--dry-run", action="store_true", help="show what would change without changing anything")
         parser.add_argument("--prune", action="store_true", help="remove what the files do not mention")
 
     def run(self, **options: Any) -> None:

@@ -29,7 +29,9 @@ class Command(command.Command):
             metavar="SCOPE",
             help=f"may be given several times; default: {' '.join(DEFAULT_SCOPES)}; there are: {' '.join(SCOPES)}",
         )
-        parser.add_argument("--expires", type=float, metavar="DAYS", help="days until the key ends; default: never")
+        parser.add_argument(
+            "--expires", type=float, metavar="DAYS", help=("days until the key expires; default: never")
+        )
 
     def run(self, **options: Any) -> None:
         """The key on stdout. Raises `NotFoundError` when there is no such agent, and says which there are."""

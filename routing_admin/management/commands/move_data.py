@@ -18,8 +18,8 @@ from routing_admin.actions.moving.tables import list_tables
 from routing_admin.actions.moving.target import Destination, MoveError
 from routing_admin.management import command
 
-IN_USE = "Somebody uses this installation's database. Stop `manage.py serve` and other commands of it, then try again."
-BROKEN_OFF = "The move broke off; started again it goes on where it was. The database says:"
+IN_USE = "This installation's database is in use. Stop `manage.py serve` and other commands, then try again."
+BROKEN_OFF = "The move was interrupted. Run it again to continue where it stopped. The database says:"
 
 
 class Command(command.Command):
@@ -58,7 +58,7 @@ class Command(command.Command):
         tables = list_tables()
         target.open()
         if target.check(tables):
-            self.stdout.write("A move to there broke off; it goes on.")
+            self.stdout.write("Continuing an interrupted move to this target.")
         else:
             if store is not None:
                 check_store(store)

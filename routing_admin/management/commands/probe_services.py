@@ -41,8 +41,8 @@ def describe(result: ProbeResult) -> str:
     parts = [
         ("reads ", [name for name, on in result.answers.items() if on]),
         ("does not read ", [name for name, on in result.answers.items() if not on]),
-        ("unclear, and left as it is: ", result.unclear),
-        ("declared otherwise, and kept: ", result.contradicted),
+        ("unclear, left unchanged: ", result.unclear),
+        ("declared otherwise, kept: ", result.contradicted),
         ("changed: ", list(result.changed)),
     ]
     return "; ".join(text + _join(names) for text, names in parts if names)

@@ -17,8 +17,8 @@ class Command(command.Command):
     """The command."""
 
     help = (
-        "Remove requests, artifacts and sessions that are past their time, as the settings page says. Run it daily; on "
-        "a disk that is full the options make more room."
+        "Remove expired requests, artifacts and sessions, as set on the settings page. Run it daily. If the disk is "
+        "full, the options free more space."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -26,13 +26,13 @@ class Command(command.Command):
         parser.add_argument(
             "--deleted",
             action="store_true",
-            help="artifacts deleted within the last day, too: no Undo brings them back",
+            help="also artifacts deleted within the last day; this cannot be undone",
         )
         parser.add_argument(
             "--requests",
             type=float,
             metavar="DAYS",
-            help="keep requests of so many days only, whatever the settings say",
+            help="keep requests for only this many days, whatever the settings say",
         )
 
     def run(self, **options: Any) -> None:

@@ -26,7 +26,7 @@ class Command(command.Command):
         """The file or the provider, and whether to write."""
         parser.add_argument("file", nargs="?", type=Path, metavar="FILE")
         parser.add_argument("--provider", help="ask this provider for its own list of models instead")
-        parser.add_argument("--dry-run", action="store_true", help="say what would change, and change nothing")
+        parser.add_argument("--dry-run", action="store_true", help="show what would change without changing anything")
         parser.add_argument("--drop", action="store_true", help="go back to the catalogue that came with the program")
 
     def run(self, **options: Any) -> None:

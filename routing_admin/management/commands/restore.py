@@ -17,8 +17,8 @@ class Command(command.Command):
     """The restore."""
 
     help = (
-        "Bring a backup back: every byte of it is looked at first. Stop the server before. What is there is kept "
-        "beside with --replace, and else never touched."
+        "Restore a backup after checking every byte of it. Stop the server first. --replace moves the existing "
+        "installation aside; without it nothing existing is touched."
     )
     refuses_newer_schema = False
 
@@ -26,7 +26,7 @@ class Command(command.Command):
         """Which backup, and whether it takes the place of what is there."""
         parser.add_argument("folder", type=Path, help="the folder that backup wrote")
         parser.add_argument(
-            "--replace", action="store_true", help="keep the installation that is there beside, and take its place"
+            "--replace", action="store_true", help="move the existing installation aside and take its place"
         )
 
     def run(self, **options: Any) -> None:

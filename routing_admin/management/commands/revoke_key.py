@@ -28,9 +28,8 @@ class Command(command.Command):
     """The end of a key."""
 
     help = (
-        "Revoke a key of an agent (ra_…), a token of an administrator (rat_…) or a link to an agent's page (rap_…) "
-        "that others know. The first part, as pages and audit log show it, is enough; the servers refuse it within a "
-        "second."
+        "Revoke a leaked agent key (ra_…), administrator's token (rat_…) or link to an agent's page (rap_…). The "
+        "first part, as shown on pages and in the audit log, is enough. Servers refuse it within a second."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

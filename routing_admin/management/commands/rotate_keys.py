@@ -23,8 +23,8 @@ class Command(command.Command):
     """The command."""
 
     help = (
-        "Encrypt every stored provider key anew with the first of ROUTING_ADMIN_KEYS. With --new, both secrets of the "
-        "data directory get a successor before; older ones stay good until --drop-old. The server may go on."
+        "Re-encrypt every stored provider key with the first of ROUTING_ADMIN_KEYS. --new first creates successors "
+        "to both secrets of the data directory; older ones stay valid until --drop-old. The server can keep running."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

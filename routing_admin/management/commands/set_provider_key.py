@@ -20,8 +20,8 @@ class Command(command.Command):
     """The command."""
 
     help = (
-        "Give a provider another key, which is read from standard input and never told: the first one, where it has "
-        "several. Calls use it within a second. Revoke the old one where the vendor lists its keys."
+        "Set a provider's key (the first, if it has several). It is read from standard input and never printed. "
+        "Calls use it within a second. Then revoke the old key at the vendor."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -14,8 +14,8 @@ class Command(command.Command):
     """The command."""
 
     help = (
-        "Try providers again at once that are left alone after failures, and their keys: in every process that serves, "
-        "within a second. For when the cause is mended, as after an account was topped up."
+        "Call providers and keys that are cooling down after failures again, in every serving process, within a "
+        "second. Use it once the cause is fixed, for example after topping up an account."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

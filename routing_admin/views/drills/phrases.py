@@ -23,8 +23,10 @@ def describe_window(started_at: datetime, ends_at: datetime) -> str:
 def describe_result(result: DrillResult) -> list[str]:
     """What came of a drill, a sentence for each fact."""
     if not result.met:
-        return [_("No call met it.")]
-    told = [ngettext("%(count)s call met it.", "%(count)s calls met it.", result.met) % {"count": result.met}]
+        return [_("No call was affected.")]
+    told = [
+        ngettext(("%(count)s call was affected."), "%(count)s calls were affected.", result.met) % {"count": result.met}
+    ]
     if result.answered:
         names = join_words([f"{name} ({count})" for name, count in result.answered])
         one, many = "%(count)s was answered by %(names)s.", "%(count)s were answered by %(names)s."

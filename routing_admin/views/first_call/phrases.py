@@ -18,10 +18,10 @@ UNKNOWN_URL, KEY_MISSING, SCOPE_MISSING, KEY_IN_URL = "unknown_url", "key_missin
 
 OWN: Mapping[str, str | Promise] = {
     UNKNOWN_URL: gettext_lazy(
-        "A call came with this key to %(path)s, which is no address here. The base URL is %(base)s."
+        "A call with this key went to %(path)s, which does not exist here. The base URL is %(base)s."
     ),
     SCOPE_MISSING: gettext_lazy(
-        "A call came with this key to %(path)s, for which it lacks the scope. Issue a key that has it."
+        "A call with this key went to %(path)s, for which the key lacks the scope. Issue a key that has it."
     ),
 }
 """What is said of a call that named the key."""
@@ -30,19 +30,19 @@ WRONG_SECRET = gettext_lazy(
 )
 
 OTHERS: Mapping[str, str | Promise] = {
-    UNKNOWN_URL: gettext_lazy("A call came to %(path)s, which is no address here. The base URL is %(base)s."),
-    KEY_MISSING: gettext_lazy("A call came without a key. Send it as “Authorization: Bearer ra_…”."),
-    KEY_IN_URL: gettext_lazy("A call came with a key in its address. Send it as “Authorization: Bearer ra_…”."),
-    SCOPE_MISSING: gettext_lazy("A call came with another key (ra_%(key)s…), which lacks the scope for %(path)s."),
+    UNKNOWN_URL: gettext_lazy("A call went to %(path)s, which does not exist here. The base URL is %(base)s."),
+    KEY_MISSING: gettext_lazy("A call arrived without a key. Send it as “Authorization: Bearer ra_…”."),
+    KEY_IN_URL: gettext_lazy("A call had its key in the URL. Send it as “Authorization: Bearer ra_…”."),
+    SCOPE_MISSING: gettext_lazy("A call used another key (ra_%(key)s…), which lacks the scope for %(path)s."),
 }
 """What is said of a call that may be anybody's."""
 SHAPES: Mapping[KeyShape, str | Promise] = {
-    KeyShape.OURS: gettext_lazy("A call came with another key (ra_%(key)s…), which is unknown, revoked or expired."),
-    KeyShape.SCRIPTS: gettext_lazy("A call came with a token for scripts (rat_…), which reaches no model."),
-    KeyShape.VENDORS: gettext_lazy("A call came with a vendor's key (sk-…). The keys here begin with ra_."),
+    KeyShape.OURS: gettext_lazy("A call used another key (ra_%(key)s…), which is unknown, revoked or expired."),
+    KeyShape.SCRIPTS: gettext_lazy("A call used a token for scripts (rat_…), which cannot call models."),
+    KeyShape.VENDORS: gettext_lazy("A call used a vendor's key (sk-…). Keys here begin with ra_."),
 }
 """The same by what was sent for a key."""
-NO_KEY_OF_OURS = gettext_lazy("A call came with something that is no key of this installation: keys begin with ra_.")
+NO_KEY_OF_OURS = gettext_lazy("A call used something that is not a key of this installation. Keys begin with ra_.")
 
 
 def describe_own(call: MissedCall) -> str:

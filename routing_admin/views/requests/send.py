@@ -91,13 +91,13 @@ class AskingNote:
 def tell_asking(description: ModelDescription | None) -> AskingNote:
     """How asking went: the describer's words, or why there are none."""
     if description is None:
-        return AskingNote(False, _("No model is to describe this file for this service."))
+        return AskingNote(False, _("No model is set to describe this file for this service."))
     names = {"describer": description.describer, "code": description.fault}
     request_id = description.call.request_id if description.call else ""
     if description.state is not DescriptionState.BY_MODEL:
         return AskingNote(False, _("%(describer)s did not describe the file (%(code)s).") % names, request_id)
     if description.call is None:
-        return AskingNote(True, _("%(describer)s had described the file before; nobody was asked.") % names)
+        return AskingNote(True, _("%(describer)s had already described the file, so no model was called.") % names)
     return AskingNote(True, _("%(describer)s described the file; its words are kept.") % names, request_id)
 
 

@@ -37,7 +37,7 @@ KINDS: Mapping[str, Text] = {
 ENDS: Mapping[WalkEnd, tuple[str, str, Text]] = {
     WalkEnd.FIRST: ("native", "ok", gettext_lazy("answered by the first candidate")),
     WalkEnd.LATER: ("described", "warn", gettext_lazy("answered after a fallback")),
-    WalkEnd.NOBODY: ("refused", "bad", gettext_lazy("answered by nobody")),
+    WalkEnd.NOBODY: ("refused", "bad", gettext_lazy("not answered")),
     WalkEnd.UNKNOWN: ("converted", "info", gettext_lazy("not known")),
 }
 """How a request ends → its part of the bar, its colour, its words."""
@@ -135,7 +135,7 @@ def _hint(name: str, share: AnswerShare | None) -> str:
     if share is None:
         return ""
     if not share.calls:
-        return _("Nobody asked %(name)s in these 24 hours.") % {"name": name}
+        return _("%(name)s was not called in these 24 hours.") % {"name": name}
     percent = 100 * share.answered // share.calls
     return _("Of its own %(count)s calls in these 24 hours, %(name)s answered %(percent)s %%.") % {
         "count": share.calls,
@@ -154,7 +154,7 @@ def _way(kind: DifferenceKind, walk: Walk, file: int | None) -> Text:
     if kind is DifferenceKind.FIRST_CHANGES:
         return walk.first
     if kind in (DifferenceKind.HAS_READER, DifferenceKind.NO_READER):
-        return _("somebody reads it") if file is not None and walk.has_reader[file] else _("nobody reads it")
+        return _("a model reads it") if file is not None and walk.has_reader[file] else _("no model reads it")
     if file is not None:
         return _("%(name)s: %(form)s") % {"name": walk.last, "form": BADGES[FORMS[walk.forms[file]]][2]}
     if walk.end is WalkEnd.NOBODY:
@@ -174,13 +174,13 @@ TEXTS: Mapping[DifferenceKind, Callable[[int], str]] = {
         "%(count)s now has its %(kind)s only described", "%(count)s now have their %(kind)s only described", n
     ),
     DifferenceKind.NO_READER: lambda n: ngettext(
-        "%(count)s no longer has anybody who can read its %(kind)s",
-        "%(count)s no longer have anybody who can read their %(kind)s",
+        "%(count)s no longer reaches a model that can read its %(kind)s",
+        "%(count)s no longer reach a model that can read their %(kind)s",
         n,
     ),
     DifferenceKind.HAS_READER: lambda n: ngettext(
-        "%(count)s now has somebody who can read its %(kind)s",
-        "%(count)s now have somebody who can read their %(kind)s",
+        "%(count)s now reaches a model that can read its %(kind)s",
+        "%(count)s now reach a model that can read their %(kind)s",
         n,
     ),
     DifferenceKind.FIRST_CHANGES: lambda n: ngettext(

@@ -28,23 +28,25 @@ FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
     Finding.DISABLED: ("", "pause", gettext_lazy("Disabled: will be skipped")),
     Finding.NO_KEY: ("bad", "key", gettext_lazy("No key: will be skipped")),
     Finding.ORIGIN_REFUSED: ("bad", "lock", gettext_lazy("Address refused: will be skipped")),
-    Finding.UNREACHABLE: ("warn", "copy", gettext_lazy("Unreachable: stands before it already")),
+    Finding.UNREACHABLE: ("warn", "copy", gettext_lazy("Unreachable: already earlier in the chain")),
     Finding.TEXT_ONLY: ("warn", "text", gettext_lazy("Text only: no model service")),
     Finding.PRIMARY: ("acc", "check", gettext_lazy("Primary")),
     Finding.CROSS_MODEL: ("info", "info", gettext_lazy("Cross-model")),
     Finding.READS_MORE: ("info", "vision", gettext_lazy("Reads more than those before")),
     Finding.DOUBTFUL: ("warn", "warn", gettext_lazy("Doubtful")),
     Finding.STOPPED: ("warn", "warn", gettext_lazy("Reads less than before")),
-    Finding.ENDED: ("bad", "stop", gettext_lazy("Retired: its vendor serves it no more")),
+    Finding.ENDED: ("bad", "stop", gettext_lazy("Retired: no longer served by its vendor")),
     Finding.ENDS: ("warn", "clock", gettext_lazy("Will be retired")),
     Finding.LAST: ("", "down", gettext_lazy("Last: if it fails, the caller gets its error")),
 }
 """Finding → tone, icon, label."""
 
 HINTS: Mapping[Finding, Text] = {
-    Finding.TEXT_ONLY: gettext_lazy("Nobody said what this model reads, so every file becomes a description."),
+    Finding.TEXT_ONLY: gettext_lazy("What this model reads is not set, so every file becomes a description."),
     Finding.CROSS_MODEL: gettext_lazy("Another model than the primary's answers here; tone and length may differ."),
-    Finding.UNREACHABLE: gettext_lazy("The same provider and model stand higher in the chain. Remove one of them."),
+    Finding.UNREACHABLE: gettext_lazy(
+        "The same provider and model are already higher in the chain. Remove one of them."
+    ),
     Finding.READS_MORE: gettext_lazy("Put it higher if files matter for this task."),
 }
 NO_DESCRIBER: Mapping[DescribeRouteState, Text] = {
@@ -110,12 +112,12 @@ def hint(checked: CheckedCandidate, finding: Finding) -> Text:
         return translate_sentence(checked.detail)
     if finding is Finding.DOUBTFUL:
         return insert_facts(
-            _("It is said to read %(kinds)s, and that is in doubt: see its model service."),
+            _("It is declared to read %(kinds)s, but that is in doubt. See its model service."),
             {"kinds": join_kinds([word for word, kind in checked.drifts if kind in DOUBTS])},
         )
     if finding is Finding.STOPPED:
         return insert_facts(
-            _("The nightly probe found that it does not read %(kinds)s any more."),
+            _("The nightly probe found that it no longer reads %(kinds)s."),
             {"kinds": join_kinds([word for word, kind in checked.drifts if kind not in DOUBTS])},
         )
     if finding in (Finding.ENDED, Finding.ENDS) and checked.retirement:

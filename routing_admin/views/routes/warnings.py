@@ -15,7 +15,7 @@ from routing_admin.views.routes import phrases as words
 def warnings_of(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     """(tone, icon, sentence) of what a person should know of the whole chain."""
     if not lint.callable:
-        yield "bad", "stop", _("Nobody can answer: every candidate is skipped")
+        yield "bad", "stop", _("No candidate can answer: all are skipped")
     skipped = sum(1 for one in lint.candidates if one.skipped)
     if lint.callable and skipped:
         text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)

@@ -135,9 +135,9 @@ def stand_ins_of(panel: Panel) -> list[FilePart]:
         try:
             parts += [stand_in(Kind(kind), size, number) for number, size in enumerate(read_sizes(text), start=1)]
         except (ValueError, OverflowError):
-            panel.problem = _(
-                "Sizes of stand-ins are numbers of KiB up to %(most)s, several with commas: 200, 1500"
-            ) % {"most": LARGEST // KIBIBYTE}
+            panel.problem = _("Enter placeholder sizes in KiB, up to %(most)s each, separated by commas: 200, 1500") % {
+                "most": LARGEST // KIBIBYTE
+            }
     return parts
 
 

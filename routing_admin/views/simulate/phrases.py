@@ -32,7 +32,7 @@ OUTCOMES: Mapping[str, Text] = {
     "429_wait": gettext_lazy("429 with a long wait"),
     "quota": gettext_lazy("429 quota used up"),
     "503": gettext_lazy("503 unavailable"),
-    "500": gettext_lazy("500 failed inside"),
+    "500": gettext_lazy("500 internal error"),
     "529": gettext_lazy("529 overloaded"),
     "timeout": gettext_lazy("timeout"),
     "refused": gettext_lazy("connection refused"),
@@ -54,7 +54,7 @@ OUTCOMES: Mapping[str, Text] = {
 SKIPPED: Mapping[str, Text] = {
     SkipReason.MISSING.value: gettext_lazy("skipped: provider is gone"),
     SkipReason.DISABLED.value: gettext_lazy("skipped: disabled"),
-    SkipReason.DUPLICATE.value: gettext_lazy("skipped: stands before it already"),
+    SkipReason.DUPLICATE.value: gettext_lazy("skipped: already earlier in the chain"),
     SkipReason.CANNOT_READ.value: gettext_lazy("skipped: cannot read this"),
     SkipReason.WOULD_DROP.value: gettext_lazy("skipped: would leave something out"),
     SkipReason.TOO_LONG.value: gettext_lazy("skipped: too long for it"),

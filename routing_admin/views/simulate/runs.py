@@ -85,7 +85,7 @@ def run_view(simulated: Simulated) -> RunView:
 def sentence(simulated: Simulated) -> str:
     """Who answers, or what the caller gets instead."""
     if simulated.answered_by is None:
-        return _("Nobody answers: the caller gets %(status)s %(code)s") % {
+        return _("No candidate answers: the caller gets %(status)s %(code)s") % {
             "status": simulated.status,
             "code": simulated.code,
         }
@@ -135,7 +135,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
         panel.problem = _("There is no candidate to ask yet.")
         return
     if panel.stand_ins:
-        panel.problem = _("A stand-in holds nothing that could be sent for real. Attach a stored file instead.")
+        panel.problem = _("A placeholder has no content to send. Attach a stored file instead.")
         return
     planned = plan_request(state, route, chat_of(panel), language=panel.language or None)
     dispatch = Dispatch(planned)
@@ -147,7 +147,10 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     try:
         done = record_answer_sync(dispatch, recorder)
     except RouterError as error:
-        said = _("Nobody answers: the caller gets %(status)s %(code)s") % {"status": error.status, "code": error.code}
+        said = _("No candidate answers: the caller gets %(status)s %(code)s") % {
+            "status": error.status,
+            "code": error.code,
+        }
         panel.run_view = _build_sent_view(
             request, said, "bad", error.attempts, dispatch, str(render_sentence(error.message))
         )
