@@ -60,10 +60,8 @@ USELESS: Line = (
 )
 BROKE_OFF: Line = (
     gettext_lazy(
-
-            "The caller had already received part of the answer, so no other model was tried. It can send the request "
-            "again."
-
+        "The caller had already received part of the answer, so no other model was tried. It can send the request "
+        "again."
     ),
     Remedy.NONE,
 )
@@ -109,10 +107,7 @@ ADVICE: Mapping[str, Line] = {
     Fault.HTTP_401: (gettext_lazy("%(provider)s rejects the key. Store a valid one."), Remedy.PROVIDER),
     Fault.HTTP_403: (
         gettext_lazy(
-
-                "The key lacks permission for this at %(provider)s. Extend its permissions there, or choose another "
-                "model."
-
+            "The key lacks permission for this at %(provider)s. Extend its permissions there, or choose another model."
         ),
         Remedy.PROVIDER,
     ),
@@ -129,9 +124,7 @@ ADVICE: Mapping[str, Line] = {
         Remedy.NONE,
     ),
     Fault.CONTENT_POLICY: (
-        gettext_lazy(
-            "The content policy of %(provider)s refused the request. The caller must ask for something else."
-        ),
+        gettext_lazy("The content policy of %(provider)s refused the request. The caller must ask for something else."),
         Remedy.NONE,
     ),
     Fault.UNSUPPORTED_PARAMETER: (

@@ -80,7 +80,7 @@ async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopb
     assert used["agent:text-agent", Meter.TOKENS_PER_DAY] % TOKENS == 0
     assert used["agent:text-agent", Meter.IN_FLIGHT] == 0
     refused = next(call for call in calls if code_of(call) == "budget_exceeded")
-    assert json.loads(refused.answer)["error"]["message"].startswith("The team search may spend 1.00 USD a day")
+    assert json.loads(refused.answer)["error"]["message"].startswith("The team search can spend 1.00 USD per day")
     assert int(refused.answer_headers["retry-after"]) > 0
     assert refused.answer_headers["x-routing-budget-limit"] == "1.00"
 

@@ -237,7 +237,7 @@ async def test_200_parallel_calls_never_pass_a_budget_of_money(key, loopback):
         assert len(done) in range(11, 200)
         assert await used() == {Meter.MONEY_PER_DAY: len(done) * COST}
         refused = await chat_call(key, "plain", max_tokens=100_000).run()
-    assert "may spend 1.00 USD a day" in json.loads(refused.answer)["error"]["message"]
+    assert "can spend 1.00 USD per day" in json.loads(refused.answer)["error"]["message"]
     assert refused.answer_headers["x-routing-budget-limit"] == "1.00"
     assert refused.answer_headers["x-routing-budget-currency"] == "USD"
 

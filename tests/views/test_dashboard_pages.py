@@ -235,7 +235,10 @@ def test_the_page_asks_as_often_for_thirty_requests_as_for_three(
 @pytest.mark.parametrize(
     ("language", "sentence"),
     [
-        ("en", "Since {since} the configuration cannot be read from the database. Calls continue with revision {number};"),
+        (
+            "en",
+            "Since {since} the configuration cannot be read from the database. Calls continue with revision {number};",
+        ),
         ("zh-hans", "自 {since} 起无法从数据库读取配置。调用继续使用版本 {number}，之后的改动尚未生效。"),
     ],
 )

@@ -119,7 +119,7 @@ def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: 
     page = " ".join(answer.content.decode().split())
     assert "3 requests asked for this task type in the last 24 hours and went to default." in page
     assert texts(answer)[-1] == "Not known: 3 would come to echo/echo-vision, which none of them asked then"
-    assert answer.context["rows"][-1].hint == "Nobody asked echo/echo-vision in these 24 hours."
+    assert answer.context["rows"][-1].hint == "echo/echo-vision was not called in these 24 hours."
     nameless = admin.post(reverse("route_new"), {**data, "task_type": "", "act": "past"})
     assert "See what this draft would have changed" in nameless.content.decode()
 

@@ -110,7 +110,12 @@ def test_what_came_of_it_stands_on_the_page_and_in_the_audit_log(admin: Client) 
     drill = over(FireDrill.objects.get())
     log_calls(drill)
     page = text_of(admin.get(PAGE))
-    for said in ("5 calls were affected.", "3 were answered by two (2), three (1).", "1 failed.", "1 was left or refused."):
+    for said in (
+        "5 calls were affected.",
+        "3 were answered by two (2), three (1).",
+        "1 failed.",
+        "1 was left or refused.",
+    ):
         assert said in page
     assert "Median: 121 ms later than the provider" in page
     assert 'href="/requests/met3/"' in admin.get(PAGE).content.decode()
@@ -118,7 +123,9 @@ def test_what_came_of_it_stands_on_the_page_and_in_the_audit_log(admin: Client) 
         note_drill_ends()
     event = AuditEvent.objects.get(action="provider.drill_end")
     assert (event.actor_kind, event.object_name, event.details["met"]) == ("system", "echo", 5)
-    assert "5 calls were affected. 3 were answered by two (2), three (1). 1 failed." in text_of(admin.get("/history/audit/"))
+    assert "5 calls were affected. 3 were answered by two (2), three (1). 1 failed." in text_of(
+        admin.get("/history/audit/")
+    )
     assert snapshot.current().drill is None
 
 

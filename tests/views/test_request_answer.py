@@ -40,7 +40,15 @@ def request_row(db: Any) -> RequestLog:
 @pytest.mark.parametrize(
     ("language", "words"),
     [
-        ("en", ["Made by the model", "not stored", "It was stored, but has since been deleted", "It is hosted at another address"]),
+        (
+            "en",
+            [
+                "Made by the model",
+                "not stored",
+                "It was stored, but has since been deleted",
+                "It is hosted at another address",
+            ],
+        ),
         ("zh-hans", ["模型生成的内容", "未存储", "它曾被存储，现已删除或过期。", "它位于其他地址，未被下载。"]),
     ],
 )

@@ -56,7 +56,7 @@ def test_a_token_needs_a_scope_and_a_name_of_its_own(admin: Client) -> None:
     """Without a scope, or with the name of a living one: 422."""
     assert make(admin, scopes=[]).status_code == 422
     make(admin)
-    assert "You have a token deploy already." in text_of(make(admin))
+    assert "You already have a token named deploy." in text_of(make(admin))
     assert AdminToken.objects.count() == 1
 
 

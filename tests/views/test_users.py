@@ -112,7 +112,7 @@ def test_an_invitation_keeps_what_was_typed_when_the_name_is_taken_in_any_case(a
     """422, the sentence at the field, and the entry."""
     page = browser_of(admin_account).post("/users/invite/", {"username": "ADMIN", "role": "administrator"})
     assert page.status_code == 422
-    assert "There is a user ADMIN already." in page.content.decode()
+    assert "The user ADMIN already exists." in page.content.decode()
     name = Page(page).field("User name")
     assert name
     assert name.value == "ADMIN"
