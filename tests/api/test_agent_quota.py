@@ -50,7 +50,7 @@ def test_quotas_that_run_out_are_told_on_the_dashboard(admin: Client, text_agent
     Installation.objects.update(quota_bytes=1000)
     store_bytes(SYSTEM, b"z" * 900, uploaded_by="ada")
     page = text_of(admin.get(reverse("dashboard")))
-    assert "text-agent has stored 95 B of the 100 B that each agent may store" in page
+    assert "text-agent has used 95 B of the 100 B each agent may store" in page
     assert "for artifacts used. Beyond that, files are refused." in page
 
 

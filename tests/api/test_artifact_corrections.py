@@ -173,7 +173,7 @@ WRONG = [
     ({"mimeType": "x" * 300}, "mimeType", "image/png"),
     ({"mimeType": "a/" + "b" * 160}, "mimeType", "image/png"),
     ({"mimeType": "application/octet-stream"}, "mimeType", "is too general"),
-    ({"mimeType": "<b>\0"}, "mimeType", "no type"),
+    ({"mimeType": "<b>\0"}, "mimeType", "not a valid type"),
     ({"encoding": "utf-9"}, "encoding", "Did you mean utf-"),
     ({"encoding": "base64"}, "encoding", "no encoding base64"),
     ({"encoding": "x" * 41}, "encoding", "40 characters"),

@@ -116,7 +116,7 @@ async def test_each_end_user_has_the_same_for_themselves(key, loopback):
     assert first.answer_headers["x-routing-budget-warning"] == "user=eve tokensPerDay=90%"
     assert other.answer_headers["x-routing-budget-warning"].startswith("user=%E8%89%BE%E8%BE%BE tokensPerDay=")
     assert [each.status for each in (first, second, other, nobody)] == [200, 429, 200, 200]
-    assert json.loads(second.answer)["error"]["message"].startswith("The end user eve may use 20 tokens a day")
+    assert json.loads(second.answer)["error"]["message"].startswith("The end user eve can use 20 tokens per day")
     assert not any("budget" in name for name in nobody.answer_headers)
 
 
@@ -134,7 +134,7 @@ def test_a_budget_is_a_change_like_any_other(demo: None) -> None:
     made = budget(LabelKind.PROJECT, "atlas", tokensPerDay=1)
     assert made is not None
     refused = post(key, said("hi", model="task:planning"))
-    assert (refused.status_code, "The project atlas may use 1 tokens" in refused.content.decode()) == (429, True)
+    assert (refused.status_code, "The project atlas can use 1 token" in refused.content.decode()) == (429, True)
     sent = Client().post(
         "/api/v1/llm/send", {"prompt": "hi"}, "application/json", headers={"authorization": f"Bearer {key}"}
     )

@@ -84,7 +84,7 @@ def test_a_keys_requests_are_counted_beside_its_agents() -> None:
     answers = [post(narrow, said("hi", model="task:planning", max_tokens=20)) for _ in range(3)]
     refused = answers[-1]
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_exceeded")
-    assert refused.json()["error"]["message"].startswith(f"The key {row_of(narrow)} may use 30 tokens a day")
+    assert refused.json()["error"]["message"].startswith(f"The key {row_of(narrow)} can use 30 tokens per day")
     assert post(free, said("hi", model="task:planning", max_tokens=20)).status_code == 200
     found = me(narrow)
     assert (found["limits"], found["keyLimits"]["amounts"][0]["limit"]) == (None, 30)

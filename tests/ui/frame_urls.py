@@ -79,7 +79,7 @@ def other(request: HttpRequest) -> HttpResponse:
     return render(request, "other.html", frame(request))
 
 
-def find(request: HttpRequest) -> HttpResponse:
+def nothing(request: HttpRequest) -> HttpResponse:
     return HttpResponse("")
 
 
@@ -130,7 +130,8 @@ urlpatterns = [
     path("dashboard/", gallery, name="dashboard"),
     path("requests/", other, name="requests"),
     path("routes/", other, name="routes"),
-    path("find/", find, name="find"),
+    path("find/", nothing, name="find"),
+    path("drill/", nothing, name="drill_banner"),
     path("flash/", flash, name=ANY_PAGE),
     path("undo/<int:revision>/", undo, name="undo"),
     path("upload/", upload, name=ANY_PAGE),
