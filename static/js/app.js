@@ -80,7 +80,7 @@ on("paste", (event) => {
 /* A chain: dragged by the grip, or moved by its buttons; the server draws it anew. Only it loads the library. */
 
 async function makeSortable(list) {
-  await import(list.dataset.sortable);
+  if (!await import(list.dataset.sortable).catch(() => 0)) return;
   if (!Sortable.get(list)) Sortable.create(list, {
     handle: ".grip",
     draggable: "[data-item]",
