@@ -61,6 +61,6 @@ def test_a_doubt_is_decided_from_the_dashboard_and_undone_from_the_toast(admin_p
     admin_page.goto("/")
     admin_page.get_by_role("button", name="It does not read images").click()
     admin_page.get_by_text("echo-vision no longer reads vision").wait_for()
-    assert not admin_page.get_by_text("echo-vision is said to read images").is_visible()
+    assert not admin_page.get_by_text("echo-vision should read images").is_visible()
     admin_page.get_by_role("button", name="Undo").click()
-    admin_page.get_by_text("echo-vision is said to read images").wait_for()
+    admin_page.get_by_text("echo-vision should read images").wait_for()
