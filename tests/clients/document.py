@@ -51,16 +51,16 @@ RECIPES = {
 """The suites that run a recipe of docs/recipes.md, by its heading there."""
 
 SUITES = (
-    Suite("langchain", "LangChain's standard tests, at each door", "langchain-tests"),
+    Suite("langchain", "LangChain's standard tests, at each API", "langchain-tests"),
     Suite("openai-python", "openai-python's tests of chat, models, files, embeddings, sound, images", "openai"),
     Suite("openai-helpers", "openai-python's helpers: parse, stream, pages", "openai"),
-    Suite("pydantic-ai", "agents of pydantic-ai, at each door", "pydantic-ai-slim"),
+    Suite("pydantic-ai", "agents of pydantic-ai, at each API", "pydantic-ai-slim"),
     Suite("openai-agents", "OpenAI's Agents SDK", "openai-agents"),
-    Suite("llm", "`llm` with its plug-in for Anthropic, at each door", "llm", "llm"),
+    Suite("llm", "`llm` with its plug-in for Anthropic, at each API", "llm", "llm"),
     Suite("node", "the vendors' clients for Node", "@anthropic-ai/sdk"),
     Suite("llm-comply", "llm-comply: chat, Responses, Messages", "llm-comply"),
     *RECIPES.values(),
-    Suite("exchanges", "exchanges shaped as Codex and Claude Code have them, door × protocol × content", ""),
+    Suite("exchanges", "exchanges shaped as Codex and Claude Code have them, API × protocol × content", ""),
 )
 
 

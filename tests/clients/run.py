@@ -6,7 +6,7 @@ clients for Node, llm-comply, the recipes of docs/recipes.md. The server is ours
 lab's capable model behind it in each protocol. What is known to differ stands with its reason in `differences.toml`;
 a difference that has gone away fails the run like a new one.
 
-`ARGS="--write docs/data-plane.md"` writes the table of the run there.
+`ARGS="--write docs/compatibility.md"` writes the table of the run there.
 """
 
 from __future__ import annotations

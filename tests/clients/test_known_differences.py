@@ -14,7 +14,7 @@ from tests.lab.capable_model import example, reply_of
 from tests.lab.received_requests import read
 
 HERE = Path(__file__).resolve().parent
-DOCUMENT = HERE.parents[1] / "docs" / "data-plane.md"
+DOCUMENT = HERE.parents[1] / "docs" / "compatibility.md"
 
 
 def table() -> str:
@@ -23,7 +23,7 @@ def table() -> str:
 
 
 def test_the_document_has_each_known_difference() -> None:
-    """Whoever changes the list writes the table anew: `make test-clients ARGS="--write docs/data-plane.md"`."""
+    """Whoever changes the list writes the table anew: `make test-clients ARGS="--write docs/compatibility.md"`."""
     rows = tomllib.loads((HERE / "differences.toml").read_text("utf-8"))["difference"]
     reasons = set(re.findall(r"^\| \d+ \| [\w-]+ \| (?!not run: )(.*) \|$", table(), re.MULTILINE))
     assert {row["reason"] for row in rows} == reasons

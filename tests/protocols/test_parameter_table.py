@@ -22,7 +22,7 @@ from capabilities.core.wire import Target
 from routing_admin.gateway.chat.parsing import parse
 from routing_admin.gateway.errors import BadRequestError
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "data-plane.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "compatibility.md"
 PNG = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
 MP4 = "data:video/mp4;base64," + base64.b64encode(b"\x00\x00\x00\x18ftypmp42" + bytes(20)).decode()
 WAV = base64.b64encode(b"RIFF$\0\0\0WAVEfmt " + bytes(20)).decode()
@@ -315,6 +315,6 @@ def test_names_are_few_short_and_plain():
 
 
 def test_the_document_is_what_the_table_says():
-    """`python -m capabilities.core.protocols.parameter_document docs/data-plane.md` writes it."""
+    """`python -m capabilities.core.protocols.parameter_document docs/compatibility.md` writes it."""
     text = DOCUMENT.read_text(encoding="utf-8")
     assert with_table(text) == text

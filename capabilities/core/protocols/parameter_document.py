@@ -1,4 +1,4 @@
-"""The table in docs/data-plane.md: `python -m capabilities.core.protocols.parameter_document docs/data-plane.md`."""
+"""The table in docs/compatibility.md; with that path as its argument, this module writes it anew."""
 
 from __future__ import annotations
 

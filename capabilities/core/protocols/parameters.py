@@ -1,6 +1,6 @@
 """What becomes of each thing a caller can say: parameter or part × protocol → mapped, passed, dropped or refused.
 
-The encoders name what is dropped by this table, docs/data-plane.md is written from it, and a test puts every row
+The encoders name what is dropped by this table, docs/compatibility.md is written from it, and a test puts every row
 through every encoder.
 """
 
@@ -55,32 +55,34 @@ class Parameter:
         return treatment
 
 
-SAMPLING = "where the provider takes sampling; Anthropic: at most 1, one of temperature and top_p"
-MARK = "where the host speaks it (`cache_marks`), each in its own words; Anthropic: the last four"
-OWN_THINKING = "Anthropic's object; DeepSeek, GLM, Kimi and Doubao have the like, without `adaptive` and a budget"
+SAMPLING = "if the provider accepts sampling; Anthropic: at most 1, and one of temperature and top_p"
+MARK = "if the host supports it (`cache_marks`), in its own form; Anthropic: the last four"
+OWN_THINKING = (
+    "Anthropic's object; DeepSeek, GLM, Kimi and Doubao have something similar, without `adaptive` and a budget"
+)
 OWN_METADATA = "Anthropic: `user_id` alone, else dropped; OpenAI: that alone only with `store`, else dropped"
-VENDOR = "no field of OpenAI's; some hosts know it"
-THOUGHT = "to the model it came from, see above"
+VENDOR = "not a field of OpenAI; some hosts accept it"
+THOUGHT = "to the model it came from"
 
 _ROWS = (
     Parameter("model", M, M, M, M, M, "the candidate's model"),
     Parameter("messages", M, M, M, M, M),
     Parameter("stream", P, P, P, M, M),
-    Parameter("stream_options", M, M, M, M, M, "the count is added here, where the provider gives one"),
+    Parameter("stream_options", M, M, M, M, M, "usage is added here, if the provider reports it"),
     Parameter("max_tokens", M, M, M, M, M, "the host's name for it; -1 is no limit; Responses: at least 16"),
-    Parameter("max_completion_tokens", M, M, M, M, M, "comes before max_tokens"),
+    Parameter("max_completion_tokens", M, M, M, M, M, "takes precedence over max_tokens"),
     Parameter("temperature", P, P, M, P, P, SAMPLING),
     Parameter("top_p", P, P, M, M, P, SAMPLING),
     Parameter("top_k", P, D, M, M, D, VENDOR),
-    Parameter("stop", P, D, M, M, D, "Gemini: the first five; Anthropic: none of white space"),
+    Parameter("stop", P, D, M, M, D, "Gemini: the first five; Anthropic: none that is only white space"),
     Parameter("response_format", P, M, M, M, D, "`structured` decides how JSON is asked for"),
     Parameter("tools", P, M, M, M, M),
     Parameter("tool_choice", P, M, M, M, D),
-    Parameter("parallel_tool_calls", P, P, M, D, D, "dropped is only `false`: `true` is everybody's default"),
-    Parameter("functions", M, M, M, M, M, "become tools, and a call is answered as `function_call`"),
+    Parameter("parallel_tool_calls", P, P, M, D, D, "only `false` is dropped; `true` is every provider's default"),
+    Parameter("functions", M, M, M, M, M, "become tools; a call is returned as `function_call`"),
     Parameter("function_call", M, M, M, M, D, "becomes tool_choice"),
-    Parameter("n", R, R, R, R, R, "more than 1; 1 is what everybody gives"),
-    Parameter("reasoning_effort", P, M, M, M, D, "Anthropic and Gemini: by the model, see below"),
+    Parameter("n", R, R, R, R, R, "more than 1; 1 is the default everywhere"),
+    Parameter("reasoning_effort", P, M, M, M, D, "Anthropic and Gemini: by the model, see above"),
     Parameter(
         "thinking",
         P,
@@ -111,7 +113,7 @@ _ROWS = (
         D,
         OWN_METADATA,
     ),
-    Parameter("cache_control", P, D, P, D, D, "OpenAI's like: " + MARK),
+    Parameter("cache_control", P, D, P, D, D, "hosts like OpenAI: " + MARK),
     Parameter("prompt_cache_key", P, P, D, D, D),
     Parameter("prompt_cache_options", P, P, D, D, D),
     Parameter("prompt_cache_retention", P, P, D, D, D),
@@ -123,33 +125,33 @@ _ROWS = (
     Parameter("web_search_options", P, D, D, D, D),
     Parameter("stream_options.include_obfuscation", D, D, D, D, D),
     Parameter("messages[].content[].text", M, M, M, M, M),
-    Parameter("messages[].content[].refusal", M, M, M, M, M, "as words"),
+    Parameter("messages[].content[].refusal", M, M, M, M, M, "as text"),
     Parameter("messages[].content[].image_url", M, M, M, M, M, "as the model reads it: natively or described"),
     Parameter("messages[].content[].video_url", M, M, M, M, M, "as the model reads it: natively or described"),
     Parameter("messages[].content[].input_audio", M, M, M, M, M, "as the model reads it: natively or described"),
     Parameter("messages[].content[].file", M, M, M, M, M, "as the model reads it: natively, extracted or described"),
-    Parameter("messages[].content[].image_url.detail", P, P, D, D, D, "`auto` is everybody's default"),
-    Parameter("messages[].content[].file.detail", P, P, D, D, D, "`auto` is everybody's default"),
+    Parameter("messages[].content[].image_url.detail", P, P, D, D, D, "`auto` is every provider's default"),
+    Parameter("messages[].content[].file.detail", P, P, D, D, D, "`auto` is every provider's default"),
     Parameter("messages[].content[].cache_control", M, M, M, D, D, MARK),
     Parameter("messages[].content[].prompt_cache_breakpoint", M, M, M, D, D, MARK),
-    Parameter("messages[].cache_control", M, M, M, D, D, "counts as the last part's; " + MARK),
-    Parameter("messages[].name", P, D, D, D, D, "a tool's name goes with its call"),
-    Parameter("messages[].refusal", M, M, M, M, M, "as words"),
+    Parameter("messages[].cache_control", M, M, M, D, D, "applies to the last part; " + MARK),
+    Parameter("messages[].name", P, D, D, D, D, "a tool's name is in its call"),
+    Parameter("messages[].refusal", M, M, M, M, M, "as text"),
     Parameter("messages[].tool_calls", P, M, M, M, M),
     Parameter("messages[].tool_calls[].custom", P, M, M, M, M, "elsewhere an object with `input`"),
     Parameter("messages[].function_call", M, M, M, M, M, "becomes a tool call; role `function` its result"),
     Parameter("messages[].reasoning_content", K, K, K, K, K, "to hosts that want it (`replay_reasoning`)"),
-    Parameter("messages[].reasoning", K, K, K, K, K, "another name of `reasoning_content`"),
+    Parameter("messages[].reasoning", K, K, K, K, K, "another name for `reasoning_content`"),
     Parameter("messages[].reasoning_details", K, K, K, K, K, THOUGHT),
     Parameter("messages[].extra_content", K, K, K, K, K, THOUGHT),
     Parameter("messages[].tool_calls[].extra_content", K, K, K, K, K, THOUGHT),
     Parameter("messages[].thinking_blocks", D, D, D, D, D, "`reasoning_details` has them"),
-    Parameter("messages[].audio", D, D, D, D, D, "the id of an answer's sound, known only to who made it"),
+    Parameter("messages[].audio", D, D, D, D, D, "the id of an answer's audio, known only to the model that made it"),
     Parameter("messages[].annotations", D, D, D, D, D, "what an answer cited"),
     Parameter("tools[].function.strict", P, P, P, D, D),
     Parameter("tools[].cache_control", M, D, M, D, D, MARK),
     Parameter("tools[].function.cache_control", M, D, M, D, D, MARK),
-    Parameter("tools[].custom", P, M, D, D, M, "OpenAI's tools of free text or a grammar"),
+    Parameter("tools[].custom", P, M, D, D, M, "OpenAI's tools with free text or a grammar"),
     Parameter("tool_choice.allowed_tools", P, M, M, M, D, "Anthropic: only those tools are sent"),
 )
 PARAMETERS: Mapping[str, Parameter] = MappingProxyType({row.name: row for row in _ROWS})

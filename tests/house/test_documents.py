@@ -1,0 +1,62 @@
+"""Documents lead somewhere: every link has its file and heading, and the index has every page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *PAGES, ROOT / "templates" / "components" / "README.md"]
+INDEX = ROOT / "docs" / "README.md"
+
+LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
+FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+
+
+def name_of(document: Path) -> str:
+    """A document as a failed test names it."""
+    return document.relative_to(ROOT).as_posix()
+
+
+def anchors_in(text: str) -> set[str]:
+    """What a link can name behind its `#`: the headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def broken_links(text: str, document: Path) -> Iterator[str]:
+    """The links of a document that lead to no file, or to no heading of it."""
+    for link in LINK.findall(FENCE.sub("", text)):
+        name, _, anchor = link.partition("#")
+        target = document.parent / name if name else document
+        if not target.exists() or (anchor and anchor not in anchors_in(target.read_text("utf-8") if name else text)):
+            yield link
+
+
+def not_in_the_index(index: str) -> list[str]:
+    """The pages of docs/ that the index does not lead to; the runbook's are in its own."""
+    linked = {(INDEX.parent / link).resolve() for link in LINK.findall(index)}
+    pages = [page for page in PAGES if page != INDEX and (page.parent.name != "runbook" or page.name == "README.md")]
+    return [name_of(page) for page in pages if page not in linked]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_link_of_a_document_leads_to_a_place(document: Path) -> None:
+    """Files that are there, and headings in them."""
+    assert list(broken_links(document.read_text("utf-8"), document)) == []
+
+
+def test_the_index_leads_to_every_page() -> None:
+    """A page that nobody finds is not written."""
+    assert not_in_the_index(INDEX.read_text("utf-8")) == []
+
+
+def test_a_broken_link_and_a_forgotten_page_are_caught() -> None:
+    """By its file, by its heading, in the document itself; a link in a block of code is none."""
+    text = "# One\n[a](attic.md) [b](limits.md#attic) [c](#two) [d](#one)\n```\n[e](attic.md)\n```\n"
+    assert list(broken_links(text, INDEX)) == ["attic.md", "limits.md#attic", "#two"]
+    assert "docs/limits.md" in not_in_the_index("[all](files.md)")
