@@ -18,9 +18,9 @@ DOCUMENTS = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").iterdir()
 FORM = (
     "What you see",
     "What it means",
-    "What ends it",
-    "How you know that it is over",
-    "So that it does not come again",
+    "Fix it",
+    "Check that it is over",
+    "Prevent it",
 )
 ROWS = {"alert", "page", "metric", "log"}
 METRIC = re.compile(r"\b(routing_admin_[a-z_]+[a-z])(?:\{([^}]*)\})?(?!_)")
@@ -30,7 +30,7 @@ TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.
 
 @pytest.mark.parametrize("page", PAGES)
 def test_each_page_has_the_one_form(page: str) -> None:
-    """Seen, meant, ended, over, not again; alert, page, metric and log are named, if only to say that there is none."""
+    """Seen, meant, fixed, over, prevented; alert, page, metric and log are named, if only to say that there is none."""
     text = text_of(page)
     assert tuple(re.findall(r"^## (.+)$", text, re.MULTILINE)) == FORM
     seen = text.split("## What it means")[0]
