@@ -33,11 +33,11 @@ MODELS = (
 
 TITLES = {
     Kind.IMAGE: "images",
-    Kind.AUDIO: "sound",
-    Kind.VIDEO: "film",
+    Kind.AUDIO: "audio",
+    Kind.VIDEO: "video",
     Kind.DOCUMENT: "documents",
-    Kind.TEXT: "texts",
-    Kind.OTHER: "others",
+    Kind.TEXT: "text",
+    Kind.OTHER: "other",
 }
 WORDS = {
     Outcome.NATIVE: "file",

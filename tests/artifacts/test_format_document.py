@@ -23,7 +23,7 @@ def test_the_document_says_what_is_decided() -> None:
             "documents | pdf | all",
             "– / – / file | words / words / file | – / pages / file | words / words / file | skipped / skipped / file",
         ),
-        ("texts | html xhtml ipynb eml mht | all", "text | words | text | words | text"),
+        ("text | html xhtml ipynb eml mht | all", "text | words | text | words | text"),
     ],
 )
 def test_a_row_of_it_reads_as_one_expects(formats: str, cells: str) -> None:

@@ -21,18 +21,19 @@ from routing_admin.core.fallback.table import (
 
 OPENING = f"""# Faults: what can come back instead of an answer, and the one outcome each has
 
-Written from `routing_admin/core/fallback/table.py`: `python -m routing_admin.core.fallback.document > docs/faults.md`.
+This page is for whoever asks why a call failed, or went on to another candidate. It is written from
+`routing_admin/core/fallback/table.py`: `python -m routing_admin.core.fallback.document > docs/faults.md`.
 
-A route's preset decides (`seed` is the default), and its `onError` decides otherwise, by a fault's code, a status such
-as `404`, or a group: {", ".join(f"`{group}`" for group in GROUPS)}.
+A route's preset decides (`seed` is the default). Its `onError` can override that by a fault's code, a status such as
+`404`, or a group: {", ".join(f"`{group}`" for group in GROUPS)}.
 
 - **retry**: the same candidate again, at most {DEFAULT_RETRIES} times by default, then the next one
 - **next**: the next candidate at once
 - **raise**: an error at once, with every attempt so far
 - `strict` retries every 429 and 5xx; `resilient` lets a provider's own refusals go on, marked red
 
-What the agent sees is the status and code when this fault is raised, or when every candidate ended so. A chain that is
-exhausted answers `all_providers_failed` with 429 if every attempt was a 429, 504 if every one timed out, else 502.
+What the agent sees is the status and code if this fault is raised, or if every candidate ended with it. An exhausted
+chain answers `all_providers_failed`: with 429 if every attempt was a 429, 504 if every one timed out, else 502.
 
 | fault | class | seed | resilient | strict | cooldown | what the agent sees | alert |
 |---|---|---|---|---|---|---|---|
@@ -50,28 +51,41 @@ COOLDOWNS = {
 KEY_RESTS = {Effect.NOW: "as long as named, else 30 s, 60 s … at most 300 s"}
 
 ENDING = """
-Two faults ask the same candidate once more with less before the table applies: `unsupported_parameter` without the
-named parameter, `capability_mismatch` with that kind of content described in text. A limit on tokens is never left out:
-refused as `max_completion_tokens` it is asked again as `max_tokens`, and the other way round; where the protocol has no
-other name, or that is refused too, the table applies. What a model refused is remembered for an hour and stands on the
-page of its model service.
-Where a provider has several keys (decision 20), these are one key's own: the next key that does not rest is asked at
-once, within the same attempt, and this key rests. Afterwards one call tries it again by itself.
+## Once more with less
+
+Two faults try the same candidate once more before the table applies: `unsupported_parameter` without the named
+parameter, `capability_mismatch` with that kind of content described in text. A limit on tokens is never left out: if
+the model refuses `max_completion_tokens`, it gets `max_tokens`, and the other way round. If the protocol has no other
+name, or that is refused, too, the table applies. What a model refused is remembered for an hour and shown on its model
+service's page.
+
+## Several keys of a provider
+
+If a provider has several keys ([record 13](decisions/0013-keys-of-a-provider.md)), these faults belong to one key. The
+next key that does not rest is tried at once, within the same attempt, and this key rests. Afterwards one call tries it
+again by itself.
 
 | class | how long the key rests |
 |---|---|
 @KEYS@
-Only when no key is left the table above applies, to the last key's failure, or to the limit that ends first where
-another key is only limited. Where every key rests already, the one that wakes first is asked.
+If no key is left, the table above applies to the last key's failure, or to the limit that ends first if another key is
+only limited. If every key already rests, the one that wakes first is used.
 
-A cooldown begun at once or by counting lasts 30 s, 60 s … at most 300 s; one request probes afterwards. A length that
-the provider did not name itself is drawn anew each time, up to a tenth longer, never shorter. When every
-candidate is cooling after an outage, the one that wakes first gets one last-resort try; when they are cooling for
-want of quota or money, nobody is called.
+## Cooldowns
 
-`fire_drill` is what an administrator's fire drill gives every attempt at its provider, for 30, 60 or 300 s: nobody
-is called, the next candidate is asked without a wait, and no cooldown, health, alert or key of the provider knows of
-it afterwards. What a route says of `503` or `5xx` holds for it, but that it is never asked again.
+A cooldown that begins at once or by counting lasts 30 s, 60 s … at most 300 s; then one request probes. A length that
+the provider did not name is up to a tenth longer by chance, never shorter. If every candidate is cooling after an
+outage, the one that wakes first gets one last-resort try. If they are cooling for want of quota or money, nobody is
+called.
+
+## Fire drills
+
+During a fire drill, every request that reaches the provider gets `fire_drill` instead of a call, for 30, 60 or 300 s.
+The next candidate is asked without a wait. The drill leaves no trace in cooldowns, health, alerts or keys. A route's
+rule for `503` or `5xx` applies to it, except that it is never retried.
+
+*Test connection*, *Fetch models* and probes do call the provider during a drill: they check the provider itself, not
+the chains.
 """
 
 
