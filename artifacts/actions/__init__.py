@@ -1,4 +1,4 @@
-"""How are artifacts stored, corrected, deleted, brought back? Pages, API, data plane and commands come through here."""
+"""How are artifacts stored, corrected, deleted, restored? Pages, API, data plane and commands all use this."""
 
 from artifacts.actions.correcting import CorrectionFields, correct_artifact
 from artifacts.actions.storing import (

@@ -1,4 +1,4 @@
-"""What do hostile files hold? Text, other forms and facts, decoded in a short-lived process (DECISIONS: documents).
+"""What do hostile files contain? Text, other forms and facts, decoded in a short-lived process.
 
 The web process hands an open file to `python -m artifacts.extract`, which has limits on memory, processor time and
 output, no network, no secrets in its environment and no Django. Whatever happens there (a bomb, a crash, a time-out)

@@ -1,1 +1,1 @@
-"""What do people fill in about a file? Checked by the action that it leads to."""
+"""What do people enter about a file? The action that follows checks it."""

@@ -1,1 +1,1 @@
-"""What can be done with artifacts from a shell? The commands of this app."""
+"""What can you do with artifacts in a shell? This app's commands."""

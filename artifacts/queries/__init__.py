@@ -1,1 +1,1 @@
-"""What do pages, API and commands ask about artifacts? Every read of rows for them."""
+"""What do pages, API and commands ask about artifacts? All their reads of rows."""

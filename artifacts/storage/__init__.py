@@ -1,1 +1,1 @@
-"""Where do bytes and their rows come from and go? Uploads in, files kept, downloads out, leftovers found."""
+"""Where do bytes and their rows come from and go? Uploads, storage, downloads, leftovers."""

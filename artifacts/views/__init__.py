@@ -1,1 +1,1 @@
-"""What do people see of artifacts? Each view is four moves: find, form, action, render."""
+"""What do people see of artifacts? Each view has four steps: find, form, action, render."""

@@ -1,4 +1,4 @@
-"""How are providers, services, agents and keys changed? Pages, API and commands all come through here.
+"""How are providers, services, agents and keys changed? Pages, API and commands all use this.
 
 What an action on the configuration returns has `revision`: the number of the revision it made, None when nothing
 changed. That number, and no other, is what Undo is offered for.

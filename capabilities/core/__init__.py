@@ -1,1 +1,1 @@
-"""Who can read what? Values and rules in plain Python, importing nothing but the standard library."""
+"""Who can read what? Values and rules in plain Python, with only the standard library."""

@@ -1,1 +1,1 @@
-"""What do pages and API ask about providers, services and agents? Every read of rows for them."""
+"""What do pages and API ask about providers, services and agents? All their reads of rows."""

@@ -1,1 +1,1 @@
-"""Of which parts are pages made? Template tags, usable from every app."""
+"""Which parts are pages made of? Template tags for every app."""

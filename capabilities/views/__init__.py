@@ -1,1 +1,1 @@
-"""What do people see of providers, services and agents? Each view finds, fills a form, acts, renders."""
+"""What do people see of providers, services and agents? Each view has four steps: find, form, action, render."""

@@ -1,4 +1,4 @@
-"""How are routes, aliases, languages and the installation changed? Imports, restore and undo come through here, too.
+"""How are routes, aliases, languages and the installation changed? Imports, restore and undo, too.
 
 What they return has `revision`, as in `capabilities.actions`.
 """

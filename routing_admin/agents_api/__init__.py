@@ -1,1 +1,1 @@
-"""What can agents ask under `/api/v1`? Put together from the apps' routers, with one shape for errors."""
+"""What can agents ask under `/api/v1`? The apps' routers combined, with one form of errors."""

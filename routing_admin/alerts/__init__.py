@@ -1,1 +1,1 @@
-"""Who watches what is wrong, and tells the operator's chat of it?"""
+"""How are problems detected, and how do they reach the operator's chat?"""

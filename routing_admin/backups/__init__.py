@@ -1,1 +1,1 @@
-"""How is an installation saved, and brought back? Both databases, every artifact and what they add up to."""
+"""How is an installation saved and restored? Both databases, every artifact, and a manifest."""

@@ -1,1 +1,1 @@
-"""Which rows live in which database, how long does a statement wait for another's, and when does none answer?"""
+"""Which rows are in which database, how long does a statement wait, and when is a database away?"""

@@ -1,1 +1,1 @@
-"""What stands in a new installation? A demo (CONTRACT §7): every page shows something, and no key is needed."""
+"""What does a new installation contain? A demo: every page shows something, and no key is needed."""

@@ -1,1 +1,1 @@
-"""What did models say of files? Kept, so that the same is asked once and a conversation stays as it was."""
+"""What did models say about files? Stored, so that each is asked once and conversations keep their prefix."""

@@ -1,1 +1,1 @@
-"""How does one request get its answer? Planned, prepared for each candidate, sent; a simulation takes the same way."""
+"""How does one request get its answer? It is planned, prepared for each candidate, and sent; simulations do the same."""

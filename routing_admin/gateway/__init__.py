@@ -1,1 +1,1 @@
-"""How do programs reach models? The data plane: OpenAI's chat, models and files calls under `/v1` (CONTRACT §6)."""
+"""How do programs reach models? The data plane: chat, models, files and more under `/v1`."""

@@ -1,1 +1,1 @@
-"""How much of its limits may an agent's call still use? Shares of them in memory, drawn from a ledger of rows."""
+"""How much of its limits may an agent's call still use? Shares in memory, drawn from a ledger in rows."""

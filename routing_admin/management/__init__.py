@@ -1,1 +1,1 @@
-"""What can be done from a shell? The commands of the project."""
+"""What can you do in a shell? The project's commands."""

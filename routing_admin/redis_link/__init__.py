@@ -1,1 +1,1 @@
-"""What do processes share beside rows? By Redis or Valkey, where `REDIS_URL` names one, found again when it is back."""
+"""What do processes share besides rows? Through Redis or Valkey, if `REDIS_URL` names one; reconnects by itself."""

@@ -1,1 +1,1 @@
-"""What happened to each request? Written behind the answers, searched, told in a sentence, counted into health."""
+"""What happened to each request? Written after the answer, searched, explained in a sentence, counted as health."""

@@ -1,1 +1,1 @@
-"""What do people see? One folder per family of pages; each view is four moves: find, form, action, render."""
+"""What do people see? One folder per family of pages; each view has four steps: find, form, action, render."""

@@ -1,4 +1,4 @@
-"""Documents lead somewhere: every link has its file and heading, and the index has every page."""
+"""Documents lead somewhere: every link has its file and heading, the index has every page, lines fit a screen."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *PAGES, ROOT / "templates" / "components" / "README.md"]
 INDEX = ROOT / "docs" / "README.md"
+MOST_COLUMNS = 120
 
 LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
 FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
@@ -37,6 +38,12 @@ def broken_links(text: str, document: Path) -> Iterator[str]:
             yield link
 
 
+def long_lines(text: str) -> list[str]:
+    """Lines beyond the most columns; tables and blocks of code may be as long as they are."""
+    lines = FENCE.sub("", text).splitlines()
+    return [line for line in lines if len(line) > MOST_COLUMNS and not line.startswith("|")]
+
+
 def not_in_the_index(index: str) -> list[str]:
     """The pages of docs/ that the index does not lead to; the runbook's are in its own."""
     linked = {(INDEX.parent / link).resolve() for link in LINK.findall(index)}
@@ -50,13 +57,20 @@ def test_every_link_of_a_document_leads_to_a_place(document: Path) -> None:
     assert list(broken_links(document.read_text("utf-8"), document)) == []
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_the_lines_of_a_document_fit_a_screen(document: Path) -> None:
+    """120 columns, as everywhere in the repository."""
+    assert long_lines(document.read_text("utf-8")) == []
+
+
 def test_the_index_leads_to_every_page() -> None:
     """A page that nobody finds is not written."""
     assert not_in_the_index(INDEX.read_text("utf-8")) == []
 
 
-def test_a_broken_link_and_a_forgotten_page_are_caught() -> None:
+def test_a_broken_link_a_long_line_and_a_forgotten_page_are_caught() -> None:
     """By its file, by its heading, in the document itself; a link in a block of code is none."""
     text = "# One\n[a](attic.md) [b](limits.md#attic) [c](#two) [d](#one)\n```\n[e](attic.md)\n```\n"
     assert list(broken_links(text, INDEX)) == ["attic.md", "limits.md#attic", "#two"]
+    assert long_lines("x" * 121 + "\n|" + "x" * 121) == ["x" * 121]
     assert "docs/limits.md" in not_in_the_index("[all](files.md)")

@@ -1,1 +1,1 @@
-"""What does OpenAI's interface do beside chat? One table of operations, whose requests and answers pass as they are."""
+"""What does OpenAI's interface do beside chat? One table of operations, whose requests and answers pass unchanged."""

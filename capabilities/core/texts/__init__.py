@@ -1,1 +1,1 @@
-"""What does a model read in place of a file? Descriptions, their way back to fields, excerpts and words."""
+"""What does a model read in place of a file? Descriptions, parsing them back, excerpts and phrases."""

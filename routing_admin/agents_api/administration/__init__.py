@@ -1,1 +1,1 @@
-"""What does an administrator's script ask and change? The same as the pages, through the same actions."""
+"""What can an administrator's script read and change? The same as the pages, through the same actions."""

@@ -1,4 +1,4 @@
-"""How is the configuration written in rows? All of them read into one value; rows made to say what a value says.
+"""How is the configuration stored in rows? All are read into one value, and written from one.
 
 Together with `core/configuration/as_json.py`: rows and JSON are two forms of one value.
 """

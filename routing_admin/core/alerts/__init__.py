@@ -1,1 +1,1 @@
-"""Which troubles does an operator have to hear of, and how is a chat told of them?"""
+"""Which problems must an operator hear about, and how is a chat message made?"""

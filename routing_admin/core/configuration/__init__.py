@@ -1,1 +1,1 @@
-"""What is the configuration? One immutable value: its parts, its JSON, what must hold in it, what differs."""
+"""What is the configuration? One immutable value: its parts, its JSON, its checks, its differences."""

@@ -21,11 +21,12 @@ from routing_admin.core.fallback.table import (
 
 OPENING = f"""# Faults: what can come back instead of an answer, and the one outcome each has
 
-This page is for whoever asks why a call failed, or went on to another candidate. It is written from
+This page is for anyone who asks why a call failed, or went on to another candidate. It is written from
 `routing_admin/core/fallback/table.py`: `python -m routing_admin.core.fallback.document > docs/faults.md`.
 
 A route's preset decides (`seed` is the default). Its `onError` can override that by a fault's code, a status such as
-`404`, or a group: {", ".join(f"`{group}`" for group in GROUPS)}.
+`404`, or a group:
+{", ".join(f"`{group}`" for group in GROUPS)}.
 
 - **retry**: the same candidate again, at most {DEFAULT_RETRIES} times by default, then the next one
 - **next**: the next candidate at once

@@ -1,1 +1,1 @@
-"""What do `llm-routing.json` and `llmservices.json` say? Read, checked, made one configuration, and written back."""
+"""What do `llm-routing.json` and `llmservices.json` say? Reading, checking, combining and writing them."""

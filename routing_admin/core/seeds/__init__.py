@@ -1,1 +1,1 @@
-"""How did the seeds' programs call all this? Their names over our rooms; nothing of ours imports them."""
+"""What did the original programs (the seeds) call all this? Their names for our parts; no code of ours imports them."""

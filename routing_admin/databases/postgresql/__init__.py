@@ -1,1 +1,1 @@
-"""How does the program meet PostgreSQL? Django's own engine, but for waits, pools, and text that it cannot keep."""
+"""How does the program use PostgreSQL? Django's engine, except for waits, pools, and text it cannot store."""

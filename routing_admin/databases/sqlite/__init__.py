@@ -1,1 +1,1 @@
-"""How does the program meet SQLite? Django's own engine, but for how long a statement waits."""
+"""How does the program use SQLite? Django's engine, except for how long a statement waits."""

@@ -1,1 +1,1 @@
-"""How does a chat request come in and its answer go out? `POST /v1/chat/completions`, whole and streamed."""
+"""How is a chat request read and answered? `POST /v1/chat/completions`, whole and streamed."""

@@ -1,1 +1,1 @@
-"""How does a call in the words of Anthropic's Messages come in, and how is it answered?"""
+"""How is a call to Anthropic's Messages API read and answered?"""

@@ -1,1 +1,1 @@
-"""How do calls beside chat come in and go out? One door for each operation of the table, all made alike."""
+"""How are calls beside chat read and answered? One endpoint per operation of the table, all made alike."""

@@ -1,1 +1,1 @@
-"""How does a call in the words of OpenAI's Responses come in, and how is it answered?"""
+"""How is a call to OpenAI's Responses API read and answered?"""

@@ -1,1 +1,1 @@
-"""What does whoever builds an agent see of it? Its own page, opened by a link and read without an account."""
+"""What does an agent's developer see of it? Its own page, opened by a link, without an account."""

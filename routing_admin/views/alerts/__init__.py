@@ -1,1 +1,1 @@
-"""What is an operator told of, and does it arrive?"""
+"""Which alerts are open, and do they reach the chat?"""

@@ -1,1 +1,1 @@
-"""Where is the configuration exported and imported? Both files out, and an import that is looked at first."""
+"""Where is the configuration exported and imported? Both files, and an import that is reviewed first."""

@@ -1,1 +1,1 @@
-"""What happens to fire drills in the browser?"""
+"""How are fire drills started, watched and ended in the browser?"""

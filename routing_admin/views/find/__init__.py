@@ -1,1 +1,1 @@
-"""What is called so? Find: from a few typed words to a page, a thing or an act."""
+"""What has this name? Find: from a few typed words to a page, an object or an action."""

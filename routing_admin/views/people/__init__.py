@@ -1,1 +1,1 @@
-"""Who comes in, as what, and in which language? Signing in, links, users, one's own password."""
+"""Who signs in, in which role and language? Sign-in, links, users, one's own password."""

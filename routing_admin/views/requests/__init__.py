@@ -1,1 +1,1 @@
-"""What became of each request? The log with its search, the story of one, and a file sent for real."""
+"""What happened to each request? The log with its search, one request in detail, and a file sent for real."""

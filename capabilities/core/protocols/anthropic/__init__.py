@@ -1,1 +1,1 @@
-"""What does Anthropic say and answer? Messages."""
+"""What does Anthropic send and answer? Messages."""

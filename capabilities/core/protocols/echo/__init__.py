@@ -1,1 +1,1 @@
-"""What does the embedded provider say and answer? A description of what it received."""
+"""What does the embedded provider send and answer? A description of what it received."""

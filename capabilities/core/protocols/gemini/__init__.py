@@ -1,1 +1,1 @@
-"""What does Gemini say and answer? generateContent."""
+"""What does Gemini send and answer? generateContent."""

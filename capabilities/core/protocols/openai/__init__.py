@@ -1,1 +1,1 @@
-"""What do OpenAI and everybody like it say and answer? Chat Completions."""
+"""What do OpenAI and compatible hosts send and answer? Chat Completions."""

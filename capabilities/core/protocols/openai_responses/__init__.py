@@ -1,1 +1,1 @@
-"""What does OpenAI's Responses say and answer? Everything in one call, nothing kept from call to call."""
+"""What does OpenAI's Responses API send and answer? Everything in one call, nothing stored between calls."""

@@ -1,1 +1,1 @@
-"""Which hosts are well known, and what is known of each? By where they are; `presets.py` puts them together."""
+"""Which hosts are well known, and what do we know of each? By region; `presets.py` combines them."""

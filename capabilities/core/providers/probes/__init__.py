@@ -1,1 +1,1 @@
-"""What can this model read? Files that hold a random word, and the judgement of what a model says it found there."""
+"""What can this model read? Files with a random word, and the judgment of what a model says it found."""
