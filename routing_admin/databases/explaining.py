@@ -71,7 +71,7 @@ def explain_failure(error: BaseException, alias: str = "default") -> str | None:
     if not isinstance(error, DatabaseError | InterfaceError):
         return None
     if OLDER.search(str(error)):
-        return f"The database has not the tables of this version. {BOOTSTRAP}."
+        return f"The database lacks the tables of this version. {BOOTSTRAP}."
     settings = connections[alias].settings_dict
     if connections[alias].vendor != POSTGRESQL:
         return f"The database {settings['NAME']} does not answer: {_first_line(error)}." if is_away(error) else None

@@ -1,4 +1,4 @@
-"""Which administrator's script calls? Its token is looked up by its public part, as an agent's key is (decision 4)."""
+"""Which administrator's script calls? Its token is looked up by its public part, as an agent's key is (record 4)."""
 
 from __future__ import annotations
 
