@@ -25,6 +25,11 @@ def join_words(words: Iterable[object]) -> str:
     return pgettext("between the items of a list", ", ").join(str(word) for word in words)
 
 
+def join_sentences(sentences: Iterable[str]) -> str:
+    """Sentences one after the other, without the empty ones: a space between them, none after a full-width stop."""
+    return " ".join(filter(None, sentences)).replace("。 ", "。")
+
+
 def _fact(fact: Fact) -> str | int:
     if isinstance(fact, tuple):
         return join_words(translate_sentence(word) for word in fact)
@@ -39,5 +44,5 @@ def translate_without_path(problem: Problem) -> str:
 def translate_refusal(refusal: ActionError) -> str:
     """Why an action was refused, for a person."""
     if isinstance(refusal, InvalidError):
-        return " ".join(translate_sentence(problem.message) for problem in refusal.problems)
+        return join_sentences(translate_sentence(problem.message) for problem in refusal.problems)
     return translate_sentence(refusal.args[0]) if refusal.args and isinstance(refusal.args[0], str) else str(refusal)

@@ -20,10 +20,11 @@ from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayErro
 from artifacts.queries.library import count_artifacts, find_deletion, list_artifacts, list_deleted_at
 from artifacts.storage.thumbnails import can_have_thumbnail
 from artifacts.storage.uploads import received_files
-from artifacts.views.words import KINDS, refusal_sentence
+from artifacts.views.words import refusal_sentence
 from capabilities.access import actor_of
 from capabilities.body_limits import upload_limit
 from capabilities.errors import ActionError, InvalidError
+from capabilities.templatetags.words import KINDS
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact

@@ -13,20 +13,10 @@ from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayErro
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.reasons import SENTENCES, Reason, ReasonCode
 from capabilities.core.insertion import insert_facts
-from capabilities.core.vocabulary import Kind
 from capabilities.sentences import translate_sentence
-from capabilities.templatetags.words import CAPABILITY_LABELS
+from capabilities.templatetags.words import label_facts
 
 Text = str | Promise
-
-KINDS: Mapping[str, Text] = {
-    Kind.TEXT: pgettext_lazy("kind", "Text"),
-    Kind.IMAGE: pgettext_lazy("kind", "Image"),
-    Kind.AUDIO: pgettext_lazy("kind", "Audio"),
-    Kind.VIDEO: pgettext_lazy("kind", "Video"),
-    Kind.DOCUMENT: pgettext_lazy("kind", "Document"),
-    Kind.OTHER: pgettext_lazy("kind", "Other"),
-}
 
 STEPS: Mapping[str, Text] = {
     "declared": pgettext_lazy("evidence", "Declared"),
@@ -82,15 +72,7 @@ UNREADABLE: Mapping[str, Text] = {
 
 def reason_sentence(reason: Reason) -> str:
     """Why a file is received as it is, in the reader's language; a capability is called by its label and its id."""
-    facts = dict(reason.facts)
-    capability = str(facts.get("capability", ""))
-    if capability in CAPABILITY_LABELS:
-        label = str(CAPABILITY_LABELS[capability])
-        both = {"label": label, "id": capability}
-        facts["capability"] = capability if label == capability else _("%(label)s (%(id)s)") % both
-    if "kind" in facts:
-        facts["kind"] = str(KINDS.get(str(facts["kind"]), facts["kind"]))
-    return insert_facts(_(SENTENCES[reason.code]), facts)
+    return insert_facts(_(SENTENCES[reason.code]), label_facts(reason.facts))
 
 
 def is_gone(reason: Reason) -> bool:

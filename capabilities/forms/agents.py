@@ -41,6 +41,7 @@ class AgentForm(AgentModelForm):
             "name": gettext_lazy("Name"),
             "description": gettext_lazy("Description"),
         }
+        error_messages = {"agent_id": {"unique": gettext_lazy("An agent with this id already exists.")}}
         help_texts = {"agent_id": gettext_lazy("Models see it when they choose an agent to forward to.")}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -81,6 +81,9 @@ class ServiceForm(ServiceModelForm):
     class Meta:
         model = Service
         fields = ["service_id", "name", "provider", "model", "description", "enabled", "routed"]
+        error_messages = {
+            "service_id": {"unique": gettext_lazy("A model service with this id already exists.")},
+        }
         labels = {
             "service_id": gettext_lazy("Id"),
             "name": gettext_lazy("Name"),

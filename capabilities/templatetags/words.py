@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from django.utils.functional import Promise
+from django.utils.translation import gettext, gettext_noop, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import gettext_noop, pgettext_lazy
+
+from capabilities.core.vocabulary import Kind
 
 TYPE_ICONS: Mapping[str, str] = {
     "text": "text",
@@ -32,6 +35,16 @@ CAPABILITY_LABELS: Mapping[str, str | Promise] = {
     "tool_calling": pgettext_lazy("capability", "tool calling"),
 }
 """What a capability is called; a custom one is called by its id."""
+
+KINDS: Mapping[str, str | Promise] = {
+    Kind.TEXT: pgettext_lazy("kind", "Text"),
+    Kind.IMAGE: pgettext_lazy("kind", "Image"),
+    Kind.AUDIO: pgettext_lazy("kind", "Audio"),
+    Kind.VIDEO: pgettext_lazy("kind", "Video"),
+    Kind.DOCUMENT: pgettext_lazy("kind", "Document"),
+    Kind.OTHER: pgettext_lazy("kind", "Other"),
+}
+"""What a kind of file is called."""
 
 CONTENTS: Mapping[str, str | Promise] = {
     "text": pgettext_lazy("content", "text"),
@@ -89,3 +102,16 @@ SOURCES = (
     gettext_noop("vendors' announcements, kept by hand"),
 )
 """Where catalogue entries of our own come from; pages translate the row's text."""
+
+
+def label_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """A reason's facts as a person reads them: a capability by its label and its id, a kind of file by its name."""
+    named = dict(facts)
+    if "capability" in named:
+        capability = str(named["capability"])
+        label = str(CAPABILITY_LABELS.get(capability, capability))
+        both = {"label": label, "id": capability}
+        named["capability"] = capability if label == capability else gettext("%(label)s (%(id)s)") % both
+    if "kind" in named:
+        named["kind"] = str(KINDS.get(str(named["kind"]), named["kind"]))
+    return named

@@ -15,7 +15,7 @@ from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Fault
 from capabilities.core.worded import Worded
 from capabilities.ports import DialAnswer, ports
-from capabilities.sentences import translate_sentence
+from capabilities.sentences import join_sentences, translate_sentence
 from capabilities.templatetags.drawing import duration_text
 
 if TYPE_CHECKING:
@@ -115,9 +115,7 @@ def explain_answer(name: str, result: DialAnswer) -> DialResult:
         )
     sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
     ours = isinstance(result.message, Worded)
-    advice = " ".join(
-        part for part in (translate_sentence(result.message) if ours else "", advice_for(result.fault)) if part
-    )
+    advice = join_sentences((translate_sentence(result.message) if ours else "", advice_for(result.fault)))
     quoted = "" if ours else brief(result.message)
     return DialResult(False, sentence, result.fault, result.status, advice, took=took, quoted=quoted)
 

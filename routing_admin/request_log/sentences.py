@@ -16,7 +16,8 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.insertion import insert_facts
 from capabilities.core.protocols.errors import WEB_PAGE
 from capabilities.core.worded import Worded, text_of
-from capabilities.sentences import translate_sentence
+from capabilities.sentences import join_sentences, translate_sentence
+from capabilities.templatetags.words import label_facts
 from routing_admin.core.fallback.errors import EXHAUSTED, LONE_FAILED, NOBODY_HAS, NOBODY_TAKES, OUT_OF_TIME, REFUSED
 from routing_admin.core.fallback.trial import LEFT_ALONE
 from routing_admin.models import AttemptLog, RequestLog
@@ -51,7 +52,7 @@ class RenderedSentence:
 
     def __str__(self) -> str:
         words = self.quoted or self.earlier
-        return " ".join(part for part in (self.ours, f"“{words}”" if words and self.ours else words) if part)
+        return join_sentences((self.ours, f"“{words}”" if words and self.ours else words))
 
     def __bool__(self) -> bool:
         return bool(self.ours or self.quoted or self.earlier)
@@ -78,10 +79,10 @@ def render_sentence(text: str | None) -> RenderedSentence:
     if not isinstance(text, Worded):
         return RenderedSentence(quoted=text or "")
     if text.template not in QUOTING:
-        return RenderedSentence(translate_sentence(text))
+        return RenderedSentence(translate_sentence(Worded(text.template, label_facts(text.facts))))
     ours = insert_facts(str(QUOTING[text.template]), text.facts)
     inner = RenderedSentence() if text.template in LISTS else render_sentence(_cause_text(text))
-    return RenderedSentence(" ".join(part for part in (ours, inner.ours) if part), inner.quoted)
+    return RenderedSentence(join_sentences((ours, inner.ours)), inner.quoted)
 
 
 def _cause_text(text: Worded) -> str:

@@ -10,12 +10,12 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from artifacts.views.words import KINDS
 from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.insertion import insert_facts
 from capabilities.core.wire import Fault
 from capabilities.sentences import join_words
 from capabilities.templatetags.drawing import Bar, Track
+from capabilities.templatetags.words import KINDS
 from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
 from routing_admin.core.fallback.table import KEY_EFFECTS
 from routing_admin.models import AttemptLog, RequestLog
@@ -221,7 +221,7 @@ def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
 
 
 def _describe_answer(row: RequestLog, attempts: Sequence[Step], lost: Sequence[File]) -> str:
-    names = {"task": row.task_type or _("The request"), "model": row.model or row.provider}
+    names = {"task": row.task_type or _("the request"), "model": row.model or row.provider}
     if lost and len(lost) == 1:
         return insert_facts(
             _("%(model)s answered %(task)s without %(what)s"),

@@ -54,7 +54,7 @@ class EffectRow:
 
 def length_text(length: timedelta) -> str:
     """How long a window is: in hours, a short one in minutes."""
-    minutes = int(length / timedelta(minutes=1))
+    minutes = max(1, int(length / timedelta(minutes=1)))
     if minutes < 120:
         return ngettext("%(count)s minute", "%(count)s minutes", minutes) % {"count": minutes}
     return ngettext("%(count)s hour", "%(count)s hours", minutes // 60) % {"count": minutes // 60}

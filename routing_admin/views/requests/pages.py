@@ -13,11 +13,11 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from artifacts.queries.library import find_artifacts
-from artifacts.views.words import KINDS
 from capabilities.access import actor_of, may
 from capabilities.core.permissions import PagePart
 from capabilities.core.prices import money_texts
 from capabilities.sentences import translate_sentence
+from capabilities.templatetags.words import KINDS
 from routing_admin.actions.readings import note_body_read
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK

@@ -1,0 +1,127 @@
+"""The Chinese of the catalogue is set as Chinese is printed, and Django's own sentences are said as the others are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django import forms
+from django.core import validators
+from django.utils.translation import gettext, override
+
+from capabilities.core.delivery.reasons import ReasonCode, because
+from capabilities.core.delivery.tokens import FAMILIES, text_tokens
+from capabilities.core.worded import data_of
+from capabilities.sentences import join_sentences, translate_sentence
+from routing_admin.request_log.sentences import render_reason
+
+CATALOGUE = Path(__file__).parent.parent / "routing_admin/locale/zh_Hans/LC_MESSAGES/django.po"
+HAN, WIDE = "\u4e00-\u9fff", "，。：；？！、"
+MISSET = re.compile(
+    rf"[{HAN}][,;:!?()]|[,;:!?()][{HAN}]"  # a half-width sign beside a Chinese word
+    rf"| [{WIDE}）”]|[{WIDE}（“] |[{HAN}] [{HAN}]"  # a space where Chinese has none
+    rf"|[{HAN}][A-Za-z0-9]|[A-Za-z0-9][{HAN}]"  # no space beside a Latin word
+)
+SHUNNED = re.compile(r"[你妳]|请求体|标头|退役|读不了|帐[号户]|(?<!照常)(?<!正在)进行|对于该|此 id\b")
+"""Words that mean what another word means here already, or that read as if translated."""
+
+PLACES = re.compile(r"%\(\w+\)[sd]|%[sd]|\{\w+\}|</?\w[^>]*>")
+FIELDS = (
+    forms.CharField,
+    forms.IntegerField,
+    forms.DecimalField,
+    forms.ChoiceField,
+    forms.TypedChoiceField,
+    forms.MultipleChoiceField,
+    forms.ModelChoiceField,
+    forms.FileField,
+    forms.JSONField,
+    forms.URLField,
+    forms.DateField,
+)
+"""What the forms of pages are made of."""
+
+BOUNDS = (validators.MaxValueValidator, validators.MinValueValidator)
+PASSWORDS = (
+    "The two password fields didn’t match.",
+    "Your old password was entered incorrectly. Please enter it again.",
+    "This password is too common.",
+    "This password is entirely numeric.",
+)
+
+
+def entries() -> Iterator[tuple[str, str]]:
+    """Every source text with its Chinese; of a plural, the one form that Chinese has."""
+    for block in CATALOGUE.read_text(encoding="utf-8").split("\n\n")[1:]:
+        source = re.search(r"^msgid (\".*\")$", block, re.MULTILINE)
+        chinese = re.search(r"^msgstr(?:\[0\])? (\".*\")$", block, re.MULTILINE)
+        assert source is not None, block
+        assert chinese is not None, block
+        yield ast.literal_eval(source[1]), ast.literal_eval(chinese[1])
+
+
+def test_chinese_has_its_own_signs_and_spaces() -> None:
+    """No half-width sign beside a Chinese word, no space beside a full-width sign, one beside a Latin word."""
+    assert [text for _source, text in entries() if MISSET.search(PLACES.sub("○", text))] == []
+
+
+def test_chinese_says_one_thing_with_one_word() -> None:
+    """No word stands in the catalogue for which the glossary or the other entries have another."""
+    assert [text for _source, text in entries() if SHUNNED.search(text)] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["失败, 已跳过", "已跳过 ：没有密钥", "已 跳过", "共3 个", "请求体过大", "对模型进行测试", "你的密码"]
+)
+def test_what_is_set_or_said_wrong_is_found(text: str) -> None:
+    """The rules above can fail."""
+    assert MISSET.search(text) or SHUNNED.search(text)
+
+
+def django_sentences() -> set[str]:
+    """What Django's fields and passwords say to a person whose form is refused."""
+    with override("en"):
+        found = {
+            str(text)
+            for field in FIELDS
+            for kind in field.__mro__
+            for text in getattr(kind, "default_error_messages", {}).values()
+            if isinstance(text, str) or hasattr(text, "_proxy____args")
+        }
+        found |= {str(bound.message) for bound in BOUNDS}
+    return {text for text in found if "(" not in text or "%(" in text} | set(PASSWORDS)
+
+
+def test_forms_are_refused_in_our_own_words() -> None:
+    """What Django says in Chinese is replaced: its own names fields, and speaks to nobody with 您."""
+    ours = {source for source, _text in entries()}
+    plural = {"Ensure this filename has at most"}
+    missing = {text for text in django_sentences() - ours if not any(text.startswith(each) for each in plural)}
+    assert missing - {"Please either submit a file or check the clear checkbox, not both."} == set()
+    with override("zh-hans"):
+        assert gettext("This field is required.") == "请填写此项。"
+
+
+def test_a_reason_calls_the_capability_by_its_name() -> None:
+    """On a request's page and in a simulation, as on an artifact's page: the name, and the id beside it."""
+    kept = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
+    with override("zh-hans"):
+        assert str(render_reason(kept)) == "该模型不具备视觉理解（vision）能力。"
+    with override("en"):
+        assert str(render_reason(kept)) == "The model does not support vision."
+
+
+def test_how_tokens_are_estimated_is_said_in_chinese() -> None:
+    """The rule that a token estimate shows on hover, of every family of models and of texts."""
+    rules = [*(family.rule for _pattern, family in FAMILIES), text_tokens("").rule]
+    with override("zh-hans"):
+        assert [rule for rule in rules if not re.search(f"[{HAN}]", translate_sentence(rule))] == []
+
+
+def test_chinese_sentences_follow_one_another_without_a_space() -> None:
+    """A full-width stop holds its own space; a Latin one is followed by a space."""
+    assert join_sentences(("已停用。", "", "请启用。")) == "已停用。请启用。"
+    assert join_sentences(("Disabled.", "Enable it.")) == "Disabled. Enable it."
