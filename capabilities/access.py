@@ -1,4 +1,4 @@
-"""Who comes in: agents by key, people by role. What each may then do is `core/permissions.py`, the one table."""
+"""Who may enter: agents by key, people by role. What each may do is in the one table, `core/permissions.py`."""
 
 from __future__ import annotations
 

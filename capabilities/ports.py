@@ -1,4 +1,4 @@
-"""What this app asks upward for, filled by `routing_admin` when Django is ready; unfilled ports raise.
+"""What this app needs from above it; `routing_admin` fills these ports when Django is ready, unfilled ones raise.
 
 `ledger` records changes, `dial` calls providers, `routes` knows task routes, `installed` holds the newest snapshot,
 `refusals` what models did not take, `foresight` what an act would change, `price_lists` what models cost, `key_book`

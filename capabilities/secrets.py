@@ -1,4 +1,4 @@
-"""Provider keys at rest: encrypted, bound to the origin they may be sent to, found again by fingerprint."""
+"""Stored provider keys: encrypted, bound to the origin they may be sent to, found by fingerprint."""
 
 from __future__ import annotations
 

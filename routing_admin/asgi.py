@@ -1,4 +1,4 @@
-"""The ASGI application that `manage.py serve` runs: Django, and what begins and ends with the process."""
+"""The ASGI application that `manage.py serve` runs: Django, and what starts and stops with the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the environment says, read once: every `ROUTING_ADMIN_…` setting with its default and meaning.
+"""The settings from the environment, read once: every `ROUTING_ADMIN_…` variable with its default and meaning.
 
 `SETTINGS` is the one list that the settings page and the README's table are made from.
 """

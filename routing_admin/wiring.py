@@ -1,4 +1,4 @@
-"""Fills the ports through which lower apps and rooms ask upward; called once when Django is ready."""
+"""Fills the ports through which lower apps call upward; called once, when Django is ready."""
 
 from __future__ import annotations
 

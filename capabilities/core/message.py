@@ -1,4 +1,4 @@
-"""The canonical message: what a caller said, before any candidate's form is derived from it.
+"""The canonical message: what a caller said, before it is adapted to any candidate.
 
 A request keeps its canonical message untouched; for each candidate `adaptation.adapt` derives one in which every
 `FilePart` has become a `NativePart` or a `TextPart`, and that candidate's protocol writes it down.

@@ -1,4 +1,4 @@
-"""The newest of a value that is kept in rows and carries a stamp, for a process that must not read it at every use.
+"""The newest version of a stamped value in rows, for a process that must not read it at every use.
 
 `current()` is never older than `FRESH_SECONDS`: whoever finds it older waits for a look, one look for all who come
 meanwhile. Where the rows cannot be read the value known goes on, and it is told since when (faults.md, row 55).

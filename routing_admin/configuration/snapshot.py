@@ -1,4 +1,4 @@
-"""The configuration in use: one immutable value per process, swapped whole when somebody changes something.
+"""The configuration in use: one immutable value per process, replaced whole by each change.
 
 A request takes `current()` once and keeps it. Other processes' changes are seen when the installation's stamp moves;
 `newest` looks at it often enough that no call uses what changed more than a second ago.

@@ -1,4 +1,4 @@
-"""When a database does not answer: which errors say so, how long agents wait, and what they are told."""
+"""When a database does not answer: which errors mean that, how long agents wait, and what they get."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What depends on the configuration alone, decided once for each snapshot: what a name means, plans, receivers.
+"""What depends on the configuration alone, decided once per snapshot: meanings of names, plans, receivers.
 
-Agents ask the same few things again and again. A snapshot never changes, so what was decided under it stands as long
-as it does; the next snapshot begins with nothing decided.
+Agents ask the same few things again and again. A snapshot never changes, so its decisions stay valid as long
+as it does; the next one starts empty.
 """
 
 from __future__ import annotations

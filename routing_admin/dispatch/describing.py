@@ -1,4 +1,4 @@
-"""Asking one model about a file for another that cannot read it: the route `describe`, walked before that candidate.
+"""Asks one model to describe a file for another that cannot read it: walks the route `describe` before that candidate.
 
 It is a small request of its own, with its own chain, its entry in the log and its share of the asking agent's limits.
 Whatever goes wrong with it leaves the file's facts; the request that it was for goes on.

@@ -1,4 +1,4 @@
-"""A request that is decided and not yet sent: the snapshot it keeps, its route, its plan, its canonical form."""
+"""A request that is planned and not yet sent: the snapshot it keeps, its route, its plan, its canonical form."""
 
 from __future__ import annotations
 

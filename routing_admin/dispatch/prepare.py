@@ -1,4 +1,4 @@
-"""A candidate's request, made from the canonical one; what it gets as words is stored first, so that they name it."""
+"""A candidate's request, made from the canonical one. Files it gets as text are stored first, to have names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One request on its way along its chain, prepared anew for every candidate.
+"""One request on its way along its chain, prepared for each candidate.
 
-The data plane, `/llm/send`, a person's "send for real" and the demo all come through here. `prepare` is the function
-previews call, so what was previewed is what is sent.
+The data plane, `/llm/send`, a person's "send for real" and the demo all use this. Previews call the same
+`prepare`, so what was previewed is what is sent.
 """
 
 from __future__ import annotations

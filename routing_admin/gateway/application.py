@@ -1,4 +1,4 @@
-"""The data plane as an ASGI application of its own: no session, no address table, no thread per request.
+"""The data plane as an ASGI application of its own: no session, no URLconf, no thread per request.
 
 Django's handler opens a thread for each request and runs each of the pages' middlewares in it (docs/guarantees.md).
 Here a call goes to its handler at once, in the server's own task. Calls that are not in `DOORS` are Django's.

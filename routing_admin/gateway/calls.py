@@ -1,7 +1,7 @@
-"""A call of a model through one of the doors: admit, parse, decide, walk, answer; whole or streamed.
+"""A call to a model through one of the APIs: admit, parse, decide, walk the chain, answer; whole or streamed.
 
-A call whose key is known and whose request holds no stored file and no large one never leaves the event loop; what must
-ask the database, or look into files, does so in a thread. Nothing is sent before the first real content, no keep-alive
+A call with a known key and without a stored or large file never leaves the event loop; work that needs the database
+or files runs in a thread. Nothing is sent before the first real content, no keep-alive
 comment either: until then the status and the `x-routing-*` headers are still open, and a start that fails can go to the
 next candidate.
 """

@@ -1,4 +1,4 @@
-"""Keys that came in before: who they belong to, until anything about keys changes.
+"""Known keys: whose they are, until anything about keys changes.
 
 Every act on keys and agents moves the installation's stamp, which the snapshot follows; an answer is kept under the
 stamp it was given at, so a revoked key stops with the snapshot's next look. What is refused is never kept,

@@ -1,4 +1,4 @@
-"""Files inside requests: inline data decoded once and looked at, references read with the agent's rights."""
+"""Files inside requests: inline data is decoded once and checked, references are read with the agent's rights."""
 
 from __future__ import annotations
 

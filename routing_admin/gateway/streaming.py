@@ -1,4 +1,4 @@
-"""A streamed answer on its way to the caller; however it ends, the upstream is closed and the log told."""
+"""Sends a streamed answer to the caller. However it ends, the upstream is closed and the log gets its entry."""
 
 from __future__ import annotations
 

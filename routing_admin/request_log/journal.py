@@ -1,4 +1,4 @@
-"""The request log: written behind the answers, in batches, by a thread of its own; it never fails or delays a request.
+"""Writes the request log after the answers, in batches, in its own thread; it never fails or delays a request.
 
 `record` only queues; the writer is started with the server (routing_admin/asgi.py). Whoever wants to read what was
 just recorded flushes first. What the database does not take at once waits in files and is tried again.

@@ -1,4 +1,4 @@
-"""The end of a process: what is in flight may finish, and what outlasts that is told so instead of being cut.
+"""The end of a process: requests in flight may finish; those that outlast it get an error instead of a cut connection.
 
 The server cancels whatever is left `ROUTING_ADMIN_DRAIN_SECONDS` after SIGTERM. A little earlier everything that still
 waits for a provider is given up in order: a stream ends with an error event, a whole answer becomes 503 (faults.md,

@@ -1,4 +1,4 @@
-"""A streamed answer: events as they come, committed at its first content, ended in order or by a failure.
+"""A streamed answer: events as they arrive, committed at its first content, ended properly or by a failure.
 
 Events come in batches, all that one block of the provider's bytes held, so that they go on together, too.
 """

@@ -1,4 +1,4 @@
-"""A request as one candidate gets it: every file of every message native, or in words, and never silently gone.
+"""A request as one candidate gets it: every file of every message as it is or as text, none silently dropped.
 
 `adapt` derives it from the canonical request and that candidate's reader alone, so it does not matter which
 candidates were asked before (ARCHITECTURE, idea 4). The canonical request stays as it is.

@@ -1,7 +1,7 @@
-"""The one decision: how a file reaches a model. A pure function of file, reader and position; nothing is read here.
+"""The one decision: how a file reaches a model. A pure function of file, reader and position, without I/O.
 
-Preview, get_artifact, messages between agents and every candidate of a request ask it, so what one of them shows is
-what another sends. A file that fits its slot goes natively; what stands in its way is the first of `OBSTACLES` that
+Preview, get_artifact, messages between agents and every candidate of a request use it, so what one shows is what
+another sends. A file that fits its slot goes natively; what stands in its way is the first of `OBSTACLES` that
 applies; then the reader's policies may still find a form that does fit, and otherwise it is described.
 """
 

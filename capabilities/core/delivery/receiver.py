@@ -1,4 +1,4 @@
-"""One receiver of requests: a model at a provider, what it reads, where its protocol puts things.
+"""A receiver of requests: a model at a provider, what it reads, and where its protocol puts each part.
 
 Preview, simulation and every attempt of the data plane call `prepare`, so what is previewed is what is sent.
 """

@@ -1,4 +1,4 @@
-"""A delivery carried out: one file as the parts a model gets. Content is read here, so here it can still fail.
+"""Carries out a delivery: one file as the parts a model gets. It reads the content, so it can still fail.
 
 What fails degrades: text that is not there, an image that will not convert and bytes that are gone end as a
 description whose reason says so. Nothing here raises.

@@ -1,4 +1,4 @@
-"""The configuration: one immutable value of which database rows and JSON files are two forms.
+"""The configuration: one immutable value; database rows and JSON files are two forms of it.
 
 Everything is frozen, lists are tuples, and order is meaning: it is the order of the files and of the pages. What a
 file said and no field here can say (unknown fields, a default written out) stands in `extra`, so that an export gives

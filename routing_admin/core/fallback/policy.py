@@ -1,4 +1,4 @@
-"""From a failure to what is done about it: preset, then the route's own word (REQUIREMENTS decision 6)."""
+"""What to do about a failure: the preset's rule, unless the route has its own (REQUIREMENTS decision 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table: what each fault means, what is done about it, and what the caller sees. Data only.
+"""The table of faults: what each means, what we do about it, and what the caller sees. Data only.
 
 Complete over `Fault` (a test says so). Columns `seed` and `strict` are REQUIREMENTS decision 6: `strict` is the
 seed's plain rule, `seed` refines it where asking the same candidate again cannot help. `docs/faults.md` is written

@@ -1,4 +1,4 @@
-"""How long to wait before the same candidate is asked again, or that waiting is not worth it (decision 6)."""
+"""How long to wait before retrying a candidate, or whether waiting is not worth it (decision 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration → files: everything (`full`), for the seeds' own programs (`seed`), or pointing at us (`gateway`).
+"""Configuration → files: everything (`full`), for the original programs (`seed`), or pointing at us (`gateway`).
 
 Keys stand in none of them: only `${LLM_PROVIDER_{NAME}_API_KEY}` (decision 10). The text is the same for the same
 configuration, byte for byte.

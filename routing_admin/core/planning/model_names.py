@@ -1,4 +1,4 @@
-"""What a model name means: the table of CONTRACT §6, tried in its order."""
+"""What a model name means: the table of docs/data-plane.md, in its order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI's messages as canonical ones: every part form of CONTRACT §6, in every role, tool results included."""
+"""From OpenAI's messages to canonical ones: every form of part, in every role, including tool results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI's chat request as our canonical one, and what it says about its routing."""
+"""From OpenAI's chat request to our canonical one, and what it says about routing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, and by compatibility options everybody who speaks nearly the same."""
+"""OpenAI's Chat Completions and, through compatibility options, everyone who speaks nearly the same."""
 
 from __future__ import annotations
 
