@@ -20,6 +20,7 @@ from capabilities.core.services.key_terms import LIMITS
 from capabilities.errors import ConflictError, ForbiddenError, InvalidError
 from capabilities.models import Agent, AgentKey, Service
 from capabilities.ports import ports
+from capabilities.sentences import join_words
 from capabilities.signing import name_of_secret, newest_secret
 
 
@@ -160,7 +161,7 @@ def issue_key(
     unknown = [scope for scope in wanted if scope not in SCOPES]
     if unknown:
         message = _("There is no scope %(scope)s. Scopes are: %(scopes)s.")
-        text = message % {"scope": unknown[0], "scopes": ", ".join(SCOPES)}
+        text = message % {"scope": unknown[0], "scopes": join_words(SCOPES)}
         raise InvalidError([Problem("scope", text, "enum")])
     check_key_terms(agent, terms or {}, {})
     return _make_key(actor, agent, wanted, label, expires_at, dict(terms or {}))

@@ -132,6 +132,13 @@ def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: 
 
 
 @register.filter
+def name_sources(sources: str) -> str:
+    """What facts are from, in the reader's language: our own words, or the names of several sources as a list."""
+    ours = gettext(sources)
+    return join_words(sources.split(", ")) if ours == sources else ours
+
+
+@register.filter
 def explain_contest(fact: Fact) -> str:
     """Who says yes and who no about a contested fact."""
     names = {"yes": join_words(fact.yes), "no": join_words(fact.no)}

@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from capabilities.acts import Act, Actor
 from capabilities.errors import NotFoundError
+from capabilities.sentences import join_words
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import FRESH_START, ledger
 from routing_admin.dispatch.fresh_starts import forget_failures
@@ -23,7 +24,7 @@ def try_again(actor: Actor, names: Sequence[str] = ()) -> list[str]:
     missing = [name for name in names if name not in known]
     if missing:
         text = _("There is no provider %(name)s. There are: %(names)s.")
-        raise NotFoundError(text % {"name": missing[0], "names": ", ".join(known)})
+        raise NotFoundError(text % {"name": missing[0], "names": join_words(known)})
     wanted = [name for name in known if not names or name in names]
     with ledger.audit(
         actor, Act(FRESH_START, "provider", wanted[0] if len(wanted) == 1 else "", {"providers": wanted})

@@ -13,6 +13,7 @@ from capabilities.acts import Act, Actor
 from capabilities.core.delivery.reader import POLICY_WORDS
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError
+from capabilities.sentences import join_words
 from routing_admin.configuration.installation import Keeping, directives, keeping_of
 from routing_admin.configuration.revisions import ledger
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_language
@@ -66,7 +67,7 @@ def check_content_policy(word: str) -> None:
     """Raises `InvalidError` for a word that is none of `POLICY_WORDS`."""
     if word and word not in POLICY_WORDS:
         message = _("There is no content policy %(word)s. It is one of: %(words)s.")
-        text = message % {"word": word, "words": ", ".join(POLICY_WORDS)}
+        text = message % {"word": word, "words": join_words(POLICY_WORDS)}
         raise InvalidError([Problem("content_policy", text, "enum")])
 
 

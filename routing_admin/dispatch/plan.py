@@ -122,7 +122,7 @@ def _judge(planned: PlannedRequest, candidate: PlannedCandidate) -> PlannedCandi
     names = () if isinstance(prepared, CannotRead) else prepared.request.dropped_params
     if not names:
         return candidate
-    detail = worded(WOULD_DROP, names=", ".join(brief_names(names)))
+    detail = worded(WOULD_DROP, names=tuple(brief_names(names)))
     return replace(candidate, skip=SkipReason.WOULD_DROP, skip_detail=detail, skip_param=names[0])
 
 

@@ -21,7 +21,7 @@ class ModelNotAllowedError(LookupError):
         self.sentence = worded(
             "This key may not use '%(name)s'. It may use: %(allowed)s. An administrator can allow more.",
             name=name[:200],
-            allowed=", ".join([*allowed[:MOST_NAMES], *("…" for _ in allowed[MOST_NAMES : MOST_NAMES + 1])]),
+            allowed=(*allowed[:MOST_NAMES], *("…" for _ in allowed[MOST_NAMES : MOST_NAMES + 1])),
         )
         super().__init__(self.sentence)
 

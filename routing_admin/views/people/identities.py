@@ -18,6 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from capabilities.access import actor_of
 from capabilities.errors import ConflictError, NotFoundError
+from capabilities.sentences import join_words
 from routing_admin.actions import identities
 from routing_admin.core.identity.admission import Admission, Identity
 from routing_admin.core.identity.providers import KINDS, OIDC, IdentityProvider
@@ -125,7 +126,7 @@ def _find_claimant(request: HttpRequest, notes: Mapping[str, str]) -> User | Non
 
 
 def _explain(admission: Admission, identity: Identity) -> dict[str, Any]:
-    return {"reason": admission.value, "account": identity.title, "domains": ", ".join(settings.IDENTITY.domains)}
+    return {"reason": admission.value, "account": identity.title, "domains": join_words(settings.IDENTITY.domains)}
 
 
 def _is_ours(request: HttpRequest, address: str) -> bool:
