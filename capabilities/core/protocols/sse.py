@@ -34,6 +34,11 @@ class SseParser:
     def feed(self, block: bytes) -> list[SseEvent]:
         """Events completed by this block; raises `EventTooLargeError`."""
         events: list[SseEvent] = []
+        if not (self._open or self._data or self._event):
+            events, block = _plain_events(block)
+            self.started = self.started or bool(events)
+            if not block:
+                return events
         for line in self._lines(block):
             if line[:5] == b"data:":
                 self.started = True
@@ -91,6 +96,18 @@ class SseParser:
             events.append(SseEvent(data.decode("utf-8", "replace"), self._event))
             self._data = []
         self._event, self._size = "", 0
+
+
+def _plain_events(block: bytes) -> tuple[list[SseEvent], bytes]:
+    """The events of a block, if each is a single line of data as nearly all are, and what follows them; else none."""
+    if block[:6] != b"data: " or b"\r" in block:
+        return [], block
+    whole, end, rest = block.rpartition(b"\n\n")
+    text = whole[6:].decode("utf-8", "replace")
+    found = text.split("\n\ndata: ")
+    if not end or text.count("\n") != 2 * (len(found) - 1):
+        return [], block
+    return list(map(SseEvent, found)), rest
 
 
 def begins_like_a_stream(data: bytes) -> bool:

@@ -22,9 +22,13 @@ from capabilities.core.protocols.openai.supplements import PLACES, supplement_of
 from capabilities.core.protocols.openai.usage import usage_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
+from capabilities.core.protocols.text_frame import TextFrame
 from capabilities.core.protocols.thought_fields import DETAILS, own_thought, thoughts_of
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, Usage
 from capabilities.core.worded import worded
+
+WORDS = frozenset({"role", "content"})
+"""What a delta holds that brings nothing but words."""
 
 
 class ChunkReader:
@@ -38,6 +42,7 @@ class ChunkReader:
         self._model: str | None = None
         self._calls = CallPieces()
         self._thoughts: list[Any] = []
+        self._frame = TextFrame()
 
     @property
     def usage(self) -> Usage:
@@ -46,6 +51,8 @@ class ChunkReader:
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         """What a chunk adds. Raises `MalformedEventError` when its choices are no list."""
+        if self.finish is None and not event.event and (words := self._frame.words_in(event.data)):
+            return [Delta(words)]
         if event.data[:1] != "{" and event.data.strip() == "[DONE]":
             self.finished = True
             return []
@@ -60,6 +67,10 @@ class ChunkReader:
         pieces = self._choice(choice, chunk) if choice is not None else []
         if self.finish is not None:
             self._settle(counted=count(chunk, "usage", "completion_tokens") is not None)
+        elif choice is not None and not (event.event or chunk.get("usage")):
+            delta = _delta_of_words(choice)
+            if delta is not None:
+                self._frame.learn(event.data, chunk, delta, "content")
         return pieces
 
     def _envelope(self, chunk: Mapping[str, Any]) -> None:
@@ -115,6 +126,14 @@ class ChunkReader:
         if self.finish is not None:
             self.finish = replace(self.finish, usage=usage_of(self._usage), model=self._model, id=self._id)
             self.finished = self.finished or counted
+
+
+def _delta_of_words(choice: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The delta of a choice that adds words and nothing beside them; None for any other."""
+    delta = choice.get("delta")
+    if choice.get("logprobs") or not isinstance(delta, dict) or not isinstance(delta.get("content"), str):
+        return None
+    return delta if all(name in WORDS or not value for name, value in delta.items()) else None
 
 
 def _with_logprobs(pieces: list[Delta | Supplement | Failure], logprobs: Any) -> list[Delta | Supplement | Failure]:

@@ -1,0 +1,111 @@
+"""Words read between what stood around the last ones are those that reading the whole event gives."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from capabilities.core.json_codec import read_json
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.text_frame import TRIES, TextFrame
+from capabilities.core.wire import Delta, StreamEvent
+
+Chunk = dict[str, Any]
+WORDS = st.one_of(st.text(max_size=6), st.sampled_from(["", "c", "delta", 'a","b":"c', "\\", '"', "\ud800", "你好\n"]))
+BESIDE: st.SearchStrategy[Chunk] = st.dictionaries(
+    st.sampled_from(["role", "refusal", "tool_calls", "x", "reasoning_content"]),
+    st.sampled_from([None, "", [], "assistant", "c", {"content": "c"}]),
+    max_size=2,
+)
+AROUND: st.SearchStrategy[Chunk] = st.dictionaries(
+    st.sampled_from(["id", "model", "usage", "obfuscation", "base_resp", "error"]),
+    st.sampled_from([None, "c", "delta", {}, {"completion_tokens": 3}]),
+    max_size=2,
+)
+
+
+def chunk(words: Any, delta: Chunk | None = None, around: Chunk | None = None, **choice: Any) -> Chunk:
+    """A chunk that adds these words."""
+    return {**(around or {}), "choices": [{"index": 0, "delta": {**(delta or {}), "content": words}, **choice}]}
+
+
+def played(events: list[str]) -> list[StreamEvent]:
+    """What a stream of these events gives, and how it ends."""
+    decoder = PROTOCOLS["openai"].decoder()
+    data = "".join(f"data: {event}\n\n" for event in events).encode("utf-8", "replace")
+    return [*decoder.feed(data), *decoder.close()]
+
+
+@given(
+    st.lists(st.tuples(WORDS, st.booleans()), max_size=8), st.lists(st.tuples(BESIDE, AROUND), min_size=1, max_size=2)
+)
+@example([("c", True), ("d", True), ("", True), ('"', True)], [({}, {"id": "c"})])
+@example([("a", False)] * 3, [({"role": "assistant"}, {}), ({}, {"usage": {"completion_tokens": 3}})])
+def test_a_stream_is_the_same_with_its_frames_and_without(words: list[tuple[str, bool]], kinds: list[Any]) -> None:
+    """Whatever stands around the words, and however they are written."""
+    events = [
+        json.dumps(chunk(said, *kinds[at % len(kinds)]), ensure_ascii=escaped)
+        for at, (said, escaped) in enumerate(words)
+    ]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(TextFrame, "words_in", lambda _self, _data: "")
+        whole = played(events)
+    assert played(events) == whole
+
+
+@pytest.mark.parametrize(
+    "broken", ["b\x00", 'b"', 'b","content":"c', "b\\", "\\u12"], ids=["control", "quote", "field", "open", "escape"]
+)
+def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) -> None:
+    """The event is then malformed, or another one, as it would be without a frame before it."""
+    before, _, after = json.dumps(chunk("a")).partition('"a"')
+    reader = PROTOCOLS["openai"].decoder()
+    reader.feed(f'data: {before}"a"{after}\n\n'.encode())
+    fresh = PROTOCOLS["openai"].decoder()
+    event = f'data: {before}"{broken}"{after}\n\n'.encode()
+    assert reader.feed(event) == fresh.feed(event)
+
+
+def test_words_that_stand_twice_give_no_frame() -> None:
+    """Else the wrong place would be read."""
+    frame = TextFrame()
+    value: Chunk = {"id": "a", "delta": {"content": "a"}}
+    frame.learn(json.dumps(value), value, value["delta"], "content")
+    assert frame.words_in('{"id": "b", "delta": {"content": "a"}}') == ""
+
+
+def count_reads(monkeypatch: pytest.MonkeyPatch, module: str) -> list[object]:
+    """What that module reads as JSON from now on."""
+    read: list[object] = []
+
+    def note(data: bytes | str) -> Any:
+        read.append(data)
+        return read_json(data)
+
+    monkeypatch.setattr(f"capabilities.core.protocols.{module}.read_json", note)
+    return read
+
+
+def test_most_chunks_are_read_by_their_words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a stream of chunks alike one is read whole; where something random stands in each, frames are given up."""
+    whole, frames = count_reads(monkeypatch, "stream"), count_reads(monkeypatch, "text_frame")
+    alike = [json.dumps(chunk(f"word {at}", around={"id": "c"})) for at in range(50)]
+    assert [event for event in played(alike) if isinstance(event, Delta)] == [Delta(f"word {at}") for at in range(50)]
+    assert len(whole) == 1
+    frames.clear()
+    padded = [json.dumps(chunk("same", around={"obfuscation": f"{at:040x}"})) for at in range(50)]
+    assert len([event for event in played(padded) if isinstance(event, Delta)]) == 50
+    assert len(frames) == TRIES
+
+
+def test_a_chunk_after_the_reason_to_stop_is_read_whole() -> None:
+    """What counts and what ends is told there."""
+    reader = PROTOCOLS["openai"].decoder()
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    events = [chunk("a"), chunk("b"), end, chunk("late", around={"usage": {"completion_tokens": 9}})]
+    said = reader.feed("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode())
+    assert said[-1].usage.completion_tokens == 9  # type: ignore[union-attr]
