@@ -7,7 +7,6 @@ import socket
 import ssl
 import weakref
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -21,6 +20,7 @@ from yarl import URL
 from capabilities.core.providers.origins import OriginPolicy, check_addresses
 from capabilities.core.wire import UpstreamRequest
 from routing_admin.upstream.bodies import RequestBody
+from routing_admin.upstream.connector import RememberingConnector, carried_before, fresh_only
 from routing_admin.upstream.direct import DirectCalls
 from routing_admin.upstream.faults import ForbiddenAddressError
 from routing_admin.upstream.head import Head, end_with, head_of_call, head_of_read
@@ -67,32 +67,8 @@ async def resolve(
         raise socket.gaierror(socket.EAI_AGAIN, f"no answer about {host} within {seconds:.0f} s") from error
 
 
-carried_before: ContextVar[bool] = ContextVar("carried_before", default=False)
-"""Whether the connection that this task got last had carried an answer before."""
-fresh_only: ContextVar[bool] = ContextVar("fresh_only", default=False)
-"""Whether this task wants a connection that has carried nothing yet."""
 LEFT_IDLE = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError, BrokenPipeError)
 """What a call ends with on a connection that its host had closed, before any byte of an answer."""
-
-
-class RememberingConnector(aiohttp.TCPConnector):
-    """A connector that tells by `carried_before` whether a connection is fresh, and gives no other if `fresh_only`."""
-
-    async def connect(
-        self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
-    ) -> aiohttp.connector.Connection:
-        """A connection, kept or fresh. Raises what connecting raises."""
-        carried_before.set(False)
-        connection = await super().connect(req, traces, timeout)
-        while fresh_only.get() and getattr(connection.protocol, CARRIED, False):
-            connection.close()  # kept as long as the one that was closed, and as likely closed itself
-            connection = await super().connect(req, traces, timeout)
-        carried_before.set(getattr(connection.protocol, CARRIED, False))
-        setattr(connection.protocol, CARRIED, True)
-        return connection
-
-
-CARRIED = "routing_admin_carried"
 
 
 class CheckedResolver(AbstractResolver):

@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from capabilities.core.providers.origins import OriginPolicy
@@ -134,6 +135,51 @@ async def test_a_connection_that_still_has_to_send_is_not_kept() -> None:
             await head.close()
         assert (host.connections, len(host.heads)) == (2, 2)
         over.set()
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def chunks(size: int, count: int) -> list[bytes]:
+    """A body of so many chunks, and its end."""
+    return [b"%x\r\n%b\r\n" % (size, bytes(size))] * count + [b"0\r\n\r\n"]
+
+
+async def test_the_parser_is_not_called_for_nothing(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body in many chunks that were never too many at once is received, and no more."""
+    received: list[bytes] = []
+    receive = ResponseHandler.data_received
+
+    def note(self: ResponseHandler, data: bytes) -> None:
+        received.append(data)
+        receive(self, data)
+
+    monkeypatch.setattr(ResponseHandler, "data_received", note)
+    async with Host(answering(CHUNKED, *chunks(10, 200))).serve() as host:
+        assert [await ask(pools, host) for _ in range(2)] == [(200, bytes(2000))] * 2
+        assert host.connections == 1
+    assert all(received)
+
+
+async def test_a_body_that_was_too_much_at_once_goes_on_when_it_is_read(
+    pools: Pools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody reads it for a while: receiving pauses, and goes on to the last byte."""
+    paused = asyncio.Event()
+    pause = ResponseHandler.pause_reading
+
+    def note(self: ResponseHandler) -> None:
+        paused.set()
+        pause(self)
+
+    monkeypatch.setattr(ResponseHandler, "pause_reading", note)
+    async with Host(answering(CHUNKED, *chunks(100_000, 50))).serve() as host:
+        timer = PhaseTimer(QUICK.total)
+        head = await send(UpstreamRequest(f"http://127.0.0.1:{host.port}/", {}), pools.get(""), QUICK, timer)
+        assert isinstance(head, Head)
+        await paused.wait()
+        assert await read_body(head, QUICK, timer) == bytes(5_000_000)
+        timer.close()
 
 
 @pytest.mark.parametrize("value", ["k\r\nx-more: 1", "k\nx", "k\x00"])
