@@ -118,8 +118,8 @@ def _under_free_ids(rows: Rows) -> Rows:
     return free
 
 
-CHUNKS = (100, 20, 5, 1)
-"""How many rows one statement writes.
+CHUNKS = (100, 20)
+"""How many rows one statement writes; fewer go in one of their own.
 
 While a statement runs the event loop has the interpreter, and who ends a statement waits until the loop lets go of it:
 row by row a busy process would write a few hundred rows a second.
@@ -164,7 +164,7 @@ def _insert(model: type[Model], rows: Sequence[Columns]) -> None:
     connection, at = connections[LOGS], 0
     with connection.cursor() as cursor:
         while at < len(rows):
-            size = next(size for size in CHUNKS if size <= len(rows) - at)
+            size = next((size for size in CHUNKS if size <= len(rows) - at), len(rows) - at)
             cursor.execute(_statement(model, size), _parameters(connection, _insertion(model), rows[at : at + size]))
             at += size
 
