@@ -78,8 +78,9 @@ def test_entries_of_a_locked_log_wait_on_disk_and_are_written_afterwards(journal
     assert (journal.dropped, journal.spool.waiting()) == (0, 0)
 
 
-def test_whoever_flushes_waits_once_for_the_lock(journal: Journal) -> None:
+def test_whoever_flushes_waits_once_for_the_lock(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not once for each batch: what follows goes to disk at once, and so does what comes meanwhile."""
+    monkeypatch.setattr("routing_admin.request_log.journal.AGAIN_SECONDS", 3600.0)
     asked: list[str] = []
 
     def note(execute: Any, sql: str, *more: Any) -> Any:
