@@ -55,9 +55,10 @@ class AnswerStream:
             batches = aiter(self.result.answer)
             records = self.hold is not None or self.dispatch.planned.state.record_bodies
             delta = self._record_delta if records else self.events.write_delta
+            waiting = draining.limit()
             while True:
                 draining.check()
-                with draining.limit():
+                with waiting:
                     batch = await anext(batches, None)
                 if batch is None:
                     return
