@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.forms.models import ModelChoiceIterator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.services.agent_limits import MODELS
 from capabilities.forms.limits import amounts_in, make_amount_fields, make_models_field, models_in
-from capabilities.models import Agent
+from capabilities.models import Agent, Service
 from capabilities.ports import ports
-from capabilities.queries.services import select_services
+from capabilities.queries.services import list_choices, select_services
 
 if TYPE_CHECKING:
     AgentModelForm = forms.ModelForm[Agent]
+    ServiceChoiceField = forms.ModelChoiceField[Service]
+    ServiceIterator = ModelChoiceIterator[Service]
 else:
     AgentModelForm = forms.ModelForm
+    ServiceChoiceField = forms.ModelChoiceField
+    ServiceIterator = ModelChoiceIterator
+
+
+class ServiceChoices(ServiceIterator):
+    """No service, then each by its id: hundreds of whole rows would be read for as many words."""
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        yield "", self.field.empty_label
+        yield from list_choices()
+
+
+class ServiceField(ServiceChoiceField):
+    """The choice of a model service."""
+
+    iterator = ServiceChoices
 
 
 class AgentForm(AgentModelForm):
     """An agent that an administrator keeps; its id stays once it is made."""
 
-    service = forms.ModelChoiceField(
+    service = ServiceField(
         select_services(), label=gettext_lazy("Model service"), required=False, empty_label=gettext_lazy("none")
     )
     task_type = forms.ChoiceField(

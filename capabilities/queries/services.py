@@ -29,6 +29,11 @@ def select_services() -> QuerySet[Service]:
     return Service.objects.all()
 
 
+def list_choices() -> list[tuple[int, str]]:
+    """The key and the id of every service in their order, which is all that a form writes of them; one query."""
+    return list(Service.objects.values_list("pk", "service_id"))
+
+
 def list_services(q: str, number: str | None) -> Page[Service]:
     """That page of the services whose id holds the words, the first or last where there is no such; four queries."""
     rows = Service.objects.select_related("provider").prefetch_related("capabilities", "agents")

@@ -25,11 +25,9 @@ def json_text(value: Any) -> str:
 
 def highlight_json(text: str) -> SafeString:
     """The text, escaped, with keys in `.k`, strings in `.s` and left-out bytes in `.e`."""
-    pieces: list[SafeString] = []
+    pieces: list[tuple[str, str, str]] = []
     position = 0
     for match in PARTS.finditer(text):
-        pieces.append(format_html("{}", text[position : match.start()]))
-        pieces.append(format_html('<span class="{}">{}</span>', match.lastgroup or "s", match.group()))
+        pieces.append((text[position : match.start()], match.lastgroup or "s", match.group()))
         position = match.end()
-    pieces.append(format_html("{}", text[position:]))
-    return format_html_join("", "{}", ((piece,) for piece in pieces))
+    return format_html("{}{}", format_html_join("", '{}<span class="{}">{}</span>', pieces), text[position:])
