@@ -63,6 +63,13 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_providers(admi
     assert queries_of(admin, "/providers/") == few
 
 
+def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> None:
+    """As to its services; drills that were begun come last and move nothing."""
+    html = admin.get("/providers/echo/").content.decode()
+    assert 'href="/routes/design/"' in html
+    assert html.index('aria-labelledby="routes"') < html.index('hx-get="/providers/echo/drill/"')
+
+
 def test_a_stored_key_is_never_shown_again(admin: Client) -> None:
     """After saving, the page shows that a key is set and its last four characters, in no form the key itself."""
     row = Provider.objects.get(name="openai")
