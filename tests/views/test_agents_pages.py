@@ -47,6 +47,21 @@ def test_the_agents_page_says_who_takes_what_it_cannot_read(admin: Client) -> No
     assert "No agent reads: videos." in " ".join(page.split())
 
 
+def test_the_dialog_says_that_keys_and_links_end_with_the_agent(admin: Client) -> None:
+    """Whoever deletes an agent reads before that its own page is out of reach afterwards, too."""
+    page = " ".join(text_of(admin.get("/agents/vision-agent/")).split())
+    assert "Its keys and the links to its page stop working immediately and cannot be restored." in page
+
+
+def test_the_form_offers_every_service_by_its_id_and_no_service(admin: Client) -> None:
+    """In the order of the services, the agent's own chosen."""
+    html = admin.get("/agents/vision-agent/").content.decode()
+    listed = html[html.index('id="id_service"') :].split("</select>")[0]
+    offered = [" ".join(each.split()) for each in re.findall(r"<option[^>]*>([^<]*)</option>", listed)]
+    assert offered == ["none", *Service.objects.values_list("service_id", flat=True)]
+    assert re.search(r"selected[^>]*>\s*vision-model\s*<", listed) is not None
+
+
 def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
     """The answer to issuing shows the key; no later page, revision or audit event holds it."""
     key = issue(admin)
