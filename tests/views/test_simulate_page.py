@@ -13,6 +13,7 @@ from django.utils import timezone
 from artifacts.actions import delete_artifacts, store_bytes
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
+from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.demo import load
 from routing_admin.models import AttemptLog, AuditEvent, RequestLog, Revision, TaskRoute
@@ -240,3 +241,15 @@ def test_simulate_is_in_the_navigation(admin: Client) -> None:
     """Current on its own page."""
     nav = [item for group in admin.get("/simulate/").context["nav"] for item in group["items"]]
     assert [item["url"] for item in nav if item["current"]] == ["/simulate/"]
+
+
+@pytest.mark.parametrize(("client", "offers"), [("admin", True), ("viewer", False)])
+def test_without_a_route_the_page_says_what_a_simulation_is(
+    client: str, offers: bool, request: pytest.FixtureRequest
+) -> None:
+    """And offers to add a route to whoever may."""
+    TaskRoute.objects.all().delete()
+    snapshot.refresh()
+    html = request.getfixturevalue(client).get("/simulate/").content.decode()
+    assert "A simulation walks a route&#x27;s fallback chain." in html
+    assert ('class="btn primary" href="/new/route/"' in html) is offers
