@@ -251,5 +251,5 @@ def test_without_a_route_the_page_says_what_a_simulation_is(
     TaskRoute.objects.all().delete()
     snapshot.refresh()
     html = request.getfixturevalue(client).get("/simulate/").content.decode()
-    assert "A simulation walks a route&#x27;s fallback chain." in html
-    assert ('class="btn primary" href="/new/route/"' in html) is offers
+    assert "A simulation walks a route's fallback chain." in html
+    assert ('class="btn primary" href="/routes/new/"' in html) is offers
