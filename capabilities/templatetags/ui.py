@@ -5,6 +5,7 @@ What each looks like and one example of each: templates/components/README.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -17,7 +18,7 @@ from django.http import HttpRequest
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from capabilities.core.prices import money_text
@@ -81,6 +82,12 @@ def _times(count: int) -> SafeString | str:
 def capability_label(name: str) -> str:
     """What a capability is called in the reader's language; a custom one is called by its id."""
     return str(words.CAPABILITY_LABELS.get(name, name))
+
+
+@register.filter
+def soft_breaks(name: str) -> SafeString:
+    """An id that a narrow column breaks after a colon, a slash or an underscore rather than within a word."""
+    return format_html_join(mark_safe("<wbr>"), "{}", ([part] for part in re.findall(r"[^:/_]*[:/_]?", name) if part))
 
 
 @register.filter

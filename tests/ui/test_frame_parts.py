@@ -191,3 +191,17 @@ def test_a_message_without_a_revision_has_no_undo() -> None:
     """Words, odd numbers and a missing URL give a plain toast."""
     for tags in ("", "undo:", "undo:x", "undo:-1"):
         assert ui.toast(Message(25, "saved", extra_tags=tags))["undo"] == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("task:chapter_generation", "task:<wbr>chapter_<wbr>generation"),
+        ("openai/gpt-5", "openai/<wbr>gpt-5"),
+        ("<b>_x", "&lt;b&gt;_<wbr>x"),
+        ("plain", "plain"),
+    ],
+)
+def test_an_id_breaks_after_its_signs(name: str, shown: str) -> None:
+    """A narrow column breaks it after a colon, a slash or an underscore; what it holds is escaped."""
+    assert ui.soft_breaks(name) == shown

@@ -122,7 +122,7 @@ def test_the_page_tells_whoever_has_the_link_what_the_agent_may_know(admin: Clie
     assert "curl https://ra.example/v1/chat/completions" in page
     assert "new OpenAI({ baseURL: &quot;https://ra.example/v1&quot;" in page
     assert "Anthropic(base_url=&quot;https://ra.example&quot;" in page
-    assert "task:planning" in page
+    assert "task:<wbr>planning" in page
     assert "vision-agent" in page
     assert "handed to multimodal-agent" in page
 
