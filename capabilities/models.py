@@ -264,8 +264,8 @@ class Agent(models.Model):
     """A program that calls models: it uses one service, or one task route by its task type."""
 
     class Origin(models.TextChoices):
-        ADMINISTRATOR = "administrator", _("made in the browser")
-        RUNTIME = "runtime", _("made at run time")
+        ADMINISTRATOR = "administrator", _("created in the browser")
+        RUNTIME = "runtime", _("created at run time")
 
     agent_id = models.CharField(_("id"), max_length=120, unique=True)
     name = models.CharField(_("name"), max_length=200, blank=True)

@@ -22,7 +22,7 @@ class KeyUnreadableError(Exception):
 
 
 OTHER_ENCRYPTION = worded("the stored key was encrypted with another key; enter it again")
-OTHER_ADDRESS = worded("the stored key was given for another address; enter it again")
+OTHER_ADDRESS = worded("the stored key was entered for another address; enter it again")
 
 
 def origin_of(endpoint: str) -> str:

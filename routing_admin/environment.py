@@ -47,7 +47,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "ROUTING_ADMIN_PUBLIC_URL",
         "http://HOST:PORT",
-        _("The address people and agents use; https turns on secure cookies, HSTS and redirect."),
+        _("The address people and agents use; https turns on secure cookies, HSTS and the redirect."),
     ),
     Setting("ROUTING_ADMIN_ALLOWED_HOSTS", "", _("Additional allowed host names, comma separated.")),
     Setting(
@@ -78,7 +78,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "ROUTING_ADMIN_ALLOWED_ORIGINS",
         "",
-        _("Private, loopback or plain-http provider origins that may be called, comma separated; * for all."),
+        _("Private, loopback or plain-http provider origins that are allowed, comma separated; * for all."),
     ),
     Setting(
         "ROUTING_ADMIN_CORS_ORIGINS",
@@ -110,24 +110,26 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("ROUTING_ADMIN_DRAIN_SECONDS", "30", _("Seconds for requests in flight to finish after SIGTERM.")),
     Setting(
-        "ROUTING_ADMIN_PUBLISH_DIR", "", _("Both JSON files are written here after every change of the configuration.")
+        "ROUTING_ADMIN_PUBLISH_DIR",
+        "",
+        _("Directory where both JSON files are written after every configuration change."),
     ),
     Setting(
         "ROUTING_ADMIN_METRICS_TOKEN",
         "",
-        _("Opens /metrics to other machines, as Authorization: Bearer; without it only this machine reads it."),
+        _("Opens /metrics to other machines (Authorization: Bearer). Without it, only this machine can read it."),
         secret=True,
     ),
     Setting(
         "ROUTING_ADMIN_ALERT_WEBHOOK",
         "",
         _(
-            "Address of the chat that alerts are sent to: https://host/path, told by its host whether it is WeCom, "
-            "DingTalk, Feishu or Slack. Behind a # may stand shape=, secret= (which signs) and lang=, joined by &."
+            "Webhook that alerts are sent to: https://host/path. Its host shows whether it is WeCom, DingTalk, "
+            "Feishu or Slack. After a #: shape=, secret= (signs messages) and lang=, joined by &."
         ),
         secret=True,
     ),
-    Setting("ROUTING_ADMIN_OIDC_URL", "", _("Address of an OpenID Connect provider that people may sign in with.")),
+    Setting("ROUTING_ADMIN_OIDC_URL", "", _("Address of an OpenID Connect provider for signing in.")),
     Setting("ROUTING_ADMIN_OIDC_NAME", "single sign-on", _("Name on its sign-in button.")),
     Setting(
         "ROUTING_ADMIN_{PROVIDER}_CLIENT_ID",
@@ -148,7 +150,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("ROUTING_ADMIN_LOG_FORMAT", "line", _("Lines of the server's log: line for people, json for machines.")),
     Setting("ROUTING_ADMIN_DEBUG", "off", _("Django's debug pages; never in production.")),
     Setting(
-        "ROUTING_ADMIN_DJANGO_ADMIN", "off", _("Django's own admin at /django-admin/, where superusers look at rows.")
+        "ROUTING_ADMIN_DJANGO_ADMIN", "off", _("Django's own admin at /django-admin/, where superusers can view rows.")
     ),
     Setting(
         "DATABASE_URL",
@@ -170,7 +172,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "REDIS_URL",
         "",
-        _("Redis or Valkey, which several processes share limits, cooldowns and news by: redis://:password@host:port."),
+        _("Redis or Valkey, for sharing limits, cooldowns and changes between processes: redis://:password@host:port."),
         secret=True,
     ),
     Setting("LLM_ROUTING_CONFIG", "", _("llm-routing.json imported at the first start.")),

@@ -34,13 +34,13 @@ class StorageFullError(ArtifactError):
         full = "The artifact store is full. Delete artifacts or give it more space, then send the file again."
         by_quota = (
             f"The artifact store is full: {used} bytes of the quota of {quota} are used, and the file does not fit. "
-            "Raise the quota on the settings page, or delete artifacts (their room is free once prune has run); "
-            "then send the file again."
+            "Raise the quota in Settings, or delete artifacts (their space is freed once prune has run). "
+            "Then send the file again."
         )
         by_own_quota = (
-            f"The agent {agent} has stored {used} of the {quota} bytes that each agent may store, and the file does "
-            "not fit. Delete some of its artifacts (their room is free once prune has run), or have an administrator "
-            "raise the quota of agents on the settings page; then send the file again."
+            f"The agent {agent} has used {used} of the {quota} bytes each agent may store, and the file does not fit. "
+            "Delete some of its artifacts (their space is freed once prune has run), or have an administrator raise "
+            "the quota per agent in Settings. Then send the file again."
         )
         super().__init__(full if quota is None else by_own_quota if agent else by_quota)
         self.quota, self.used, self.agent = quota, used, agent

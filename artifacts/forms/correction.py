@@ -91,7 +91,7 @@ class CorrectionForm(forms.Form):
 def encoding_choices(current: str) -> list[Any]:
     """The encodings in their groups; the one in force first where no group has it, nothing for what is no text."""
     offered = {name for _, names in ENCODINGS for name in names}
-    first = [] if current in offered else [(current, current or _("none: it is no text"))]
+    first = [] if current in offered else [(current, current or _("none (not text)"))]
     return [*first, *((label, [(name, _label(name)) for name in names]) for label, names in ENCODINGS)]
 
 
@@ -101,5 +101,5 @@ def _label(name: str) -> str:
 
 def visibility_choices(row: Artifact) -> list[tuple[str, str]]:
     """Who may read it: what a person stored belongs to no agent."""
-    nobody = {} if row.owner else {row.Visibility.PRIVATE: _("no agent: people see it on these pages")}
+    nobody = {} if row.owner else {row.Visibility.PRIVATE: _("no agent, only people on these pages")}
     return [(each.value, str(nobody.get(each, each.label))) for each in row.Visibility]

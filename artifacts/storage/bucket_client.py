@@ -233,7 +233,7 @@ def _facts_of(meta: Mapping[str, Any]) -> ObjectFacts:
 def _silence(bucket: Bucket) -> StoreAwayError:
     return StoreAwayError(
         worded(
-            "The artifact store %(place)s does not answer. Look whether it runs and can be reached from this machine.",
+            "The artifact store %(place)s is not responding. Check that it is running and reachable from this machine.",
             place=str(bucket),
         )
     )
@@ -246,7 +246,7 @@ def _error_of(code: str, bucket: Bucket) -> ArtifactError:
         return StorageFullError()
     if code == NO_BUCKET:
         text = worded(
-            "The artifact store has no such bucket: %(place)s. Create it, or correct ROUTING_ADMIN_ARTIFACTS_URL.",
+            "The bucket %(place)s does not exist. Create it, or correct ROUTING_ADMIN_ARTIFACTS_URL.",
             place=place,
         )
     elif code == NO_CREDENTIALS:
@@ -257,15 +257,15 @@ def _error_of(code: str, bucket: Bucket) -> ArtifactError:
         )
     elif code in REFUSED:
         text = worded(
-            "The artifact store %(place)s refuses the credentials (%(code)s). Correct the AWS_… variables, or what "
-            "they may do: list, get, put and delete objects.",
+            "The artifact store %(place)s rejects the credentials (%(code)s). Correct the AWS_… variables, or "
+            "allow them to list, get, put and delete objects.",
             place=place,
             code=code,
         )
     else:
         text = worded(
-            "The artifact store %(place)s refuses what it was asked (%(code)s). Look at the bucket's region, at "
-            "this machine's clock and at ROUTING_ADMIN_ARTIFACTS_URL.",
+            "The artifact store %(place)s rejects requests (%(code)s). Check the bucket's region, this "
+            "machine's clock and ROUTING_ADMIN_ARTIFACTS_URL.",
             place=place,
             code=code,
         )

@@ -196,7 +196,7 @@ class FileStore:
         """Looks whether the directory is there and may be written to. Raises `StoreAwayError`."""
         if not os.access(self.objects, os.R_OK | os.W_OK | os.X_OK):
             raise StoreAwayError(
-                worded("The artifacts' directory %(path)s is missing or cannot be written to.", path=str(self.objects))
+                worded("The artifact directory %(path)s is missing or not writable.", path=str(self.objects))
             )
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:

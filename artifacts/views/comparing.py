@@ -118,9 +118,9 @@ def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
         return ""
     names = {"left": left.id, "right": right.id, "first": left.tokens, "second": right.tokens}
     if first.tokens == second.tokens:
-        return _("%(left)s and %(right)s get about %(first)s tokens alike.") % names
+        return _("Tokens: about %(first)s each for %(left)s and %(right)s.") % names
     share = f"{(second.tokens - first.tokens) / first.tokens:+.0%}" if first.tokens else "+"
-    template = _("%(left)s gets about %(first)s tokens, %(right)s about %(second)s (%(share)s).")
+    template = _("Tokens: about %(first)s for %(left)s, about %(second)s for %(right)s (%(share)s).")
     return template % {**names, "share": share}
 
 

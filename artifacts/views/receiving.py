@@ -31,15 +31,15 @@ GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
     ),
     (
         *(DeliveryForm.CONVERTED, "converted", pgettext_lazy("delivery", "Converted"), "info"),
-        gettext_lazy("the model gets its text, or another form of it"),
+        gettext_lazy("the model gets its text, or another format"),
     ),
     (
         *(DeliveryForm.CUT, "cut", pgettext_lazy("delivery", "Not whole"), "warn"),
-        gettext_lazy("the model gets a part of it, or a smaller form"),
+        gettext_lazy("the model gets part of it, or a smaller version"),
     ),
     (
         *(DeliveryForm.DESCRIBED, "described", pgettext_lazy("delivery", "Described only"), "warn"),
-        gettext_lazy("the model only gets words about it"),
+        gettext_lazy("the model only gets a description"),
     ),
 )
 """The four words, each with its badge, its label, its tone and one line."""

@@ -31,13 +31,13 @@ STEPS: Mapping[str, Text] = {
 }
 
 EVIDENCE: Mapping[str, Text] = {
-    "declared": gettext_lazy("as the uploader declared it"),
+    "declared": gettext_lazy("as declared by the uploader"),
     "undeclared": gettext_lazy("no usable type was declared"),
-    "extension": gettext_lazy("by the extension of the file's name"),
+    "extension": gettext_lazy("by the file name's extension"),
     "signature": gettext_lazy("confirmed by the content: a signature with a valid structure"),
     "signature_hint": gettext_lazy("starts like it, but the structure is not valid"),
     "container": gettext_lazy("by what is inside the container"),
-    "libmagic": gettext_lazy("libmagic's opinion of the first bytes"),
+    "libmagic": gettext_lazy("libmagic's guess from the first bytes"),
     "text": gettext_lazy("every byte decodes, no NUL, few control characters"),
     "text_guessed": gettext_lazy(
         "every byte decodes, but other encodings fit nearly as well; this one is the most likely"
@@ -65,8 +65,10 @@ POLICIES: Mapping[ContentPolicy, Text] = {
 }
 
 UNREADABLE: Mapping[str, Text] = {
-    "artifact_missing": gettext_lazy("The bytes are gone from the store. Upload the file again; its reference heals."),
-    "artifact_corrupt": gettext_lazy("The stored bytes are damaged. Upload the file again; its reference heals."),
+    "artifact_missing": gettext_lazy(
+        "The content is missing from the store. Upload the file again to restore its reference."
+    ),
+    "artifact_corrupt": gettext_lazy("The stored content is damaged. Upload the file again to restore its reference."),
 }
 
 
@@ -87,7 +89,7 @@ def refusal_sentence(error: ArtifactError) -> str:
         return _("The file is larger than the limit of %(limit)s. Send a smaller one or raise the limit.") % limit
     if isinstance(error, StorageFullError) and error.agent:
         sizes = {"agent": error.agent, "used": filesizeformat(error.used), "quota": filesizeformat(error.quota or 0)}
-        return _("%(agent)s has stored %(used)s of the %(quota)s that each agent may store.") % sizes
+        return _("%(agent)s has used %(used)s of the %(quota)s each agent may store.") % sizes
     if isinstance(error, StorageFullError):
         return _("The artifact store is full. Delete artifacts or give it more space, then send the file again.")
     if isinstance(error, StoreAwayError):

@@ -100,7 +100,7 @@ def check_names_are_there(names: Collection[str], before: Collection[str]) -> No
     there |= {*Service.objects.values_list("service_id", flat=True), *before}
     missing = [name for name in names if name not in there]
     if missing:
-        message = _("There is no route or service %(name)s. A route is written task:%(name)s, a service by its id.")
+        message = _("There is no route or service %(name)s. Write a route as task:%(name)s, a service as its id.")
         raise InvalidError([Problem(MODELS, message % {"name": missing[0]}, "reference")])
 
 
@@ -111,7 +111,7 @@ def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str,
     allowed = agent.limits.get(MODELS)
     beyond = [name for name in names if allowed and name not in allowed]
     if beyond:
-        message = _("The agent itself may not use %(name)s, so its key may not either.") % {"name": beyond[0]}
+        message = _("The agent cannot use %(name)s, so its key cannot either.") % {"name": beyond[0]}
         raise InvalidError([Problem(MODELS, message, "range")])
 
 

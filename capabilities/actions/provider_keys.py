@@ -69,7 +69,7 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> Act:
         if key is None and name != first_name(row):
             raise NotFoundError(_("This key no longer exists."))
         if key is None and not further:
-            raise InvalidError([Problem("name", _("This is the only key; change it in the form."), "range")])
+            raise InvalidError([Problem("name", _("This is the only key. Change it in the form."), "range")])
         if key is None:
             key = further[0]
             row.key_source, row.key_variable, row.stored_key = key.key_source, key.key_variable, key.stored_key

@@ -116,7 +116,9 @@ def to_variable(text: str) -> str | None:
 def find_stored(text: str, endpoint: str) -> StoredKey:
     """A literal key as it is stored. Raises `InvalidError` for a placeholder, a mask, or what no header can carry."""
     if form_of(text) is not KeyNotation.LITERAL:
-        message = _("This is not a key: it is a placeholder, masked, or has characters no HTTP header can carry.")
+        message = _(
+            "This is not a key: it is a placeholder, masked, or contains characters not allowed in HTTP headers."
+        )
         raise InvalidError([Problem("apiKey", message, "type")])
     return store_key(text, endpoint)
 

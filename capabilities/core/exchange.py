@@ -83,14 +83,14 @@ def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) 
     if rate.currency == rate.into:
         yield Problem("currency", worded("A rate is between two currencies."), "range")
     if not _is_amount(rate.rate):
-        yield Problem("rate", worded("The rate must be a number above 0 of at most nine decimals."), "range")
+        yield Problem("rate", worded("The rate must be a number above 0 with at most nine decimals."), "range")
     if not _is_past(rate.day, today):
-        yield Problem("day", worded("The day must be one that is not ahead, such as 2026-11-22."), "range")
+        yield Problem("day", worded("The day cannot be in the future. Write it like 2026-11-22."), "range")
     if not rate.source.strip():
-        yield Problem("source", worded("Say where the rate is from: a bank, a page, a bill."), "required")
+        yield Problem("source", worded("Enter where the rate is from: a bank, a page, a bill."), "required")
     for other in others:
         if other.into != rate.into or other.currency == rate.into:
-            sentence = worded("The other rates lead into %(currency)s; remove them first.", currency=other.into)
+            sentence = worded("The other rates convert to %(currency)s. Remove them first.", currency=other.into)
             yield Problem("into", sentence, "range")
             return
 

@@ -58,7 +58,7 @@ def _problems(data: Mapping[str, Any], path: str) -> Iterator[Problem]:
                 yield Problem(where, sentence, "type")
         elif name not in FIELDS:
             known = ("currency", *FIELDS)
-            sentence = worded("%(path)s is not known and has no effect; known are %(known)s.", path=where, known=known)
+            sentence = worded("%(path)s is unknown and has no effect. Known: %(known)s.", path=where, known=known)
             yield Problem(where, sentence, "enum", "warning")
         elif value is not None and not _is_amount(value):
             sentence = worded(

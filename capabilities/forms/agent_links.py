@@ -13,7 +13,7 @@ class AgentLinkForm(forms.Form):
     """Whom a link is for, until when it opens the page, and whether it shows recorded words."""
 
     name = forms.CharField(
-        label=gettext_lazy("Whom it is for"),
+        label=gettext_lazy("Who it is for"),
         max_length=100,
         help_text=gettext_lazy("Only administrators read it."),
     )
@@ -31,7 +31,7 @@ class AgentLinkForm(forms.Form):
     with_bodies = forms.BooleanField(
         label=gettext_lazy("With recorded bodies"),
         required=False,
-        help_text=gettext_lazy("Shows what was written and answered, while the settings have it recorded."),
+        help_text=gettext_lazy("Includes what was sent and answered, if Settings have it recorded."),
     )
 
     @property

@@ -19,8 +19,8 @@ from capabilities.forms.limits import amounts_in, make_amount_fields, make_model
 
 SCOPE_MEANINGS: dict[str, str | Promise] = {
     "route": gettext_lazy("call models"),
-    "artifacts:read": gettext_lazy("read artifacts by their reference"),
-    "artifacts:write": gettext_lazy("store artifacts, delete its own"),
+    "artifacts:read": gettext_lazy("read artifacts by reference"),
+    "artifacts:write": gettext_lazy("store artifacts and delete its own"),
     "registry:read": gettext_lazy("see services, agents, routes and providers"),
     "agents:write": gettext_lazy("create agents at run time and act for them"),
     "config:read": gettext_lazy("export the configuration"),

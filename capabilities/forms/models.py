@@ -117,7 +117,7 @@ def adjust_lines(provider: Provider, offer: Offer) -> list[ModelLine]:
 def _find_error(line: ModelLine, ids: Container[str]) -> str:
     """Why a chosen line cannot become a service; empty when it can."""
     if not line.service_id:
-        return _("An id is needed.")
+        return _("Enter an id.")
     return _("A model service with this id already exists.") if line.service_id in ids else ""
 
 

@@ -37,30 +37,32 @@ TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
 """The timeouts a provider may set, in seconds."""
 
 MEANINGS: dict[str, str | Promise] = {
-    "image_url_as_string": gettext_lazy("Images stand as a plain URL text instead of an object."),
-    "no_remote_image_urls": gettext_lazy("Images are sent as data only; a web address is written as text."),
-    "max_tokens_field": gettext_lazy("The name under which the longest answer is sent."),
-    "drop_params": gettext_lazy("Parameters that are left out of every call; a limit on tokens never is."),
+    "image_url_as_string": gettext_lazy("Images are sent as a plain URL string instead of an object."),
+    "no_remote_image_urls": gettext_lazy("Images are sent as data only; URLs are sent as text."),
+    "max_tokens_field": gettext_lazy("The parameter for the maximum answer length."),
+    "drop_params": gettext_lazy("Parameters left out of every call. Token limits are always sent."),
     "system_role": gettext_lazy("How system messages are sent."),
-    "string_content_only": gettext_lazy("Every message is one text; no media can be sent."),
-    "input_audio_shape": gettext_lazy("How audio is written."),
-    "file_part": gettext_lazy("How documents are written."),
-    "file_urls": gettext_lazy("Documents may be given by their web address."),
-    "video_part": gettext_lazy("How videos are written."),
+    "string_content_only": gettext_lazy("Every message is a single string; no media can be sent."),
+    "input_audio_shape": gettext_lazy("How audio is sent."),
+    "file_part": gettext_lazy("How documents are sent."),
+    "file_urls": gettext_lazy("Documents can be sent by URL."),
+    "video_part": gettext_lazy("How videos are sent."),
     "tool_media": gettext_lazy(
         "Media in a tool result stays there, moves to a user message after it, or becomes a line of text."
     ),
-    "structured": gettext_lazy("How an answer in JSON is asked for."),
-    "replay_reasoning": gettext_lazy("What earlier reasoning becomes in the history."),
-    "reasoning_field": gettext_lazy("The name under which reasoning is sent."),
-    "cache_marks": gettext_lazy("How the end of a prefix worth keeping is marked."),
-    "short_call_ids": gettext_lazy("The ids of tool calls are nine letters and digits."),
-    "call_signatures": gettext_lazy("Tool calls of the history carry Google's proof, or its stand-in."),
-    "request_id_header": gettext_lazy("The header that takes the id of a request, for questions to the vendor."),
+    "structured": gettext_lazy("How JSON answers are requested."),
+    "replay_reasoning": gettext_lazy("How earlier reasoning is sent in the history."),
+    "reasoning_field": gettext_lazy("The field for reasoning."),
+    "cache_marks": gettext_lazy("How the end of a cacheable prefix is marked."),
+    "short_call_ids": gettext_lazy("Tool call ids have nine letters and digits."),
+    "call_signatures": gettext_lazy(
+        "Tool calls in the history carry Google's thought signature, or a placeholder for it."
+    ),
+    "request_id_header": gettext_lazy("The header for the request id, for support questions to the vendor."),
     "trace_context": gettext_lazy("The caller's trace (traceparent) is passed on."),
-    "stream_usage": gettext_lazy("A stream is asked to count its tokens."),
+    "stream_usage": gettext_lazy("Streams are asked to report token usage."),
     "sampling": gettext_lazy("Temperature and top_p are sent."),
-    "anthropic_version": gettext_lazy("The version of the interface that is asked for."),
+    "anthropic_version": gettext_lazy("The API version to request."),
 }
 """The meanings of the core's table, for people; an option it lacks shows the core's own sentence."""
 
@@ -118,7 +120,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         }
         help_texts = {
             "endpoint": gettext_lazy("The protocol's path is added automatically unless the URL already ends with it."),
-            "default_model": gettext_lazy("Sent when a candidate names no model."),
+            "default_model": gettext_lazy("Used when a candidate names no model."),
             "env_name": gettext_lazy(
                 "Replaces NAME in LLM_PROVIDER_NAME_API_KEY if the provider's name cannot be used."
             ),
@@ -216,7 +218,7 @@ class NewProviderForm(ProviderKeyForm):
     default_model = forms.CharField(
         label=gettext_lazy("Default model"),
         max_length=200,
-        help_text=gettext_lazy("Sent when a candidate names no model. The test asks it."),
+        help_text=gettext_lazy("Used when a candidate names no model, and by the connection test."),
     )
 
     def clean_name(self) -> str:

@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(blank=True, max_length=200, verbose_name='name')),
                 ('description', models.TextField(blank=True, verbose_name='description')),
                 ('task_type', models.CharField(blank=True, max_length=200, verbose_name='task type')),
-                ('origin', models.CharField(choices=[('administrator', 'made in the browser'), ('runtime', 'made at run time')], default='administrator', max_length=13)),
+                ('origin', models.CharField(choices=[('administrator', 'created in the browser'), ('runtime', 'created at run time')], default='administrator', max_length=13)),
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('version', models.PositiveIntegerField(default=1)),

@@ -156,7 +156,7 @@ def explain_fact(fact: Fact | None) -> str:
     others = join_words(fact.no if fact.value else fact.yes)
     text = {
         FactVerdict.AGREED: _("%(names)s agree, against %(others)s") if others else _("%(names)s agree"),
-        FactVerdict.ONE_SOURCE: _("%(names)s alone"),
+        FactVerdict.ONE_SOURCE: _("only %(names)s"),
     }.get(fact.verdict, "%(names)s")
     return text % {"names": names, "others": others}
 
@@ -167,8 +167,8 @@ def explain_limit(limit: StatedLimit) -> str:
     names = join_words(gettext(source) for source, _tokens in limit.statements)
     if limit.verdict is FactVerdict.CONTESTED:
         each = join_words(f"{source} {tokens:,}" for source, tokens in limit.statements)
-        return _("contested: %(each)s; the least counts") % {"each": each}
-    text = {FactVerdict.AGREED: _("%(names)s agree"), FactVerdict.ONE_SOURCE: _("%(names)s alone")}
+        return _("contested: %(each)s; the lowest counts") % {"each": each}
+    text = {FactVerdict.AGREED: _("%(names)s agree"), FactVerdict.ONE_SOURCE: _("only %(names)s")}
     return text.get(limit.verdict, "%(names)s") % {"names": names}
 
 

@@ -38,5 +38,5 @@ def agent_link_revoke(request: HttpRequest, agent_id: str, public_id: str) -> Ht
     """Ends a link at once, for good."""
     row = require_found(find_link(agent_id, public_id))
     actions.revoke_link(actor_of(request), row)
-    add_toast(request, _("The link for %(name)s is revoked and opens nothing any more") % {"name": row.name})
+    add_toast(request, _("The link for %(name)s is revoked and no longer works") % {"name": row.name})
     return redirect("agent", agent_id=agent_id)

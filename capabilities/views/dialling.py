@@ -41,7 +41,7 @@ ADVICE: Mapping[str, str | Promise] = {
     Fault.BAD_CONTENT_TYPE: gettext_lazy(
         "This is not an answer from a model. Check the base URL: it may lead to a web page."
     ),
-    Fault.REDIRECT: gettext_lazy("The address leads elsewhere. Enter the address it leads to."),
+    Fault.REDIRECT: gettext_lazy("The address redirects. Enter the address it redirects to."),
     NOT_CONNECTED: gettext_lazy("This installation cannot call providers yet. Save, and test again later."),
 }
 """What to do next, by the class of the fault."""

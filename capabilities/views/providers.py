@@ -61,7 +61,7 @@ def summarize(lines: list[ProviderLine]) -> str:
     if not lines:
         return _("No provider yet.")
     if stopped:
-        text = _("%(count)s of %(all)s providers cannot be called: %(names)s.")
+        text = _("Cannot be called: %(names)s (%(count)s of %(all)s).")
         return text % {"count": len(stopped), "all": len(lines), "names": join_words(stopped[:4])}
     enabled = sum(line.row.enabled for line in lines)
     text = ngettext(

@@ -236,7 +236,7 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
     row = require_found(find_service(service_id))
     changed = actions.fill_from_catalogue(actor_of(request), [row], insist=True)
     if changed.count:
-        add_toast(request, _("%(name)s now says what the catalogue says") % {"name": row.service_id}, changed.revision)
+        add_toast(request, _("%(name)s now matches the catalogue") % {"name": row.service_id}, changed.revision)
     else:
         add_toast(request, _("The catalogue has nothing new for it."))
     return redirect("service", service_id=service_id)

@@ -29,22 +29,24 @@ OUTCOMES: Mapping[str, tuple[str, str, Text]] = {
 }
 """Tone, icon and word of each outcome."""
 REASONS: Mapping[str, Text] = {
-    ProbeReason.READ_BOTH: gettext_lazy("It named exactly what both files held, and found nothing in the empty one."),
-    ProbeReason.REFUSED: gettext_lazy("The request was refused as soon as it held such a file."),
-    ProbeReason.DENIED: gettext_lazy("It says that there is nothing to read."),
-    ProbeReason.WRONG: gettext_lazy("It named something that the files do not hold."),
-    ProbeReason.FOUND_IN_CONTROL: gettext_lazy("It found something in a file that holds nothing. Nothing is changed."),
-    ProbeReason.ONE_OF_TWO: gettext_lazy("It named what one file held, and not the other's. Nothing is changed."),
-    ProbeReason.HEDGED: gettext_lazy("It did not commit itself to one answer. Nothing is changed."),
+    ProbeReason.READ_BOTH: gettext_lazy(
+        "It named exactly what both files contain, and found nothing in the empty one."
+    ),
+    ProbeReason.REFUSED: gettext_lazy("The request was refused once it contained such a file."),
+    ProbeReason.DENIED: gettext_lazy("It says there is nothing to read."),
+    ProbeReason.WRONG: gettext_lazy("It named something the files do not contain."),
+    ProbeReason.FOUND_IN_CONTROL: gettext_lazy("It found something in the empty file. Nothing is changed."),
+    ProbeReason.ONE_OF_TWO: gettext_lazy("It named what one file contains, but not the other. Nothing is changed."),
+    ProbeReason.HEDGED: gettext_lazy("It did not commit to one answer. Nothing is changed."),
     ProbeReason.SILENT: gettext_lazy("It said nothing. Nothing is changed."),
-    ProbeReason.FAILED: gettext_lazy("A call failed for a reason of its own. Nothing is changed; probe again later."),
+    ProbeReason.FAILED: gettext_lazy("A call failed for another reason. Nothing is changed. Probe again later."),
 }
 READINGS: Mapping[str, Text] = {
     AnswerReading.RIGHT: pgettext_lazy("of an answer", "right"),
     AnswerReading.REFUSED: pgettext_lazy("of an answer", "refused"),
     AnswerReading.DENIED: pgettext_lazy("of an answer", "nothing to read"),
     AnswerReading.WRONG: pgettext_lazy("of an answer", "wrong"),
-    AnswerReading.HEDGED: pgettext_lazy("of an answer", "not one answer"),
+    AnswerReading.HEDGED: pgettext_lazy("of an answer", "no clear answer"),
     AnswerReading.SILENT: pgettext_lazy("of an answer", "empty"),
     AnswerReading.FAILED: pgettext_lazy("of an answer", "failed"),
 }

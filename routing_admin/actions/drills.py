@@ -78,7 +78,7 @@ def stop_drill(actor: Actor, provider: str | None = None) -> str:
         rows = FireDrill.objects.filter(noted_at=None, ends_at__gt=now)
         row = (rows if provider is None else rows.filter(provider=provider)).first()
         if row is None:
-            raise NotFoundError(_("No fire drill is running. It may have ended by itself."))
+            raise NotFoundError(_("No fire drill is running. It may have ended already."))
         row.ends_at = now
         row.save(update_fields=["ends_at"])
         act.object_name = row.provider

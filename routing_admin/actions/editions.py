@@ -119,5 +119,5 @@ def _services() -> list[Service]:
 def _require(pk: int) -> tuple[str, CatalogueDocument]:
     found = find_edition(pk)
     if found is None:
-        raise NotFoundError(_("There is no such edition of the catalogue. Read the file again."))
+        raise NotFoundError(_("There is no such edition of the catalogue. Load the file again."))
     return found

@@ -77,10 +77,10 @@ def save_language(actor: Actor, code: str, directive: str) -> Act:
     Raises `InvalidError` for a code that is none, and for a directive that is empty or has several lines.
     """
     if not CODE.fullmatch(code):
-        message = _("A language code is letters, with parts after a hyphen: en, zh, pt-BR.")
+        message = _("A language code has letters, with optional parts after hyphens: en, zh, pt-BR.")
         raise InvalidError([Problem("code", message, "range")])
     if not directive.strip() or "\n" in directive:
-        message = _("A directive is one line that tells the model in which language to answer.")
+        message = _("A directive is one line that tells the model which language to answer in.")
         raise InvalidError([Problem("directive", message, "required")])
     act = Act("language.save", "language", code)
     with ledger.change(actor, act):

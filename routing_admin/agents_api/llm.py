@@ -229,7 +229,7 @@ def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:
     """
     found = rows.part(attachment.artifactRef)
     if found is None:
-        message = "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
+        message = "This agent has no such artifact. Upload the file, or ask its owner for the reference."
         raise CallError(404, "artifact_not_found", message, ref=attachment.artifactRef)
     return found
 

@@ -27,16 +27,16 @@ TIMEOUTS = Timeouts(connect=5, first_content=10, between=5, total=15)
 MOST_IN_A_ROUND = 15
 """Chats take some 20 messages a minute."""
 
-FAILED = worded("%(host)s was not reached: %(reason)s")
+FAILED = worded("Could not reach %(host)s: %(reason)s")
 REASONS: Mapping[Fault, str] = {
     Fault.DNS_ERROR: worded("its name does not resolve."),
-    Fault.CONNECT_REFUSED: worded("nothing listens there."),
+    Fault.CONNECT_REFUSED: worded("nothing is listening there."),
     Fault.CONNECT_TIMEOUT: worded("no connection within 5 seconds."),
     Fault.TLS_ERROR: worded("the encrypted connection could not be set up."),
     Fault.TLS_CERT_ERROR: worded("its certificate is not valid."),
     Fault.READ_TIMEOUT: worded("it did not answer within 10 seconds."),
     Fault.DEADLINE: worded("it did not answer within 15 seconds."),
-    Fault.REDIRECT: worded("it sends us elsewhere, and redirects are not followed."),
+    Fault.REDIRECT: worded("it redirects, and redirects are not followed."),
 }
 """Why nothing arrived, where the answer did not say it itself."""
 BROKEN = worded("the connection broke, or its answer cannot be read.")
@@ -85,7 +85,7 @@ def send_test(person: str, now: datetime) -> str:
     return send(webhook, write_test(webhook.language, person, now))
 
 
-NO_WEBHOOK = worded("No webhook is set: name one in ROUTING_ADMIN_ALERT_WEBHOOK, and start again.")
+NO_WEBHOOK = worded("No webhook is set. Set ROUTING_ADMIN_ALERT_WEBHOOK and restart.")
 
 
 def send_due(webhook: Webhook, now: datetime) -> None:

@@ -62,6 +62,6 @@ def _check_room(count: int) -> None:
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:
         raise BackupError(
-            f"{count} migrations are pending, and the disk has no room for the backup before them: {needed} bytes are "
-            f"needed, {free} are free. Make room, or go without: bootstrap --no-backup."
+            f"Pending migrations: {count}. The disk has no room for the backup before them: {needed} bytes needed, "
+            f"{free} free. Free up space, or skip the backup: bootstrap --no-backup."
         )

@@ -79,15 +79,15 @@ def digest_file(path: Path) -> str:
 def read_manifest(folder: Path) -> Manifest:
     """What is in a backup, once every byte of it was looked at. Raises `BackupError` for one that is not whole."""
     if not (folder / SUMS).is_file() or not (folder / MANIFEST).is_file():
-        raise BackupError(f"{folder} is no backup: it has no {MANIFEST} or no {SUMS}.")
+        raise BackupError(f"{folder} is not a backup: {MANIFEST} or {SUMS} is missing.")
     lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
     sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     for name, digest in sums.items():
         path = folder / name
         if not path.is_file():
-            raise BackupError(f"The backup is not whole: {name} is missing.")
+            raise BackupError(f"The backup is incomplete: {name} is missing.")
         if digest_file(path) != digest:
-            raise BackupError(f"The backup is not whole: {name} is damaged.")
+            raise BackupError(f"The backup is damaged: {name} has changed.")
     try:
         value = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if value["format"] != FORMAT:
@@ -98,5 +98,5 @@ def read_manifest(folder: Path) -> Manifest:
         raise BackupError(f"{MANIFEST} cannot be read: {problem}") from problem
     there = sum(1 for name in sums if name.startswith(f"{ARTIFACTS}/"))
     if MANIFEST not in sums or there != (manifest.artifacts or 0):
-        raise BackupError(f"The backup is not whole: {SUMS} does not name all that {MANIFEST} counts.")
+        raise BackupError(f"The backup is incomplete: {SUMS} does not list everything that {MANIFEST} counts.")
     return manifest

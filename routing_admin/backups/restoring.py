@@ -69,7 +69,7 @@ def _close_databases() -> None:
     connections.close_all()
     if not databases.are_files():
         if is_in_use():
-            raise BackupError("Another process uses the database. Stop the servers first, on every machine.")
+            raise BackupError("Another process is using the database. Stop the servers on every machine first.")
         return
     for alias in databases.FILES:
         try:
@@ -92,13 +92,13 @@ def _check_room(folder: Path, manifest: Manifest, *, replace: bool) -> None:
         there.insert(0, "rows in the database")
     if there and not replace:
         raise BackupError(
-            f"There is an installation already: {', '.join(there)}. With --replace it is kept beside, and the backup "
-            "takes its place."
+            f"There is already an installation: {', '.join(there)}. Use --replace to move it aside and restore the "
+            "backup in its place."
         )
     needed = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:
-        raise BackupError(f"The disk has no room: the backup takes {needed} bytes, and {free} are free.")
+        raise BackupError(f"Not enough disk space: the backup needs {needed} bytes, and {free} are free.")
 
 
 def _is_in_use(path: Path) -> bool:
@@ -166,7 +166,7 @@ def _bring_back_artifacts(folder: Path) -> None:
     for path in sorted((folder / ARTIFACTS).glob("??/*")):
         with path.open("rb") as file:
             if store.put(iter(lambda file=file: file.read(BLOCK), b"")).sha256 != path.name:  # type: ignore[misc]
-                raise BackupError(f"The backup is not whole: {path.name} is damaged.")
+                raise BackupError(f"The backup is incomplete: {path.name} is damaged.")
 
 
 def _bring_back_secrets(folder: Path) -> None:
@@ -183,12 +183,12 @@ def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
     """What somebody has to do still, or should know."""
     if not any(is_marked(each, manifest.secret_marks[0]) for each in settings.SIGNING_SECRETS):
         yield (
-            "The signing secret is another one than the backup was made with: every agent needs a new key, and people "
-            "sign in again. With the saved one as ROUTING_ADMIN_SECRET_KEY their keys are good again."
+            "The signing secret differs from the one in use when the backup was made: every agent needs a new key, and "
+            "people must sign in again. To keep the old keys, set ROUTING_ADMIN_SECRET_KEY to the saved one."
         )
     yield from integrity.keys()
     if manifest.missing:
-        yield f"The bytes of {len(manifest.missing)} artifacts were missing or damaged when the backup was made."
+        yield f"Files missing or damaged when the backup was made: {len(manifest.missing)}."
     snapshot.refresh()
     for name in exports.FILES:
         path = folder / f"{name.value}.json"

@@ -111,8 +111,8 @@ def schema_moved_aside() -> Iterator[str | None]:
         _execute(f"ALTER SCHEMA {usual} RENAME TO {beside}", f"CREATE SCHEMA {usual}")
     except ProgrammingError:
         raise BackupError(
-            f"The database's user may not move what is there beside: it does not own the schema {usual}. Make it the "
-            "owner of the database, or name an empty database in DATABASE_URL."
+            f"The database user cannot move the existing rows aside because it does not own the schema {usual}. "
+            "Make it the owner of the database, or set DATABASE_URL to an empty database."
         ) from None
     try:
         yield f"the schema {beside} of the database"
@@ -143,11 +143,9 @@ def _files_in(folder: Path) -> Iterator[Destination]:
         files.open()
         yield files
     except (MoveError, DifferenceError) as problem:
-        raise BackupError(f"The rows could not be carried over: {problem}") from None
+        raise BackupError(f"The rows could not be copied: {problem}") from None
     except DatabaseError as problem:
-        raise BackupError(
-            f"The rows could not be carried over. The database says: {str(problem).splitlines()[0]}"
-        ) from None
+        raise BackupError(f"The rows could not be copied. The database says: {str(problem).splitlines()[0]}") from None
     finally:
         files.close()
 

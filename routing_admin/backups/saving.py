@@ -56,14 +56,14 @@ def back_up(actor: Actor, out: Path, *, with_secrets: bool = False) -> Manifest:
 def begin(out: Path) -> Path:
     """An empty folder of its owner's alone, beside the one that is to be. Raises `BackupError` where there is one."""
     if out.exists():
-        raise BackupError(f"{out} is there already: a backup is written into a new folder.")
+        raise BackupError(f"{out} already exists. A backup needs a new folder.")
     part = out.with_name(out.name + PART)
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
         part.mkdir(mode=0o700)
     except FileExistsError:
         raise BackupError(
-            f"{part} is there: another backup is being written, or one was broken off. Remove it in that case."
+            f"{part} exists: another backup is running, or one was interrupted. In the second case, remove it."
         ) from None
     return part
 

@@ -107,7 +107,7 @@ def artifacts() -> list[str]:
     """Living artifacts whose bytes are missing or damaged; every byte is read."""
     store, found = byte_store(), artifact_store()
     if found:
-        return ["cannot be checked without their store"]
+        return ["cannot be checked: the store is not responding"]
     for sha256 in Artifact.objects.living().order_by().values_list("sha256", flat=True).distinct():
         try:
             store.verify(sha256)

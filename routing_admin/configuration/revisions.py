@@ -60,7 +60,7 @@ def _tell_taken(act: Act) -> Iterator[None]:
         taken = UNIQUE in str(error) or getattr(error.__cause__, "sqlstate", "") == UNIQUE_STATE
         if not (taken and act.action.endswith(MAKING)):
             raise
-        message = _("%(name)s was added by somebody else just now. Load the page again, or choose another name.")
+        message = _("Someone else just added %(name)s. Reload the page, or choose another name.")
         raise TakenError(message % {"name": act.object_name}) from error
 
 

@@ -63,8 +63,8 @@ def refuse_newer(applied: Iterable[Migration], what: str) -> None:
     if unknown:
         app, name = unknown[-1]
         raise NewerSchemaError(
-            f"{what} a newer version of this program: it does not know the migration {app} {name}. "
-            "Install that version again, or restore a backup that was made before it."
+            f"{what} a newer version of this program: this one does not know the migration {app} {name}. "
+            "Install that version again, or restore a backup from before it."
         )
 
 

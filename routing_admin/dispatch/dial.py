@@ -55,7 +55,7 @@ class ModelList:
             return Failure(Fault.BAD_JSON, worded("the list of models is not JSON"), status)
         if value is None:
             failed = replies.decode(status, headers, body)
-            return failed if isinstance(failed, Failure) else _no_list(worded("no list of models"), status)
+            return failed if isinstance(failed, Failure) else _no_list(worded("not a list of models"), status)
         entries = [each for each in _entries(value) if _id(each)]
         return Answer(json.dumps(entries)) if entries else _no_list(worded("the list of models is empty"), status)
 

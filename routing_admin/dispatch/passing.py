@@ -13,8 +13,8 @@ from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import PlannedCandidate, SkipReason
 from routing_admin.dispatch.plan import PlannedRequest
 
-OTHER_PROTOCOL = worded("%(call)s goes only to providers that speak openai; %(provider)s speaks %(protocol)s.")
-OTHER_MODEL = worded("%(call)s goes only to %(model)s, by whichever provider: what two models make does not mix.")
+OTHER_PROTOCOL = worded("%(call)s only works with providers that speak openai; %(provider)s speaks %(protocol)s.")
+OTHER_MODEL = worded("%(call)s must stay on %(model)s, at any provider: results of different models cannot be mixed.")
 """Why a candidate is passed by, as templates."""
 
 

@@ -18,7 +18,7 @@ from routing_admin.core.planning.model_names import LONGEST_NAME
 
 PRESETS = (
     (ErrorPreset.SEED.value, _("seed: retry, then the next; the caller's own mistakes are raised")),
-    (ErrorPreset.RESILIENT.value, _("resilient: a provider's 401, 403, 404, 413 and 422 go on to the next")),
+    (ErrorPreset.RESILIENT.value, _("resilient: a provider's 401, 403, 404, 413 and 422 move on to the next")),
     (ErrorPreset.STRICT.value, _("strict: every 429 and 5xx is retried, nothing is refined")),
 )
 DROPS = (
@@ -70,11 +70,11 @@ class RouteForm(forms.Form):
     first_content = Number(label=_("First content, seconds"), between=SECONDS, inherited="120")
     deadline = Number(label=_("Total deadline, seconds"), between=SECONDS, inherited="600")
     preset = forms.ChoiceField(label=_("Preset"), choices=PRESETS)
-    on_drop = forms.ChoiceField(label=_("What a model does not take"), choices=DROPS, required=False)
+    on_drop = forms.ChoiceField(label=_("What a model does not accept"), choices=DROPS, required=False)
     on_overflow = forms.ChoiceField(label=_("A request too long for a model"), choices=OVERFLOWS, required=False)
     policy = forms.ChoiceField(
         label=_("Files that a model cannot read"),
-        choices=policy_choices(_("as each model service says")),
+        choices=policy_choices(_("as set by each model service")),
         required=False,
         help_text=_("Content policy"),
     )

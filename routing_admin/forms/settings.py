@@ -48,7 +48,7 @@ class LanguageForm(forms.Form):
     directive = forms.CharField(
         label=_("Directive"),
         max_length=500,
-        help_text=_("Stands before the system prompt, e.g. Responda em português."),
+        help_text=_("Placed before the system prompt, such as Responda em português."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 

@@ -83,9 +83,7 @@ class References:
         """
         part = find_by_either_id(self.find, ref)
         if part is None and self.must_exist:
-            message = worded(
-                "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
-            )
+            message = worded("This agent has no such artifact. Upload the file, or ask its owner for the reference.")
             raise BadRequestError(message, param, "artifact_not_found")
         return part or _gone_part(ref, description)
 

@@ -8,23 +8,25 @@ from urllib.parse import urlsplit
 from capabilities.core.worded import Worded, worded
 
 REFUSALS: Mapping[str, str] = {
-    "NOAUTH": worded("Redis asks for a password. Write it into REDIS_URL: redis://:password@host:port."),
-    "WRONGPASS": worded("Redis does not take the user or the password of REDIS_URL. Correct them there."),
+    "NOAUTH": worded("Redis requires a password. Add it to REDIS_URL: redis://:password@host:port."),
+    "WRONGPASS": worded("Redis rejects the user name or password in REDIS_URL. Correct them there."),
     "NOPERM": worded(
-        "The user of REDIS_URL may not run the commands that are needed. Allow it +@all on ~routing-admin:*."
+        "The user in REDIS_URL lacks permission for the required commands. Grant it +@all on ~routing-admin:*."
     ),
-    "READONLY": worded("REDIS_URL leads to a replica, which takes no writes. Name the primary server there."),
-    "OOM": worded("The memory of Redis is full. Give it more (maxmemory), or let it drop old keys (maxmemory-policy)."),
-    "MISCONF": worded("Redis takes no writes, since it cannot save to its disk. Its own log says why."),
-    "LOADING": worded("Redis is starting, and reads its data yet."),
-    "MASTERDOWN": worded("REDIS_URL leads to a replica whose primary server is away. Name the primary server there."),
-    "MOVED": worded("REDIS_URL leads to a cluster of Redis. One server is needed, or one with replicas."),
-    "CLUSTERDOWN": worded("REDIS_URL leads to a cluster of Redis. One server is needed, or one with replicas."),
+    "READONLY": worded("REDIS_URL points to a read-only replica. Set it to the primary server."),
+    "OOM": worded("Redis is out of memory. Raise its limit (maxmemory), or let it evict old keys (maxmemory-policy)."),
+    "MISCONF": worded("Redis accepts no writes because it cannot save to its disk. Its log names the cause."),
+    "LOADING": worded("Redis is starting and still loading its data."),
+    "MASTERDOWN": worded(
+        "REDIS_URL points to a replica that has lost its primary server. Set it to the primary server."
+    ),
+    "MOVED": worded("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
+    "CLUSTERDOWN": worded("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
 }
 """By the word that a refusal begins with."""
-SILENT = worded("Redis at %(place)s does not answer in time.")
+SILENT = worded("Redis at %(place)s did not respond in time.")
 AWAY = worded("Redis at %(place)s cannot be reached: %(reason)s.")
-REFUSED = worded("Redis at %(place)s refuses: %(reason)s")
+REFUSED = worded("Redis at %(place)s returned an error: %(reason)s")
 
 
 def place_of(url: str) -> str:

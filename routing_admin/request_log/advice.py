@@ -100,7 +100,8 @@ ADVICE: Mapping[str, Line] = {
     **dict.fromkeys((Fault.ORIGIN_REFUSED, SkipReason.ORIGIN_REFUSED), FORBIDDEN_ADDRESS),
     Fault.FIRE_DRILL: (
         gettext_lazy(
-            "It was a fire drill of %(provider)s, and no other candidate could answer. Add one from another provider."
+            "A fire drill of %(provider)s was running, and no other candidate could answer. Add one from "
+            "another provider."
         ),
         Remedy.ROUTE,
     ),

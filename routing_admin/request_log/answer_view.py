@@ -22,12 +22,12 @@ SORTS: Mapping[str, str | Promise] = {
     "cacheWriteTokens": gettext_lazy("written to the cache"),
     "cacheWrite5mTokens": gettext_lazy("of these for 5 minutes"),
     "cacheWrite1hTokens": gettext_lazy("of these for an hour"),
-    "promptAudioTokens": gettext_lazy("sound in"),
-    "promptImageTokens": gettext_lazy("images in"),
+    "promptAudioTokens": gettext_lazy("audio input"),
+    "promptImageTokens": gettext_lazy("image input"),
     "toolTokens": gettext_lazy("from the provider's own tools"),
     "reasoningTokens": gettext_lazy("thinking"),
-    "completionAudioTokens": gettext_lazy("sound out"),
-    "completionImageTokens": gettext_lazy("images out"),
+    "completionAudioTokens": gettext_lazy("audio output"),
+    "completionImageTokens": gettext_lazy("image output"),
 }
 """What each sort of tokens is called, in the order of the page."""
 

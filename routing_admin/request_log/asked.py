@@ -15,7 +15,7 @@ KINDS: Mapping[str, str | Promise] = {
     "route": pgettext_lazy("asked for", "route"),
     "service": pgettext_lazy("asked for", "service"),
     "model": pgettext_lazy("asked for", "model"),
-    "nothing": pgettext_lazy("asked for", "no such name"),
+    "nothing": pgettext_lazy("asked for", "unknown name"),
     "": "",
 }
 

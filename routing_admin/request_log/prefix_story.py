@@ -10,20 +10,20 @@ from capabilities.core.delivery.room import ROOM_CODES
 from capabilities.core.worded import Worded, text_of, worded
 from routing_admin.models import AttemptLog, RequestLog
 
-WITHOUT_FILES = worded("Prefix kept: without files every message is sent as it came.")
-FIRST = worded("This request begins its conversation, so there is no prefix to keep.")
-KEPT = worded("Prefix kept: what came in earlier turns is received as it was.")
+WITHOUT_FILES = worded("Prefix kept: without files, every message is sent unchanged.")
+FIRST = worded("This request starts its conversation, so there is no prefix to keep.")
+KEPT = worded("Prefix kept: earlier turns are sent unchanged.")
 UNKNOWN = worded("Prefix unknown: the log has no earlier request of this conversation to this model.")
-OPENING_CHANGED = worded(
-    "Prefix broken at message 1, because the language, the system messages or the tools are not what they were."
+OPENING_CHANGED = worded("Prefix broken at message 1, because the language, the system messages or the tools changed.")
+ROOM_FREED = worded(
+    "Prefix broken at message %(number)s, because a limit was full and half of it was freed. %(reason)s"
 )
-ROOM_FREED = worded("Prefix broken at message %(number)s, because a full limit freed half of its room. %(reason)s")
 FILE_CHANGED = worded(
-    "Prefix broken at message %(number)s, because a file there goes another way than before. %(reason)s"
+    "Prefix broken at message %(number)s, because a file there is delivered differently than before. %(reason)s"
 )
 WORDS_CHANGED = worded(
-    "Prefix broken at message %(number)s, because the words in place of a file there are not what they were: the "
-    "configured agents, the tools or the file's text changed."
+    "Prefix broken at message %(number)s, because the text that replaces a file there changed: the configured "
+    "agents, the tools or the file's text are different."
 )
 """The sentences, as templates; messages are counted from 1, the one with the language directive included."""
 

@@ -100,9 +100,9 @@ def _problem(key: str, value: str, now: datetime) -> str:
     if not value:
         return _("%(key)s has no value.") % {"key": key}
     if key in ("since", "until") and moment(value, now) is None:
-        return _("%(value)s is no time. Write 30m, 1h, 7d or 2026-11-20.") % {"value": value}
+        return _("%(value)s is not a time. Write 30m, 1h, 7d or 2026-11-20.") % {"value": value}
     if key == "status" and value not in STATUSES and not re.fullmatch(r"[1-5]\d\d|[a-z][a-z0-9_]*", value):
-        return _("%(value)s is no status. Write ok, error, fallback, a number such as 429, or an error code.") % {
+        return _("%(value)s is not a status. Write ok, error, fallback, a number such as 429, or an error code.") % {
             "value": value
         }
     return ""

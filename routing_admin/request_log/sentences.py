@@ -25,7 +25,7 @@ from routing_admin.models import AttemptLog, RequestLog
 QUOTING: Mapping[str, str | Promise] = {
     EXHAUSTED: gettext_lazy("All %(count)s candidates failed; each attempt says why."),
     LONE_FAILED: gettext_lazy("The only candidate failed; the attempt says why."),
-    OUT_OF_TIME: gettext_lazy("The total time ran out after %(count)s candidates; each attempt says why."),
+    OUT_OF_TIME: gettext_lazy("The request ran out of time; each attempt says why."),
     NOBODY_TAKES: gettext_lazy("No candidate accepts the whole request; each attempt says what it would leave out."),
     NOBODY_HAS: gettext_lazy(
         "No candidate's provider supports this call. Name a model of a provider that speaks openai."

@@ -28,15 +28,17 @@ Text = str | Promise
 SKIPS: Mapping[str, Text] = {
     SkipReason.MISSING: gettext_lazy("The provider no longer exists"),
     SkipReason.DISABLED: gettext_lazy("The provider is disabled"),
-    SkipReason.DUPLICATE: gettext_lazy("The same provider and model were asked before in this chain"),
-    SkipReason.CANNOT_READ: gettext_lazy("The model cannot read what the request holds"),
-    SkipReason.WOULD_DROP: gettext_lazy("It would leave out something that the request says"),
+    SkipReason.DUPLICATE: gettext_lazy("The same provider and model were already tried in this chain"),
+    SkipReason.CANNOT_READ: gettext_lazy("The model cannot read what the request contains"),
+    SkipReason.WOULD_DROP: gettext_lazy("It would leave out part of the request"),
     SkipReason.TOO_LONG: gettext_lazy("The request is too long for the model"),
-    SkipReason.OTHER_PROTOCOL: gettext_lazy("The provider's protocol does not have this call"),
-    SkipReason.OTHER_MODEL: gettext_lazy("It is another model than the first one, and their vectors do not mix"),
+    SkipReason.OTHER_PROTOCOL: gettext_lazy("The provider's protocol does not support this call"),
+    SkipReason.OTHER_MODEL: gettext_lazy(
+        "It is a different model than the first one, and their vectors cannot be mixed"
+    ),
     SkipReason.COOLING: gettext_lazy("It was cooling down after a failure"),
     SkipReason.NO_KEY: gettext_lazy("The provider has no usable key"),
-    SkipReason.ORIGIN_REFUSED: gettext_lazy("The provider's address may not be called"),
+    SkipReason.ORIGIN_REFUSED: gettext_lazy("The provider's address is not allowed"),
     CANCELLED: gettext_lazy("The caller disconnected"),
     "aborted": gettext_lazy("Something went wrong on our side; see the server log"),
 }

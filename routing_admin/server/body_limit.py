@@ -95,7 +95,7 @@ def announced_length(scope: Any) -> int:
 
 async def refuse(scope: Any, limit: int, send: Send) -> None:
     """413 in the error shape of the address, and the end of the connection."""
-    message = f"The request is larger than the {limit} bytes this address takes. Send less, or raise {SETTING}."
+    message = f"The request is larger than the limit of {limit} bytes here. Send less, or raise {SETTING}."
     await send_refusal(scope, 413, "too_large", message, send, limit=limit)
 
 
@@ -106,7 +106,7 @@ async def refuse_unknown(scope: Any, send: Send) -> None:
     if link is not None:
         await _refuse_link(scope, link, send)
         return
-    rule = f"Whoever is not known may send {UNKNOWN_BYTES} bytes."
+    rule = f"Without a valid key or session, the limit is {UNKNOWN_BYTES} bytes."
     if path.startswith(("/api/", "/v1/")):
         message = f"The agent key is missing or not valid. {rule} Send Authorization: Bearer with a valid key."
         await send_refusal(scope, 401, "key_invalid", message, send)

@@ -135,7 +135,7 @@ class Protocol(HttpToolsProtocol):
             return
         self._received += size
         if part is HEAD and self._received > self._limits.head_bytes:
-            message = f"The head of the request is larger than {self._limits.head_bytes} bytes. Send fewer headers."
+            message = f"The request headers are larger than {self._limits.head_bytes} bytes. Send fewer."
             self._refuse(431, "head_too_large", message)
 
     def _time(self, part: Part) -> None:
@@ -158,11 +158,11 @@ class Protocol(HttpToolsProtocol):
         if self._lets_wait(part) or self._comes_fast_enough(part):
             self._time(part)
         elif part is HEAD:
-            rule = f"The request headers did not arrive within {limits.head_seconds:g} seconds."
+            rule = f"The request headers did not arrive within {limits.head_seconds:g} s."
             self._refuse(408, "request_timeout", f"{rule} Send it again.")
         else:
-            rate = f"{limits.body_rate} bytes a second"
-            rule = f"The body did not arrive within {limits.body_seconds:g} seconds, nor at {rate}."
+            rate = f"{limits.body_rate} bytes per second"
+            rule = f"The body did not arrive within {limits.body_seconds:g} s, nor at {rate}."
             self._refuse(408, "request_timeout", f"{rule} Send it again over a faster connection.")
 
     def _lets_wait(self, part: Part) -> bool:

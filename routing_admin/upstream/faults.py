@@ -28,28 +28,28 @@ class ForbiddenAddressError(OSError):
 
 SENTENCES = {
     Fault.DNS_ERROR: worded("The provider's host name does not resolve."),
-    Fault.CONNECT_REFUSED: worded("Nothing listens at the provider's address."),
-    Fault.CONNECT_TIMEOUT: worded("No connection to the provider within the time for it."),
+    Fault.CONNECT_REFUSED: worded("Nothing is listening at the provider's address."),
+    Fault.CONNECT_TIMEOUT: worded("No connection to the provider in time."),
     Fault.TLS_ERROR: worded("The encrypted connection to the provider could not be set up."),
     Fault.TLS_CERT_ERROR: worded("The provider's certificate is not valid."),
     Fault.RESET_BEFORE_HEADERS: worded("The provider closed the connection before it answered."),
-    Fault.READ_TIMEOUT: worded("The provider sent nothing within the time for a first answer."),
-    Fault.TTFT_TIMEOUT: worded("The provider began a stream and sent no content in time."),
-    Fault.DEADLINE: worded("The total time of the request is used up."),
-    Fault.TRUNCATED_BODY: worded("The provider's answer broke off before its end."),
+    Fault.READ_TIMEOUT: worded("The provider sent no response in time."),
+    Fault.TTFT_TIMEOUT: worded("The provider started a stream but sent no content in time."),
+    Fault.DEADLINE: worded("The request ran out of time."),
+    Fault.TRUNCATED_BODY: worded("The provider's answer broke off before the end."),
     Fault.SLOW_BODY: worded("The provider's answer came too slowly."),
-    Fault.TOO_LARGE: worded("The provider's answer is larger than is read."),
+    Fault.TOO_LARGE: worded("The provider's answer is too large."),
     Fault.REDIRECT: worded(
         "The provider answered with a redirect, and redirects are not followed. Correct its endpoint."
     ),
-    Fault.STREAM_EMPTY: worded("The provider's stream ended without a word."),
+    Fault.STREAM_EMPTY: worded("The provider's stream ended without content."),
     Fault.STREAM_STALL: worded("The provider's stream fell silent."),
     Fault.STREAM_BROKEN: worded("The provider's stream broke."),
-    Fault.EMPTY_CONTENT: worded("The provider's answer says nothing."),
-    Fault.BAD_HTTP: worded("The provider's answer breaks the rules of HTTP."),
-    Fault.BAD_CONTENT_TYPE: worded("The provider's answer is encoded in a way that was not asked for."),
+    Fault.EMPTY_CONTENT: worded("The provider's answer is empty."),
+    Fault.BAD_HTTP: worded("The provider's answer is not valid HTTP."),
+    Fault.BAD_CONTENT_TYPE: worded("The provider's answer uses an encoding that was not requested."),
     Fault.ORIGIN_REFUSED: worded(
-        "No request can be written for the provider: its endpoint, proxy or key is not usable. Correct it on its page."
+        "No request can be built for the provider: its endpoint, proxy or key is not usable. Correct it on its page."
     ),
 }
 

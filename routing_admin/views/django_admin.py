@@ -63,8 +63,8 @@ class RowsAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 class RowsSite(admin.AdminSite):
     """The admin with every table of ours and the users'; signing in and out are the pages' own."""
 
-    site_header = site_title = _("Rows, to look at")
-    index_title = _("What is changed is changed on the pages of routing_admin")
+    site_header = site_title = _("Rows, read-only")
+    index_title = _("Make changes on the pages of routing_admin")
 
     def has_permission(self, request: HttpRequest) -> bool:
         """Superusers."""

@@ -35,15 +35,15 @@ def test_the_page_says_what_lasts_what_is_over_and_what_was_not_sent(viewer: Cli
     note_trouble(trouble_of(AlertKind.KEY_REFUSED, "deepseek", status=401), now)
     claimed = claim_next(now)
     assert claimed is not None
-    note_failed(claimed, "It answered with the status 503: busy")
+    note_failed(claimed, "It answered with status 503: busy")
     note_trouble(trouble_of(AlertKind.DISK, "data directory", free=12), now)
     end_kind(AlertKind.DISK, timezone.now())
     page = text_of(viewer.get("/alerts/"))
     assert "1 active alert." in page
     assert "The provider deepseek refuses its key (401)." in page
     assert "docs/alerts.md#key_refused" in page
-    assert "It answered with the status 503: busy" in page
-    assert "The disk of the data directory has 12 MiB left." in page
+    assert "It answered with status 503: busy" in page
+    assert "Only 12 MiB left on the data directory&#x27;s disk." in page
     assert 'href="/alerts/"' in viewer.get("/").content.decode()
     assert "提供商 deepseek 拒绝了密钥" in text_of(viewer.get("/alerts/", headers={"accept-language": "zh-CN"}))
 
@@ -64,8 +64,8 @@ def test_a_test_that_is_refused_says_why(admin: Client, chat: Chat) -> None:
     """In the vendor's words, which are 200 here."""
     chat.replies[:] = [(200, b'{"code": 19021, "msg": "sign match fail: SECRETSECRET"}')]
     page = text_of(admin.post("/alerts/test/"))
-    assert "The test did not arrive." in page
-    assert "It answered with the code 19021: sign match fail: …" in page
+    assert "The test was not delivered." in page
+    assert "It answered with code 19021: sign match fail: …" in page
 
 
 def test_without_a_webhook_the_page_says_how_to_set_one(admin: Client, settings: Any) -> None:

@@ -100,7 +100,7 @@ def test_what_cannot_be_sent_is_tried_again_ever_later_and_then_given_up():
     ledger.note_trouble(REFUSED, NOON)
     now, waits = NOON, []
     while claimed := ledger.claim_next(now):
-        ledger.note_failed(claimed, "nothing listens there.")
+        ledger.note_failed(claimed, "nothing is listening there.")
         due = list_alerts()[0].next_try_at
         if due is None:
             break
@@ -111,7 +111,7 @@ def test_what_cannot_be_sent_is_tried_again_ever_later_and_then_given_up():
     assert (len(waits), waits[0], waits[-1]) == (9, timedelta(seconds=30), timedelta(hours=1))
     (line,) = list_alerts()
     assert line.is_given_up
-    assert line.error == "nothing listens there."
+    assert line.error == "nothing is listening there."
     assert ledger.claim_next(now + timedelta(days=1)) is None
 
 

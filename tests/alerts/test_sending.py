@@ -136,7 +136,7 @@ def test_a_refused_notice_is_tried_again_until_it_is_taken(chat, caplog):
 
 @pytest.mark.parametrize(
     ("base", "words"),
-    [("http://127.0.0.1:9", "nothing listens there"), ("http://no-such-host.invalid", "does not resolve")],
+    [("http://127.0.0.1:9", "nothing is listening there"), ("http://no-such-host.invalid", "does not resolve")],
 )
 def test_a_chat_that_is_not_reached_is_said_so(base, words):
     """By its host alone."""

@@ -28,7 +28,7 @@ def test_an_agent_over_its_quota_is_refused_with_what_to_do(text_agent: Any, vis
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     answer = text_agent.upload("second.txt", b"y" * 30, "text/plain")
     assert (answer.status_code, answer.json()["error"]) == (507, "storage_full")
-    for word in ("text-agent has stored 80 of the 100 bytes", "Delete some of its artifacts", "settings page"):
+    for word in ("text-agent has used 80 of the 100 bytes", "Delete some of its artifacts", "in Settings"):
         assert word in answer.json()["message"]
     assert text_agent.upload("second.txt", b"y" * 20, "text/plain").status_code == 201
     assert vision_agent.upload("second.txt", b"y" * 30, "text/plain").status_code == 201

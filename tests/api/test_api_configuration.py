@@ -99,7 +99,7 @@ def test_a_dry_run_says_what_the_change_means_for_routes_and_agents(text_agent: 
         "gravity": "changes",
         "kind": "route",
         "name": "design",
-        "text": "design goes; its tasks go to default.",
+        "text": "design is removed; its tasks go to default.",
     } in found
 
 

@@ -63,7 +63,11 @@ def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: A
     assert made.post("/llm/send", words).status_code == 200
     for program in (made, below, text_agent):
         assert program.post("/llm/send", words).json()["error"] == "budget_exceeded"
-    assert made.post("/llm/send", words).json()["message"].startswith("Its maker text-agent can send 400 ")
+    assert (
+        made.post("/llm/send", words)
+        .json()["message"]
+        .startswith("Its creator text-agent has a daily limit for request bytes of 400")
+    )
     Agent.objects.filter(agent_id="made").update(expires_at=datetime.now(UTC))
     assert below.get("/agents/me").status_code == 401
 

@@ -78,6 +78,6 @@ def test_prune_removes_them_and_the_audit_log_says_so(capsys: pytest.CaptureFixt
     """The daily command."""
     aged(GRACE_SECONDS + 60)
     call_command("prune")
-    assert "1 forgotten files" in capsys.readouterr().out
+    assert "1 orphaned file" in capsys.readouterr().out
     details = AuditEvent.objects.get(action="installation.prune").details
     assert (details["forgotten"], details["bytes"]) == (1, len(FORGOTTEN))

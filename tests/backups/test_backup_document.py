@@ -44,7 +44,7 @@ def test_the_commands_of_the_document_do_what_it_says(blocks: list[str], tmp_pat
     shutil.rmtree(tmp_path / "var")
     said = run(tmp_path, bringing_back)
     assert "Restored the backup of" in said
-    assert "The audit log is whole" in said
+    assert "The audit log is intact" in said
     for block in rotating:
-        assert "encrypted anew" in run(tmp_path, block)
+        assert "re-encrypted" in run(tmp_path, block)
     assert len(blocks) == 6

@@ -105,7 +105,7 @@ def test_a_builds_own_file_replaces_all_of_it(pack: Any) -> None:
         (to_json(BASE).replace("v-a", "v-?").encode(), "damaged"),
         (to_json(BASE).replace("2026-01-02", "soon").encode(), "damaged"),
         (to_json(BASE).replace('"v-a,,;v-a,,"', '"v-a,,"').encode(), "damaged"),
-        (gzip.compress(b" " * (LARGEST + 1)), "larger"),
+        (gzip.compress(b" " * (LARGEST + 1)), "too large"),
     ],
 )
 def test_a_file_that_is_no_catalogue_is_refused_in_one_sentence(data: bytes, words: str) -> None:
@@ -178,7 +178,7 @@ def test_a_host_that_nobody_knows_stands_under_its_own_address() -> None:
 
 def test_a_list_of_names_alone_is_refused() -> None:
     """Most compatible servers say no more."""
-    with pytest.raises(UnreadableCatalogueError, match="by name alone"):
+    with pytest.raises(UnreadableCatalogueError, match="only lists model names"):
         read_own_list("ours", "openai", [{"id": "gpt-a"}], BASE, TODAY)
 
 

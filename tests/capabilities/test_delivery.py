@@ -121,7 +121,7 @@ def test_every_delivery_says_why(name: str, capability: str, protocol: str, code
 def test_the_reason_names_the_type_and_the_slot() -> None:
     """A person reads what exactly was not taken."""
     sentence = decide(TIFF, reader("openai", "vision")).reason.sentence()
-    assert sentence == "image/tiff is not among the types that image_url takes."
+    assert sentence == "image_url does not accept image/tiff."
 
 
 def limited(protocol: str = "openai", **image: object) -> Reader:

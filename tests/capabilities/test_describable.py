@@ -87,5 +87,5 @@ def test_the_length_of_a_recording_is_looked_up_where_it_is_not_known() -> None:
     long = replace(CLIP, seconds=None, content=Inspected(found=Inspection(seconds=900.2)))
     reason = obstacle_to_describing(long, EVERYTHING)
     assert reason is not None
-    assert reason.sentence() == "The recording lasts 901 seconds; at most 600 are described."
+    assert reason.sentence() == "The recording is 901 seconds long; the limit for descriptions is 600."
     assert obstacle_to_describing(replace(CLIP, seconds=None), EVERYTHING) is None

@@ -126,12 +126,12 @@ def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothin
 @pytest.mark.parametrize(
     ("count", "sentence"),
     [
-        (7, "Prefix kept if one more file like this comes in the next turn."),
+        (7, "Prefix kept if the next turn adds another file like this."),
         (
             8,
-            "If one more file like this comes in the next turn, the prefix is broken at message 1, because a full "
-            "limit frees half of its room. With this file the request would hold 9 files for image_url; at most 8 are "
-            "taken.",
+            "If the next turn adds another file like this, the prefix breaks at message 1, because a limit "
+            "is full and half of it is freed. With this file, the number of files for image_url would be 9; the limit "
+            "is 8.",
         ),
     ],
 )

@@ -61,12 +61,10 @@ def test_a_retired_model_is_named_with_its_day_and_successor(
     monkeypatch.delenv("LLM_MODEL", raising=False)
     call_command("doctor")
     lines = capsys.readouterr().out.splitlines()
-    assert (
-        "late models: anthropic/claude-3-7-sonnet-20250219 is retired since 2026-02-19 (Anthropic SDK 2.12.0)" in lines
-    )
+    assert "late models: anthropic/claude-3-7-sonnet-20250219 was retired on 2026-02-19 (Anthropic SDK 2.12.0)" in lines
     (gpt_4,) = [line for line in lines if "LLM_MODEL" in line]
-    assert gpt_4.startswith("late models: LLM_MODEL openai/gpt-4 is retired since 2026-10-23 (OpenAI SDK 3.54.0)")
-    assert "its vendor names gpt-5.6-sol (https://developers.openai.com/" in gpt_4
+    assert gpt_4.startswith("late models: LLM_MODEL openai/gpt-4 was retired on 2026-10-23 (OpenAI SDK 3.54.0)")
+    assert "its vendor recommends gpt-5.6-sol (https://developers.openai.com/" in gpt_4
 
 
 def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:

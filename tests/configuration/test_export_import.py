@@ -295,8 +295,8 @@ def test_the_seed_export_has_an_entry_per_provider_and_model_and_lists_what_it_c
     assert written["providers"][2]["apiKey"] == "${LLM_PROVIDER_ANTHROPIC_API_KEY}"
     assert written["routing"]["planning"]["fallback"] == ["anthropic-claude-3-opus", "anthropic"]
     assert outcome.left_out == (
-        "Provider “e” is left out: it speaks echo.",
-        "Route “planning”: its retries cannot be said.",
+        "Provider “e” is left out: it uses the protocol echo.",
+        "Route “planning”: its retries cannot be expressed.",
     )
 
 

@@ -82,7 +82,7 @@ def test_the_seed_export_writes_the_first_key_and_says_what_it_cannot():
     full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
     found = export(full, FileFormat.ROUTING, Mode.SEED)
     assert '"keys"' not in found.text
-    assert "Provider “openai”: its further keys cannot be said." in found.left_out
+    assert "Provider “openai”: its further keys cannot be expressed." in found.left_out
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_the_command_says_what_went(capsys: pytest.CaptureFixture[str]) -> None:
     request("old", 31 * DAY)
     snapshot.forget()
     call_command("prune")
-    assert capsys.readouterr().out.startswith("Removed 1 requests, 0 artifacts (0 B)")
+    assert capsys.readouterr().out.startswith("Removed 1 request, 0 artifacts (0 B)")
 
 
 def test_more_room_is_made_where_somebody_asks_for_it() -> None:

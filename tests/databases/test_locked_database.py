@@ -193,7 +193,7 @@ def test_a_page_that_must_write_to_a_locked_database_says_so(key: str, admin_acc
     with waiting_at_most(0), locked():
         told = client.post(reverse("demo_remove"))
     assert (told.status_code, told.headers["Retry-After"]) == (503, "2")
-    assert "The database does not answer" in told.content.decode()
+    assert "The database is not responding" in told.content.decode()
     assert snapshot.build().configuration == before
 
 

@@ -97,7 +97,7 @@ def test_a_target_that_does_not_answer_is_one_line(journey: Journey) -> None:
     """No traceback, no password."""
     done = journey.home.move("--to", "postgres://tests:secret@127.0.0.1:9/none")
     assert done.returncode == 1
-    assert "The target does not answer" in done.stderr
+    assert "The target is not responding" in done.stderr
     assert "Traceback" not in done.stderr
     assert "secret@" not in done.stderr
 

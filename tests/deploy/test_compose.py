@@ -162,7 +162,7 @@ def wait_for(url: str) -> None:
             time.sleep(0.1)
         else:
             return
-    raise AssertionError(f"{url} does not answer")
+    raise AssertionError(f"{url} is not responding")
 
 
 def caller(installation: Installation) -> httpx.Client:

@@ -26,7 +26,7 @@ def test_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
     set_content_policy(SYSTEM, POLICY)
     with pytest.raises(InvalidError) as refusal:
         save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
-    assert "reads images, sounds, videos or files" in sentences(refusal.value)
+    assert "reads images, audio, video or files" in sentences(refusal.value)
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND, SEER)))
 
 
@@ -47,4 +47,4 @@ def test_a_describer_has_no_describer(demo: None) -> None:
     """It would ask itself."""
     with pytest.raises(InvalidError) as refusal:
         save_route_as(SYSTEM, None, RouteSpec("describe", (SEER,), content={"policy": POLICY}))
-    assert "describes files for the others" in sentences(refusal.value)
+    assert "describes files for other routes" in sentences(refusal.value)

@@ -107,14 +107,14 @@ def test_a_provider_with_another_key_is_tried_at_once(context: RunContext) -> No
 def test_a_key_is_given_on_standard_input_and_never_told(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
     """The first key of a provider, without a browser; who and when stand in the history."""
     said = set_key("openai", "sk-another-key-0123456789\n")
-    assert "openai is called with the key …6789" in said
+    assert "openai is now called with the key …6789" in said
     assert snapshot.current().keys["openai"].value == "sk-another-key-0123456789"
     assert "another" not in said + capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("name", "key", "sentence"),
-    [("nobody", "sk-1", "There is no provider nobody"), ("openai", " \n", "No key came on standard input")],
+    [("nobody", "sk-1", "There is no provider nobody"), ("openai", " \n", "No key on standard input")],
 )
 def test_a_key_that_cannot_be_given_is_refused_in_a_line(demo: None, name: str, key: str, sentence: str) -> None:
     """Nothing is changed."""

@@ -59,7 +59,7 @@ def test_a_model_that_it_is_well_too_long_for_is_passed_by(lab: Lab):
     """The attempt says what the model reads and about how much this is; the next one is asked."""
     first, second = send(ROUTE, chat(LONG)).attempts
     assert (first.outcome, second.outcome, second.provider) == (SkipReason.TOO_LONG, "ok", "large")
-    assert first.error == "It reads about 2,000 tokens; this request has about 5,500."
+    assert first.error == "It reads up to about 2,000 tokens; this request has about 5,500."
     assert len(lab.requests) == 1
 
 
@@ -72,7 +72,7 @@ def test_an_estimate_near_the_limit_passes_nobody_by(lab: Lab):
 def test_an_answer_longer_than_a_model_writes_passes_it_by(lab: Lab):
     """What the request wants is exact, so there is no margin."""
     first, second = send(ROUTE, chat("hello", max_tokens=501)).attempts
-    assert (first.error, second.provider) == ("It writes at most 500 tokens; this request wants up to 501.", "large")
+    assert (first.error, second.provider) == ("It writes up to 500 tokens; this request asks for up to 501.", "large")
     (only,) = send(ROUTE, chat("hello", max_tokens=500)).attempts
     assert only.provider == "small"
 

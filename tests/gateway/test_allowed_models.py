@@ -36,7 +36,7 @@ def error_of(answer: Any) -> tuple[int, str]:
 
 @pytest.mark.parametrize("name", ["task:planning", "planning", "text-model"])
 def test_every_name_of_what_is_allowed_leads_there(key: str, name: str) -> None:
-    """A route by its task type, a service by its id or by its provider and model."""
+    """A route by its task type, a service as its id or by its provider and model."""
     allow("task:planning", "text-model")
     answer = post(key, said("hello", model=name))
     assert answer.status_code != 403
@@ -57,7 +57,7 @@ def test_anything_else_is_403_and_says_what_is_allowed(key: str, path: str, more
     answer = post(key, said("hello", model=name, **more), path)
     assert answer.status_code == 403
     error = answer.json()["error"]
-    assert f"may not use '{name}'. It may use: task:planning, text-model." in error["message"]
+    assert f"cannot use '{name}'. It can use: task:planning, text-model." in error["message"]
     assert path.startswith("/v1/messages") or error["code"] == "model_not_allowed"
 
 

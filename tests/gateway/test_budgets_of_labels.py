@@ -80,7 +80,9 @@ async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopb
     assert used["agent:text-agent", Meter.TOKENS_PER_DAY] % TOKENS == 0
     assert used["agent:text-agent", Meter.IN_FLIGHT] == 0
     refused = next(call for call in calls if code_of(call) == "budget_exceeded")
-    assert json.loads(refused.answer)["error"]["message"].startswith("The team search can spend 1.00 USD per day")
+    assert json.loads(refused.answer)["error"]["message"].startswith(
+        "The team search has a daily spending limit of 1.00 USD"
+    )
     assert int(refused.answer_headers["retry-after"]) > 0
     assert refused.answer_headers["x-routing-budget-limit"] == "1.00"
 
@@ -116,7 +118,7 @@ async def test_each_end_user_has_the_same_for_themselves(key, loopback):
     assert first.answer_headers["x-routing-budget-warning"] == "user=eve tokensPerDay=90%"
     assert other.answer_headers["x-routing-budget-warning"].startswith("user=%E8%89%BE%E8%BE%BE tokensPerDay=")
     assert [each.status for each in (first, second, other, nobody)] == [200, 429, 200, 200]
-    assert json.loads(second.answer)["error"]["message"].startswith("The end user eve can use 20 tokens per day")
+    assert json.loads(second.answer)["error"]["message"].startswith("The end user eve has a daily token limit of 20")
     assert not any("budget" in name for name in nobody.answer_headers)
 
 
@@ -134,7 +136,10 @@ def test_a_budget_is_a_change_like_any_other(demo: None) -> None:
     made = budget(LabelKind.PROJECT, "atlas", tokensPerDay=1)
     assert made is not None
     refused = post(key, said("hi", model="task:planning"))
-    assert (refused.status_code, "The project atlas can use 1 token" in refused.content.decode()) == (429, True)
+    assert (refused.status_code, "The project atlas has a daily token limit of 1:" in refused.content.decode()) == (
+        429,
+        True,
+    )
     sent = Client().post(
         "/api/v1/llm/send", {"prompt": "hi"}, "application/json", headers={"authorization": f"Bearer {key}"}
     )

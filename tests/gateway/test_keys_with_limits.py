@@ -59,11 +59,11 @@ def test_a_key_may_use_what_both_it_and_its_agent_may() -> None:
     assert [each["id"] for each in listed] == ["task:planning"]
     allow("text-model")
     refused = post(narrow, said("hi", model="task:planning"))
-    assert (refused.status_code, "It may use: nothing." in refused.json()["error"]["message"]) == (403, True)
+    assert (refused.status_code, "It can use: nothing." in refused.json()["error"]["message"]) == (403, True)
 
 
 @pytest.mark.parametrize(
-    ("name", "field"), [("task:design", "itself may not use task:design"), ("no-such", "no route or service no-such")]
+    ("name", "field"), [("task:design", "The agent cannot use task:design"), ("no-such", "no route or service no-such")]
 )
 def test_a_key_is_never_allowed_more_than_its_agent(name: str, field: str) -> None:
     """Nor what is not there: refused when it is issued and when it is changed."""
@@ -84,7 +84,7 @@ def test_a_keys_requests_are_counted_beside_its_agents() -> None:
     answers = [post(narrow, said("hi", model="task:planning", max_tokens=20)) for _ in range(3)]
     refused = answers[-1]
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_exceeded")
-    assert refused.json()["error"]["message"].startswith(f"The key {row_of(narrow)} can use 30 tokens per day")
+    assert refused.json()["error"]["message"].startswith(f"The key {row_of(narrow)} has a daily token limit of 30")
     assert post(free, said("hi", model="task:planning", max_tokens=20)).status_code == 200
     found = me(narrow)
     assert (found["limits"], found["keyLimits"]["amounts"][0]["limit"]) == (None, 30)

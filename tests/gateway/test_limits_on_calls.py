@@ -94,7 +94,7 @@ async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
     assert code_of(last) == "rate_limit_exceeded"
     assert 1 <= int(last.answer_headers["retry-after"]) <= 60
     assert last.answer_headers["x-should-retry"] == "true"
-    assert "its limit of 37 requests per minute" in json.loads(last.answer)["error"]["message"]
+    assert "its limit of requests per minute (37)" in json.loads(last.answer)["error"]["message"]
     assert last.answer_headers["x-ratelimit-limit-requests"] == "37"
     assert last.answer_headers["x-ratelimit-remaining-requests"] == "0"
 
@@ -117,7 +117,7 @@ async def test_a_budget_that_is_used_up_says_when_it_begins_anew(key, loopback):
         call = await chat_call(key, "plain", (b"x-request-id", b"refused"), max_tokens=101).run()
     assert (call.status, code_of(call)) == (429, "budget_exceeded")
     message = json.loads(call.answer)["error"]["message"]
-    assert "can use 100 tokens per month. 100 are left" in message
+    assert "has a monthly token limit of 100: 100 left" in message
     assert "The limit resets at 20" in message
     assert int(call.answer_headers["retry-after"]) > 0
     assert call.answer_headers["x-should-retry"] == "false"
@@ -237,7 +237,7 @@ async def test_200_parallel_calls_never_pass_a_budget_of_money(key, loopback):
         assert len(done) in range(11, 200)
         assert await used() == {Meter.MONEY_PER_DAY: len(done) * COST}
         refused = await chat_call(key, "plain", max_tokens=100_000).run()
-    assert "can spend 1.00 USD per day" in json.loads(refused.answer)["error"]["message"]
+    assert "has a daily spending limit of 1.00 USD" in json.loads(refused.answer)["error"]["message"]
     assert refused.answer_headers["x-routing-budget-limit"] == "1.00"
     assert refused.answer_headers["x-routing-budget-currency"] == "USD"
 

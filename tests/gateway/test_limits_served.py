@@ -135,7 +135,7 @@ async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_
     assert len(done) < 200
     async with asyncio.timeout(60):  # the agent's own is short, too, while the other process still has shares of it
         refusal = ""
-        while not refusal.startswith("The team search can spend 0.30 USD per day"):
+        while not refusal.startswith("The team search has a daily spending limit of 0.30 USD"):
             refused = await ask_until(server, 429, max_tokens=4000, metadata={"team": "search"})
             refusal = refused.json()["error"]["message"]
     async with asyncio.timeout(60):  # the other process tells the ledger and the log its part when it comes to it

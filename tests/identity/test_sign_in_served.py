@@ -62,7 +62,7 @@ def test_whom_nobody_invited_is_not_let_in(invited_only):
     browser = Browser(invited_only)
     answer = browser.enter("mallory-4")
     assert answer.status_code == 403
-    assert "Nobody has invited mallory" in answer.text
+    assert "has not been invited yet" in answer.text
     assert browser.pages.get("/").status_code == 302
 
 
@@ -85,7 +85,7 @@ def test_an_account_of_one_user_never_signs_in_another(invited_only):
     assert other.enter("otto-2", mine, **fields_of(mine)).status_code == 302
     answer = Browser(invited_only).enter("otto-2", link, **fields_of(link))
     assert answer.status_code == 403
-    assert "signs in another user already" in answer.text
+    assert "is already linked to another user" in answer.text
     assert Browser(invited_only).pages.get(link).status_code == 200
 
 
@@ -129,7 +129,7 @@ def test_a_newcomer_becomes_a_viewer_with_a_name_of_its_own(open_to_viewers):
     assert browser.pages.get("/export/llm-routing.json").status_code in (403, 404)
     refused = Browser(open_to_viewers).enter("mallory-4")
     assert refused.status_code == 403
-    assert "no verified e-mail of example.com" in refused.text
+    assert "no verified e-mail address at example.com" in refused.text
 
 
 def test_signing_in_and_being_refused_stand_in_the_audit(open_to_viewers):

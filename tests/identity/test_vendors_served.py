@@ -51,7 +51,7 @@ def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: S
     assert come_back(again, word, CODE, next="/routes/").headers["location"] == "/routes/"
     assert "/routes/new/" not in again.pages.get("/routes/").text  # a viewer
     events = again.events()
-    assert "Account for signing in linked" in events
+    assert "Sign-in account linked" in events
     assert "Signed in" in events
 
 

@@ -65,7 +65,7 @@ async def test_a_refusal_says_whose_limit_it_was(db: None) -> None:
     await hold.enter(1)
     with pytest.raises(LimitReachedError) as refused:
         await hold.reserve(501, 0, {})
-    assert refused.value.message.startswith("The key ra_k… can use 500 tokens per day. 500 are left")
+    assert refused.value.message.startswith("The key ra_k… has a daily token limit of 500: 500 left")
     assert hold.headers() == refused.value.headers
     assert refused.value.headers["x-ratelimit-limit-tokens"] == "500"
     await hold.reserve(450, 0, {})

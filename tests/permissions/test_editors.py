@@ -62,7 +62,7 @@ def test_an_editor_goes_back_over_no_change_of_a_provider(demo: None, editor: Cl
     assert (switched > before, Provider.objects.get(name="echo").enabled) == (True, False)
     page = text_of(editor.get(reverse("history")))
     assert reverse("restore", args=[before]) not in page
-    assert "an administrator can restore what was before it" in page
+    assert "Only an administrator can restore the state before it" in page
     for address in (reverse("restore", args=[before]), reverse("undo", args=[switched])):
         answer = text_of(editor.post(address, {"next": "/history/"}, follow=True))
         assert "Only an administrator can restore it" in answer

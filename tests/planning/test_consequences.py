@@ -58,12 +58,12 @@ def test_disabling_a_service_says_who_gets_no_answer_then_who_gets_less() -> Non
     """The route of that model alone is mute, the other loses its reader; both of its agents reach nothing."""
     after = switch_off(HERE, "service", ["qwen-vl"])
     assert told(after) == [
-        "look has no model left that can be asked.",
-        "The agent eyes reaches no model.",
-        "The agent painter reaches no model.",
+        "look has no model left that can be called.",
+        "The agent eyes no longer reaches any model.",
+        "The agent painter no longer reaches any model.",
         "design loses its last model that reads images.",
-        "No agent is left to hand images to.",
-        "design goes on without qwen-vl.",
+        "No agent is left to read images.",
+        "design loses qwen-vl.",
     ]
     assert [one.gravity for one in consequences(HERE, after)].count(Gravity.STOPS) == 3
 
@@ -71,9 +71,9 @@ def test_disabling_a_service_says_who_gets_no_answer_then_who_gets_less() -> Non
 def test_disabling_a_provider_says_the_same_of_all_its_models() -> None:
     """A chain whose first model goes begins with another."""
     assert told(switch_off(HERE, "provider", ["deepseek"])) == [
-        "default has no model left that can be asked.",
-        "The agent writer reaches no model.",
-        "design begins with qwen-vl instead of chat.",
+        "default has no model left that can be called.",
+        "The agent writer no longer reaches any model.",
+        "design starts with qwen-vl instead of chat.",
     ]
 
 
@@ -104,19 +104,21 @@ def test_what_could_not_answer_before_loses_nothing() -> None:
 def test_a_route_that_goes_says_where_its_tasks_go_and_an_alias_that_it_leads_nowhere() -> None:
     """The agent that used it reads what the default route's first model reads."""
     assert told(without(HERE, "route", ["look"])) == [
-        "The alias gpt-4 leads nowhere.",
+        "The alias gpt-4 no longer leads anywhere.",
         "The agent painter no longer reads images.",
-        "look goes; its tasks go to default.",
+        "look is removed; its tasks go to default.",
     ]
-    assert "design goes, and no route takes its tasks." in told(without(HERE, "route", ["default", "design", "look"]))
-    assert told(switch_off(HERE, "route", ["design"])) == ["design is switched off; its tasks go to default."]
+    assert "design is removed, and no route takes its tasks." in told(
+        without(HERE, "route", ["default", "design", "look"])
+    )
+    assert told(switch_off(HERE, "route", ["design"])) == ["design is disabled; its tasks go to default."]
 
 
 def test_an_agent_that_goes_takes_its_keys_and_perhaps_the_last_reader_with_it() -> None:
     """Nobody is named to those who want to hand over an image."""
     both = ["eyes", "painter"]
     assert told(without(HERE, "agent", both)) == [
-        "No agent is left to hand images to.",
+        "No agent is left to read images.",
         "The agent eyes is deleted, and its keys stop working.",
         "The agent painter is deleted, and its keys stop working.",
     ]

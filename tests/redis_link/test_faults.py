@@ -48,33 +48,33 @@ def test_a_socket_that_is_not_there_is_named(tmp_path):
         (
             ["--requirepass", "secret"],
             "",
-            "Redis asks for a password. Write it into REDIS_URL: redis://:password@host:port.",
+            "Redis requires a password. Add it to REDIS_URL: redis://:password@host:port.",
         ),
         (
             ["--requirepass", "secret"],
             ":wrong@",
-            "Redis does not take the user or the password of REDIS_URL. Correct them there.",
+            "Redis rejects the user name or password in REDIS_URL. Correct them there.",
         ),
         (
             ["--requirepass", "secret"],
             "who:wrong@",
-            "Redis does not take the user or the password of REDIS_URL. Correct them there.",
+            "Redis rejects the user name or password in REDIS_URL. Correct them there.",
         ),
-        ([], ":needless@", "Redis does not take the user or the password of REDIS_URL. Correct them there."),
+        ([], ":needless@", "Redis rejects the user name or password in REDIS_URL. Correct them there."),
         (
             ["--replicaof", "127.0.0.1", "1"],
             "",
-            "REDIS_URL leads to a replica, which takes no writes. Name the primary server there.",
+            "REDIS_URL points to a read-only replica. Set it to the primary server.",
         ),
         (
             ["--maxmemory", "1"],
             "",
-            "The memory of Redis is full. Give it more (maxmemory), or let it drop old keys (maxmemory-policy).",
+            "Redis is out of memory. Raise its limit (maxmemory), or let it evict old keys (maxmemory-policy).",
         ),
         (
             ["--user", "weak", "on", ">secret", "~*", "+get"],
             "weak:secret@",
-            "The user of REDIS_URL may not run the commands that are needed. Allow it +@all on ~routing-admin:*.",
+            "The user in REDIS_URL lacks permission for the required commands. Grant it +@all on ~routing-admin:*.",
         ),
     ],
     ids=["no password", "wrong password", "wrong user", "needless password", "replica", "full", "weak user"],
@@ -94,7 +94,7 @@ def test_a_server_that_never_answers_is_left_alone(own_redis: RedisServer):
         link.ask(lambda client: client.get("test"))
     assert (link.is_up, str(link.outage and link.outage.sentence)) == (
         False,
-        f"Redis at 127.0.0.1:{own_redis.port} does not answer in time.",
+        f"Redis at 127.0.0.1:{own_redis.port} did not respond in time.",
     )
     asked: list[Any] = []
     with pytest.raises(RedisAwayError):
@@ -128,7 +128,7 @@ def test_an_outage_is_one_line_in_the_log_and_its_end_another(own_redis: RedisSe
         link.look()
     lines = [record.getMessage() for record in caplog.records]
     assert [line.partition(".")[0] for line in lines] == [
-        "Redis does not take the user or the password of REDIS_URL",
+        "Redis rejects the user name or password in REDIS_URL",
         "Redis at 127",
         "Redis answers again",
     ]

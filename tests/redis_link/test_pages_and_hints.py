@@ -32,7 +32,7 @@ def test_the_dashboard_says_since_when_and_why_redis_is_away(demo, admin, outage
     """In either language, and without its password."""
     page = admin.get("/").content.decode()
     assert (
-        f"this process does without Redis: Redis at 127.0.0.1:{outage} cannot be reached: Connection refused." in page
+        f"this process runs without Redis: Redis at 127.0.0.1:{outage} cannot be reached: Connection refused." in page
     )
     chinese = admin.get("/", HTTP_ACCEPT_LANGUAGE="zh-hans").content.decode()
     assert f"本进程未使用 Redis：无法连接位于 127.0.0.1:{outage} 的 Redis" in chinese

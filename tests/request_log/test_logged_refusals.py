@@ -14,10 +14,10 @@ from tests.gateway.plane import image, logged, post, said
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 UNKNOWN = (
-    "The model '%(name)s' does not exist. GET /v1/models lists what there is: task:<task type>, "
-    "a service id, provider/model or auto."
+    "The model '%(name)s' does not exist. GET /v1/models lists what is available: task:<task type>, a service "
+    "id, provider/model or auto."
 )
-GONE = "There is no such artifact for this agent. Upload the file, or ask its owner for the reference."
+GONE = "This agent has no such artifact. Upload the file, or ask its owner for the reference."
 REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
     (said("x", model="nobody"), 404, UNKNOWN, {"name": "nobody"}, "模型“nobody”不存在。"),
     (said("x", top_p=7), 400, "%(param)s must be a number from %(low)s to %(high)s.",

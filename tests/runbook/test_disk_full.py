@@ -44,7 +44,7 @@ def test_room_is_made_on_a_full_disk_and_nothing_is_lost(on_small_disk: Installa
     assert "artifacts" in installation.play("disk-full", "room")
     installation.play("disk-full", "thumbnails")
     assert until(lambda: ask(installation.server, "DELETE", f"/v1/files/{old}").status == 200)
-    assert "1 artifacts (4.0 MB)" in installation.play("disk-full", "prune")
+    assert "1 artifact (4.0 MB)" in installation.play("disk-full", "prune")
     until(lambda: waiting(installation) == 0)
     installation.play("disk-full", "over")
     assert installation.number("routing_admin_log_entries_lost_total") == 0

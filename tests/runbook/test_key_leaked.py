@@ -66,6 +66,6 @@ def test_a_provider_is_called_with_its_new_key(served: Installation) -> None:
     assert until(lambda: served.number("routing_admin_attempts_total", provider="two", outcome="http_401"))
     (safe / "new-key").write_text(new)
     served.lab.play({})
-    assert "two is called with the key …3210." in served.play("key-leaked", "provider", PROVIDER="two")
+    assert "two is now called with the key …3210." in served.play("key-leaked", "provider", PROVIDER="two")
     assert until(lambda: served.call("two/lab").status == 200 and key_in(served.lab.requests[-1].headers) == new)
     assert new not in served.audited() + served.server.log

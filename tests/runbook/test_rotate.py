@@ -41,7 +41,7 @@ def test_the_secrets_of_the_installation_are_changed_under_calls(own: Installati
     assert own.call().status == 200
     assert behind(own) == 0
     before = (own.directory / "secret_key").read_text()
-    assert "encrypted anew" in own.play("rotate", "secrets")
+    assert "re-encrypted" in own.play("rotate", "secrets")
     assert (own.place / "safe" / "secret_key").read_text() == (own.directory / "secret_key").read_text() != before
     assert until(lambda: behind(own) > 0)
     own.manage("revoke_key", unused)

@@ -29,7 +29,7 @@ def test_an_installation_is_upgraded_and_brought_back(own: Installation) -> None
     for name in ("keys", "secret_key"):
         (own.directory / name).chmod(0o600)
     before, keys = rows_in(own, MIGRATIONS), rows_in(own, KEYS)
-    assert "as they were before their migrations" in own.play("upgrade", "upgrade")
+    assert "before the migrations" in own.play("upgrade", "upgrade")
     assert len(rows_in(own, MIGRATIONS)) > len(before)
     own.key = own.manage("issue_agent_key", "text-agent")
     own.start()

@@ -62,7 +62,7 @@ def test_an_agent_is_made_and_its_key_told_once(demo: None) -> None:
 def test_an_agent_without_a_key_is_told_how_to_get_one(demo: None) -> None:
     """Law: the next command is named, and works."""
     told = run("create_agent", "reader", "--service", "vision-model")
-    assert told.endswith("A key: python manage.py issue_agent_key reader")
+    assert told.endswith("For a key: python manage.py issue_agent_key reader")
     assert Agent.objects.get(agent_id="reader").service.service_id == "vision-model"
     assert run("issue_agent_key", "reader").startswith("ra_")
 
@@ -70,7 +70,7 @@ def test_an_agent_without_a_key_is_told_how_to_get_one(demo: None) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("text-agent",), "There is an agent text-agent already. Another key: manage.py issue_agent_key text-agent"),
+        (("text-agent",), "The agent text-agent already exists. For another key: manage.py issue_agent_key text-agent"),
         (("reader", "--service", "nope"), "serviceId: There is no service nope."),
         (("reader", "--route", "nope"), "taskType: There is no task route nope."),
         (("x" * 200,), "at most 120 characters"),
@@ -107,7 +107,7 @@ def test_the_first_part_of_a_key_is_enough_and_twice_is_no_fault(
 ) -> None:
     """Law: as pages and audit log show it."""
     key = run("issue_agent_key", "text-agent")
-    for sentence in ("is revoked.", "was revoked before."):
+    for sentence in ("is revoked.", "was already revoked."):
         assert run("revoke_key", key[:11]) == ""
         assert sentence in capsys.readouterr().err
     assert not may_call(key)
@@ -116,7 +116,7 @@ def test_the_first_part_of_a_key_is_enough_and_twice_is_no_fault(
 def test_a_token_that_leaked_is_revoked_too(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Law: its name and its owner are said; a successor is made on its page alone."""
     token = token_of(admin_account)
-    with pytest.raises(CommandError, match="Leave --replace out"):
+    with pytest.raises(CommandError, match="Leave out --replace"):
         run("revoke_key", token, "--replace")
     run("revoke_key", token)
     assert "The token deploy of admin (rat_" in capsys.readouterr().err
@@ -126,7 +126,7 @@ def test_a_token_that_leaked_is_revoked_too(admin_account: Any, capsys: pytest.C
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("sk-something", "That is no key: one begins with ra_"),
+        ("sk-something", "That is not a key. Keys begin with ra_"),
         ("ra_00000000", "There is no key ra_00000000"),
         ("rat_00000000", "There is no token rat_00000000"),
     ],

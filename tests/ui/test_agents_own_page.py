@@ -29,7 +29,7 @@ def make_link(admin_page: Any) -> str:
     """Makes a link on the agent's page; its path."""
     admin_page.goto("/agents/text-agent/")
     admin_page.get_by_role("button", name="Share this agent's page").click()
-    admin_page.get_by_label("Whom it is for").fill("Mei")
+    admin_page.get_by_label("Who it is for").fill("Mei")
     admin_page.get_by_role("button", name="Create link").click()
     return "/agent-page/" + str(admin_page.locator("#link").inner_text()).split("/agent-page/")[1]
 
@@ -57,7 +57,7 @@ def test_a_link_opens_the_page_for_somebody_without_an_account_until_it_is_revok
     admin_page.get_by_text("The link for Mei is revoked").first.wait_for()
     reader.expected_complaints.append("404")
     reader.reload()
-    assert reader.locator("h1").inner_text() == "This link opens nothing"
+    assert reader.locator("h1").inner_text() == "This link does not work"
     assert reader.context.cookies() == []
 
 

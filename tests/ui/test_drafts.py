@@ -52,7 +52,7 @@ def test_a_route_draft_that_was_left_comes_back(admin_page: Any, asked: list[str
     assert asked == ["confirm"]
     admin_page.goto("/routes/design/")
     expect(admin_page.locator(".draft-bar")).to_contain_text("You have an unsaved draft from")
-    expect(admin_page.get_by_text("Another version was saved since.")).to_be_hidden()
+    expect(admin_page.get_by_text("A newer version has been saved since.")).to_be_hidden()
     admin_page.get_by_role("button", name="Bring it back").click()
     expect(admin_page.locator("#chain [data-item]")).to_have_count(4)
     expect(admin_page.locator("#id_c-3-temperature")).to_have_value("0.3")
@@ -96,7 +96,7 @@ def test_a_draft_of_an_older_version_says_so(admin_page: Any, asked: list[str]) 
     row.retries = 1
     actions.save_route(ADA, row)
     admin_page.goto("/routes/design/")
-    expect(admin_page.get_by_text("Another version was saved since.")).to_be_visible()
+    expect(admin_page.get_by_text("A newer version has been saved since.")).to_be_visible()
     admin_page.get_by_role("button", name="Bring it back").click()
     expect(admin_page.locator("#savebar")).to_contain_text("temperature set to 0.2")
     admin_page.click("#save")

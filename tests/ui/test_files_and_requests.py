@@ -93,7 +93,7 @@ def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, dem
     store_text(SYSTEM, "two", filename="two.txt")
     before = Artifact.objects.living().count()
     page.goto("/artifacts/")
-    bar = page.get_by_role("button", name="Delete chosen")
+    bar = page.get_by_role("button", name="Delete selected")
     assert not bar.is_visible()
     for box in page.locator("#rows [name=id]").all()[:2]:
         box.focus()
@@ -127,7 +127,7 @@ def test_the_demo_goes_once_its_list_was_seen_and_comes_back_with_one_click(admi
     dialog = page.get_by_role("dialog", name="Remove the demo data?")
     dialog.get_by_text("vision-agent").wait_for()
     dialog.get_by_role("button", name="Remove demo data").click()
-    page.get_by_text("There is no task route yet").wait_for()
+    page.get_by_text("No task route yet").wait_for()
     page.get_by_role("button", name="Undo").click()
     page.get_by_text("All 6 task routes are working").wait_for()
 
@@ -315,4 +315,4 @@ def test_two_models_are_compared_side_by_side(admin_page: Any, demo: str) -> Non
     expect(page.locator(".compare thead th").first).to_contain_text("echo-text")
     expect(page.locator(".diff mark", has_text="echo").first).to_be_visible()
     page.get_by_label("First model service").select_option("text-model")
-    expect(page.get_by_text("Both get the very same.").first).to_be_visible()
+    expect(page.get_by_text("Both get exactly the same.").first).to_be_visible()

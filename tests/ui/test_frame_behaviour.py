@@ -152,9 +152,7 @@ def test_a_failed_action_says_so_with_the_request_id(admin_page: Any) -> None:
     admin_page.expected_complaints.append("500")
     admin_page.goto("/dashboard/")
     admin_page.click("#fails")
-    expect(admin_page.locator("#toasts .toast")).to_contain_text(
-        "Not done: the server answered with an error (500) · req_"
-    )
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("Not done: the server returned an error (500) · req_")
 
 
 def test_a_lost_connection_offers_to_try_again(admin_page: Any) -> None:

@@ -64,7 +64,7 @@ def test_a_draft_is_held_against_the_last_24_hours_once_it_has_settled(admin_pag
     admin_page.click("#drop-2")
     expect(admin_page.locator("#chain [data-item]")).to_have_count(2)
     admin_page.locator("#pick_model").fill("typed meanwhile")
-    expect(past).to_contain_text("Not known: 12 would come to echo/echo-text, which none of them asked then")
+    expect(past).to_contain_text("Not known: 12 would reach echo/echo-text, which was not called for them then")
     past.locator("summary").first.click()
     expect(past.locator("details[open] tbody tr")).to_have_count(10)
     expect(past.locator("details[open]")).to_contain_text("and 2 more")

@@ -238,7 +238,7 @@ def test_without_scripts_a_chain_is_edited_simulated_and_an_import_applied(
     page.goto("/config/")
     page.fill("#text", FILE)
     page.get_by_role("button", name="Show the difference").click()
-    expect(page.locator("main")).to_contain_text("Applying makes revision")
+    expect(page.locator("main")).to_contain_text("Applying creates revision")
     page.get_by_role("button", name="Apply 3 changes").click()
     assert stored("review") == ["echo/echo-text", "echo/echo-text"]
     page.locator("#toasts .toast").get_by_role("button", name="Undo").click()

@@ -34,7 +34,7 @@ def test_a_language_is_added_in_place_and_undo_takes_it_back(admin_page: Any) ->
     admin_page.fill("#id_code", "not a code")
     admin_page.fill("#id_directive", "Responda em português.")
     admin_page.get_by_role("button", name="Add language").click()
-    expect(admin_page.locator("#languages .error")).to_contain_text("A language code is letters")
+    expect(admin_page.locator("#languages .error")).to_contain_text("A language code has letters")
     expect(admin_page.locator("#id_directive")).to_have_value("Responda em português.")
     admin_page.fill("#id_code", "pt")
     admin_page.press("#id_code", "Enter")

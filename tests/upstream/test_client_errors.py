@@ -44,7 +44,7 @@ NEVER = {
 }
 """Exceptions of the libraries that no provider can cause, and why."""
 ADDRESS_REFUSED = (
-    "No request can be written for the provider: its endpoint, proxy or key is not usable. Correct it on its page."
+    "No request can be built for the provider: its endpoint, proxy or key is not usable. Correct it on its page."
 )
 
 

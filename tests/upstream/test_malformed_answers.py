@@ -111,7 +111,7 @@ def test_a_malformed_list_of_models_is_told_like_any_other_fault(caplog, demo: N
         result = ports.dial.models("up")
         run_sync(process_upstream().close())
     assert (result.fault, result.models) == ("bad_http", ())
-    assert result.message == "The provider's answer breaks the rules of HTTP."
+    assert result.message == "The provider's answer is not valid HTTP."
     assert no_fault_of_ours(caplog), caplog.text
 
 

@@ -127,7 +127,7 @@ def test_old_sums_go(noon: datetime):
 def test_an_installation_without_requests_says_so(viewer: Client):
     """And words in the address that mean nothing are the usual ones."""
     page = text_of(viewer.get("/usage/", {"by": "weather", "days": "many"}))
-    assert "No request in this time." in page
+    assert "No requests in this period." in page
 
 
 def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):

@@ -228,7 +228,7 @@ def test_a_link_that_is_no_good_any_more_gets_the_same_answer_as_one_that_never_
     assert len(answers) == 1
     status, page = answers.pop()
     assert status == 404
-    assert "This link opens nothing" in page
+    assert "This link does not work" in page
     assert "vision-agent" not in page
 
 

@@ -259,7 +259,7 @@ def test_bytes_that_are_gone_are_told_and_not_served(admin: Client, demo: None) 
     """The page says so and the download answers 410."""
     row = stored()
     byte_store().delete(row.sha256)
-    assert "gone from the store" in page(admin, row)
+    assert "missing from the store" in page(admin, row)
     assert admin.get(reverse("artifact_raw", args=[row.pk])).status_code == 410
 
 

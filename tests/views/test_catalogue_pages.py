@@ -78,7 +78,7 @@ def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flas
     assert "flash vision yes" in text
     assert " flash audio" not in text
     assert "deepseek / deepseek-v4-flash vision yes: LiteLLM 1.109.1, models.dev " in text
-    assert "1 new, " in text
+    assert "1 added, " in text
     assert (Installation.current().catalogue, Revision.objects.count()) == ("", 0)
     assert "models.dev 2026-08-18" in words_of(admin.get(PAGE))
 
@@ -183,7 +183,11 @@ def test_a_provider_that_lists_names_alone_or_nothing_is_told_in_a_sentence(admi
     Provider.objects.create(name="plain", endpoint=f"{listing}/v1", default_model="m", key_source="none")
     Provider.objects.create(name="gone", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     snapshot.refresh()
-    for name, words in (("plain", "by name alone"), ("gone", "gave no usable answer"), ("none", "Choose a provider.")):
+    for name, words in (
+        ("plain", "only lists model names"),
+        ("gone", "gave no usable answer"),
+        ("none", "Choose a provider."),
+    ):
         answer = admin.post(PAGE, {"act": "ask", "provider": name})
         assert answer.status_code == 422
         assert words in words_of(answer)
@@ -197,10 +201,10 @@ def test_the_command_does_the_same(flash: Service, tmp_path: Any, capsys: pytest
     call_command("refresh_catalogue", str(path), "--dry-run")
     told = capsys.readouterr().out
     assert "flash: input vision yes (catalogue)" in told
-    assert "Nothing was taken (dry run)." in told
+    assert "Nothing was changed (dry run)." in told
     assert Installation.current().catalogue == ""
     call_command("refresh_catalogue", str(path))
-    assert "Taken as revision" in capsys.readouterr().out
+    assert "Applied as revision" in capsys.readouterr().out
     assert vision() == (True, "catalogue")
     call_command("refresh_catalogue", "--drop")
     assert Installation.current().catalogue == ""
@@ -208,7 +212,7 @@ def test_the_command_does_the_same(flash: Service, tmp_path: Any, capsys: pytest
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [([], "Name a file"), (["x.json", "--drop"], "Name a file"), (["/no/such/file"], "No such file"),
+    [([], "Give a file"), (["x.json", "--drop"], "Give a file"), (["/no/such/file"], "No such file"),
      (["--provider", "nobody"], "no enabled provider nobody")],
 )  # fmt: skip
 def test_the_command_says_what_is_wrong_in_one_line(arguments: list[str], words: str) -> None:

@@ -112,7 +112,7 @@ BROKEN: dict[str, Any] = {
         {"providerName": "a", "apiKey": "${HOME}", "endpoint": "ftp://x", "defaultModel": "", "enabled": "yes"},
         {"providerName": "ä", "apiKey": "a\nb", "endpoint": "https://u:p@h/", "proxy": 3, "quirks": {"x": 1}},
         {"quirks": {"system_role": 5}, "timeouts": {"connect": -1, "x": 2}, "protocol": "soap"},
-        "no object",
+        "not an object",
     ],
     "routing": {
         "planning": {

@@ -66,7 +66,7 @@ def test_what_the_seed_format_cannot_say_is_listed(admin: Client, demo: None) ->
     """The embedded provider has no call URL there, and the page says so."""
     page = admin.get(reverse("config"), {"for": "seed"})
     assert page.context["left_out"]
-    assert "cannot be said in this format" in page.content.decode()
+    assert "cannot be expressed in this format" in page.content.decode()
 
 
 def test_a_viewer_sees_what_there_is_and_exports_nothing(viewer: Client, demo: None) -> None:
@@ -168,8 +168,8 @@ def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
     assert page.status_code == 200
     assert page.context["changes"] == []
     assert [file_format for _file, file_format in page.context["files"]] == [
-        "recognised as task routing",
-        "recognised as model services",
+        "recognized as task routing",
+        "recognized as model services",
     ]
 
 
@@ -206,6 +206,6 @@ def test_what_only_the_whole_configuration_shows_is_told_too(admin: Client, demo
     before = newest()
     answer = send(admin, '{"services": []}', mode="replace", act="apply", expected=before)
     assert answer.status_code == 422
-    assert all("which would not be there" in one.message for one in answer.context["errors"])
+    assert all("which would no longer exist" in one.message for one in answer.context["errors"])
     assert len(answer.context["errors"]) == 3
     assert newest() == before

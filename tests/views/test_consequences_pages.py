@@ -38,7 +38,7 @@ def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
     before = Revision.objects.count()
     answer = admin.post(url, data)
     assert answer.status_code == 422
-    assert "design goes on without echo-vision." in answer.content.decode()
+    assert "design loses echo-vision." in answer.content.decode()
     assert (Revision.objects.count(), Service.objects.get(service_id="echo-vision").enabled) == (before, True)
     admin.post(url, data | {"confirmed": "1"})
     assert (Revision.objects.count(), Service.objects.get(service_id="echo-vision").enabled) == (before + 1, False)
@@ -59,10 +59,10 @@ def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Clie
     url = reverse("provider", args=["echo"])
     data = fields_of(admin, url, "form") | {"key_act": "keep"}
     data.pop("enabled")
-    assert "design has no model left that can be asked." in admin.post(url, data).content.decode()
+    assert "design has no model left that can be called." in admin.post(url, data).content.decode()
     choice = {"name": ["echo", "openai"], "enabled": "0"}
     text = admin.post(reverse("providers_switch"), choice).content.decode()
-    assert "design has no model left that can be asked." in text
+    assert "design has no model left that can be called." in text
     assert Provider.objects.get(name="echo").enabled
     admin.post(reverse("providers_switch"), choice | {"confirmed": "1"})
     assert not Provider.objects.filter(name__in=["echo", "openai"], enabled=True).exists()
@@ -73,7 +73,9 @@ def test_the_dialog_before_deleting_says_what_goes(admin: Client) -> None:
     assert LOSS in admin.get(reverse("service", args=["echo-vision"])).content.decode()
     agent = admin.get(reverse("agent", args=["text-agent"])).content.decode()
     assert "The agent text-agent is deleted, and its keys stop working." in agent
-    assert "design goes; its tasks go to default." in admin.get(reverse("route", args=["design"])).content.decode()
+    assert (
+        "design is removed; its tasks go to default." in admin.get(reverse("route", args=["design"])).content.decode()
+    )
     Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=9)
     assert "No task route and no agent changes." in admin.get(reverse("provider", args=["spare"])).content.decode()
 
@@ -92,11 +94,13 @@ def test_removing_the_demo_lists_what_goes_and_what_that_takes_from_the_rest(adm
         text = admin.get(reverse(page)).content.decode()
         assert "multimodal-agent, text-agent, vision-agent" in text
         assert "planning, chapter_generation, one_shot_generation, optimization" in text
-        assert "The alias gpt-4 leads nowhere." in text
+        assert "The alias gpt-4 no longer leads anywhere." in text
         assert "vision-agent goes" not in text
 
 
 def test_an_agent_made_at_run_time_counts_as_any_other(text_agent: AgentProgram) -> None:
     """It is in no file and no revision, and yet loses its model."""
     put_agent(ADA, "text-agent", "helper", service_id="echo-text")
-    assert "The agent helper reaches no model." in [one.sentence for one in foresee_disabling("service", ["echo-text"])]
+    assert "The agent helper no longer reaches any model." in [
+        one.sentence for one in foresee_disabling("service", ["echo-text"])
+    ]

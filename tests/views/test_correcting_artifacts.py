@@ -65,9 +65,9 @@ def test_the_page_corrects_the_type_and_shows_the_delivery_anew(admin: Client, b
 
 def test_one_button_goes_back_to_what_was_detected(admin: Client, binary: Artifact) -> None:
     """It is there only while something is corrected."""
-    assert page(admin, binary).button("Back to what was detected") is None
+    assert page(admin, binary).button("Use the detected values") is None
     fill(admin, binary, mime_type="text/plain")
-    assert page(admin, binary).button("Back to what was detected")
+    assert page(admin, binary).button("Use the detected values")
     admin.post(reverse("artifact_correct", args=[binary.pk]), {"back": "1"})
     row = Artifact.objects.get()
     assert (row.mime_type, row.kind, row.correction) == (binary.mime_type, binary.kind, None)
@@ -75,12 +75,12 @@ def test_one_button_goes_back_to_what_was_detected(admin: Client, binary: Artifa
 
 def test_a_guessed_encoding_is_corrected_where_it_is_shown(admin: Client, guess: Artifact) -> None:
     """The note has the choice; the same encoding again makes the guess certain, another reads the words anew."""
-    assert page(admin, guess).button("Read it so")
+    assert page(admin, guess).button("Use this encoding")
     address = reverse("artifact_correct", args=[guess.pk])
     admin.post(address, {"encoding": "big5"})
     assert Artifact.objects.get().encoding_certain
     answer = admin.post(address, {"encoding": "gb18030"}, follow=True)
-    assert Page(answer).button("Read it so") is None
+    assert Page(answer).button("Use this encoding") is None
     assert "季度报告：收入增长百分之十二" in answer.content.decode()
 
 
@@ -109,7 +109,7 @@ def test_a_file_of_a_person_can_be_kept_from_every_agent(admin: Client, demo: No
     """It belongs to no agent, and the page says so."""
     row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin", uploaded_by="admin")
     answer = fill(admin, row, visibility="private").content.decode()
-    assert answer.count("no agent: people see it on these pages") == 2
+    assert answer.count("no agent, only people on these pages") == 2
 
 
 def test_bytes_that_an_encoding_loses_are_told(admin: Client, guess: Artifact) -> None:
@@ -120,7 +120,7 @@ def test_bytes_that_an_encoding_loses_are_told(admin: Client, guess: Artifact) -
 def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artifact) -> None:
     """Nor the choice at the guess; the post is 403."""
     seen = page(viewer, guess)
-    assert [seen.button(name) for name in ("Correct it", "Read it so", "Correct the type")] == [None] * 3
+    assert [seen.button(name) for name in ("Correct it", "Use this encoding", "Correct the type")] == [None] * 3
     assert fill(viewer, guess, encoding="gb18030").status_code == 403
     assert Artifact.objects.get().encoding == "big5"
 

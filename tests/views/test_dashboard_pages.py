@@ -176,7 +176,7 @@ def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None)
 def test_an_empty_installation_is_told_what_is_missing(admin: Client) -> None:
     """No route, no provider: the sentence and the empty states say so."""
     text = admin.get(reverse("dashboard")).content.decode()
-    assert "no task route yet" in text
+    assert "No task route yet" in text
     assert "No providers yet" in text
 
 

@@ -45,7 +45,7 @@ def test_a_preview_says_by_whom_and_asks_nobody(admin: Client) -> None:
         described_everywhere()
         text = card(admin, stored())
         assert lab.requests == []
-    assert "Would be described by seer, tokens unknown, cached: no" in text
+    assert "Would be described by seer; not cached, tokens unknown" in text
     assert "Ask seer now" in text
     assert text.count("[Here seer describes the file; it was not asked yet]") == 2
 
@@ -64,7 +64,7 @@ def test_asking_shows_the_words_and_the_next_look_finds_them(admin: Client) -> N
     assert reverse("request", args=[logged.pk]) in answered
     for text in (answered, again):
         assert f"&gt; {WORDS}" in text
-        assert "Described by seer; cached: yes." in text
+        assert "Described by seer; cached" in text
         assert "Ask seer now" not in text
 
 
@@ -167,4 +167,4 @@ def test_a_preview_says_why_no_model_describes_a_file(admin: Client) -> None:
         assert "No model describes it: The model does not support" in card(admin, sound)
         delete_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
         snapshot.refresh()
-        assert "There is no model of an enabled route describe that can be called." in card(admin, row)
+        assert "The route describe is missing or disabled, or none of its models can be called." in card(admin, row)

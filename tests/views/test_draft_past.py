@@ -66,12 +66,12 @@ def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, dem
     assert texts(answer) == [
         "1 now has its image only described",
         "2 go to echo/echo-text first",
-        "Not known: 1 would come to echo/echo-text, which it did not ask then",
+        "Not known: 1 would reach echo/echo-text, which was not called then",
         "1 fewer falls back",
     ]
     (example,) = answer.context["rows"][0].examples
     assert (example.file, str(example.before)) == ("plan.png", "echo/echo-vision: As it is")
-    assert answer.context["rows"][2].hint == "Of its own 1 calls in these 24 hours, echo/echo-text answered 100 %."
+    assert answer.context["rows"][2].hint == "echo/echo-text answered 100% of its calls in these 24 hours (1)."
 
 
 def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(admin: Client, demo: None) -> None:
@@ -84,7 +84,7 @@ def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(
     past("new", ("echo-503", "http_503"), ("echo-vision", "ok"))
     page = " ".join(card(admin, design(2, 1, 3)).content.decode().split())
     assert "2 requests used this route" in page
-    assert "Looked at: the newest 1 that came to a model." in page
+    assert "Based on the newest 1 that reached a model." in page
 
 
 def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client, demo: None) -> None:
@@ -105,7 +105,7 @@ def test_the_newest_requests_are_looked_at_and_how_many_there_were_is_said(
     answer = card(admin, design(2, 1, 3))
     page = " ".join(answer.content.decode().split())
     assert "More than 3 requests used this route" in page
-    assert "Looked at: the newest 2 that came" in page
+    assert "Based on the newest 2 that reached" in page
     assert texts(answer) == ["2 go to echo/echo-vision first", "2 fewer fall back"]
 
 
@@ -118,7 +118,7 @@ def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: 
     answer = admin.post(reverse("route_new"), {**data, "act": "past"})
     page = " ".join(answer.content.decode().split())
     assert "3 requests asked for this task type in the last 24 hours and went to default." in page
-    assert texts(answer)[-1] == "Not known: 3 would come to echo/echo-vision, which none of them asked then"
+    assert texts(answer)[-1] == "Not known: 3 would reach echo/echo-vision, which was not called for them then"
     assert answer.context["rows"][-1].hint == "echo/echo-vision was not called in these 24 hours."
     nameless = admin.post(reverse("route_new"), {**data, "task_type": "", "act": "past"})
     assert "See what this draft would have changed" in nameless.content.decode()

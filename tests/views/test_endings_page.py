@@ -56,7 +56,7 @@ def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: C
 
 def test_the_chain_and_the_service_say_it_too(admin: Client, end: Any) -> None:
     """At the candidate, in the list of routes, and on the service's page."""
-    assert f"its vendor names {end.successor} instead." in admin.get("/routes/pictures/").content.decode()
+    assert f"Its vendor recommends {end.successor} instead." in admin.get("/routes/pictures/").content.decode()
     assert f"{MODEL} is served until {end.day}" in text_of(admin.get("/routes/"))
     assert f"The vendor serves this model until {end.day}" in text_of(admin.get("/services/sonnet/"))
 

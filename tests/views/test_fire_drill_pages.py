@@ -54,8 +54,8 @@ def test_before_it_begins_the_page_says_who_has_nobody_else(admin: Client) -> No
     """Routes that would fail first, the calls of a minute, and 60 seconds proposed."""
     log_calls(FireDrill(started_at=timezone.now()))
     page = text_of(admin.get(PAGE))
-    assert "planning has no model left that can be asked." in page
-    assert "calls it answered per minute lately: 0.1" in page
+    assert "planning has no model left that can be called." in page
+    assert "recently answered calls per minute: 0.1" in page
     html = admin.get(PAGE).content.decode()
     assert 'value="60" checked' in html
     assert 'id="drills"' not in html
@@ -117,7 +117,7 @@ def test_what_came_of_it_stands_on_the_page_and_in_the_audit_log(admin: Client) 
         "1 was left or refused.",
     ):
         assert said in page
-    assert "Median: 121 ms later than the provider" in page
+    assert "Median: 121 ms slower than the provider" in page
     assert 'href="/requests/met3/"' in admin.get(PAGE).content.decode()
     for _ in range(2):
         note_drill_ends()

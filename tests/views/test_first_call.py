@@ -84,7 +84,7 @@ def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key
     assert call(key[:30]) == 401
     page = text_of(panel(admin, key))
     assert "with this key went to /v1/v1/chat/completions, which does not exist here. The base URL is" in page
-    assert "it may have been cut off in copying" in page
+    assert "It may have been cut off when copied" in page
     assert "Other calls arrived in the meantime" not in page
     narrow = key_of("text-agent", scopes=["registry:read"])
     missed_calls.forget()

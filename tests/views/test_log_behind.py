@@ -32,7 +32,7 @@ def two_waiting() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("language", "words"), [("en", "2 requests wait on disk"), ("zh-hans", "2 条请求暂存在磁盘上")]
+    ("language", "words"), [("en", "2 requests are waiting on disk"), ("zh-hans", "2 条请求暂存在磁盘上")]
 )
 def test_the_dashboard_tells_of_entries_that_wait(
     two_waiting: None, language: str, words: str, admin_account: Any
@@ -44,7 +44,9 @@ def test_the_dashboard_tells_of_entries_that_wait(
     assert exact(journal.behind_since) in page
 
 
-@pytest.mark.parametrize(("language", "words"), [("en", "requests wait in memory"), ("zh-hans", "条请求暂存在内存中")])
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "requests are waiting in memory"), ("zh-hans", "条请求暂存在内存中")]
+)
 def test_the_dashboard_tells_of_a_full_disk(
     two_waiting: None, language: str, words: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

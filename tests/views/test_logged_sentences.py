@@ -111,7 +111,7 @@ def test_a_provider_s_own_words_stay_as_they_came() -> None:
     """What is none of ours is a quotation, in any language, inside a refusal too; no English is taken for ours."""
     with translation.override("zh-hans"):
         assert render_sentence("insufficient balance") == RenderedSentence(quoted="insufficient balance")
-        assert render_sentence("the model said nothing") == RenderedSentence(quoted="the model said nothing")
+        assert render_sentence("the model returned nothing") == RenderedSentence(quoted="the model returned nothing")
         refused = render_sentence(worded(REFUSED, name="echo/m", said="bad temperature, sorry"))
     assert refused.quoted == "bad temperature, sorry"
     assert "拒绝了请求" in refused.ours
@@ -127,12 +127,12 @@ def test_words_that_look_like_a_kept_sentence_are_still_only_words() -> None:
 def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -> None:
     """Only facts can hold a secret or be too long; what is left of them stays among our words."""
     made = worded(
-        REFUSED, name="p/mm", said=worded("a web page came: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
+        REFUSED, name="p/mm", said=worded("got a web page: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
     )
     short = brief(made, secrets=["p/mm"])
     assert isinstance(short, Worded)
     assert short.template == REFUSED
-    assert short.startswith("… refused the request: a web page came: key sk-… éé")
+    assert short.startswith("… refused the request: got a web page: key sk-… éé")
     assert 2000 < len(short.encode()) <= 2048
 
 
@@ -151,7 +151,7 @@ def timeline(row: RequestLog) -> dict[str, Any]:
 @pages
 def test_the_journal_writes_code_and_facts() -> None:
     """Ours as data, a provider's words as such, nothing where nothing failed; the API tells all in English."""
-    said = worded("the body is no JSON: %(reason)s", reason=worded("Expecting value"))
+    said = worded("the body is not JSON: %(reason)s", reason=worded("Expecting value"))
     attempts = (Attempt("a", "m", "bad_json", error=said), Attempt("b", "m", "http_402", error="余额不足"))
     ended = worded(EXHAUSTED, count=2, said="a/m: x; b/m: y")
     facts = RequestFacts("req_data", datetime.now(UTC), "v1", outcome="all_providers_failed", status=502, error=ended)
@@ -161,13 +161,13 @@ def test_the_journal_writes_code_and_facts() -> None:
     assert (row.error, first.error, second.error) == ("", "", "")
     assert row.sentence == {"code": str(EXHAUSTED), "facts": {"count": 2, "said": "a/m: x; b/m: y"}}
     inner = {"code": "Expecting value", "facts": {}}
-    assert first.sentence == {"code": "the body is no JSON: %(reason)s", "facts": {"reason": inner}}
+    assert first.sentence == {"code": "the body is not JSON: %(reason)s", "facts": {"reason": inner}}
     assert second.sentence == "余额不足"
     fine = RequestLog.objects.get(pk="req_fine")
     assert (fine.sentence, logged_text(fine), bool(render_logged(fine))) == (None, "", False)
     told = timeline(row)
     assert told["error"] == "All 2 candidates failed (a/m: x; b/m: y)."
-    assert [each["error"] for each in told["attempts"]] == ["the body is no JSON: Expecting value", "余额不足"]
+    assert [each["error"] for each in told["attempts"]] == ["the body is not JSON: Expecting value", "余额不足"]
     assert timeline(fine)["error"] is None
 
 

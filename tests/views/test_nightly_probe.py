@@ -101,7 +101,7 @@ def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price
     tokens = re.search(r"about (\d+) tokens, as in the last probe", page)
     assert tokens is not None
     assert f"That is about {int(tokens[1]) / 1000:.2f} EUR a night." in page
-    assert len(re.findall(r"\d+ tokens in all, as the provider counted\.\s+0\.\d+ EUR", page)) == 4
+    assert len(re.findall(r"\d+ tokens in total, as counted by the provider\.\s+0\.\d+ EUR", page)) == 4
 
 
 def test_a_night_begins_at_three() -> None:

@@ -59,8 +59,8 @@ def page_of(browser: Client, request_id: str, language: str = "en") -> str:
 def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str) -> None:
     """Turn by turn below the limit; the first turn has none to keep."""
     first, second = say(key, 1), say(key, 2)
-    assert "This request begins its conversation, so there is no prefix to keep." in page_of(admin, first)
-    assert "Prefix kept: what came in earlier turns is received as it was." in page_of(admin, second)
+    assert "This request starts its conversation, so there is no prefix to keep." in page_of(admin, first)
+    assert "Prefix kept: earlier turns are sent unchanged." in page_of(admin, second)
     assert "前缀保持：此前各轮的内容与当时收到的一致。" in page_of(admin, second, "zh-hans")
 
 
@@ -70,8 +70,8 @@ def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client
     say(key, 2)
     third = say(key, 3)
     assert (
-        "Prefix broken at message 2, because a full limit freed half of its room. "
-        "With this file the request would hold 3 files for image; at most 2 are taken."
+        "Prefix broken at message 2, because a limit was full and half of it was freed. "
+        "With this file, the number of files for image would be 3; the limit is 2."
     ) in page_of(admin, third)
     assert "前缀从第 2 条消息起改变，因为达到上限后一次腾出了一半空间。" in page_of(admin, third, "zh-hans")
 
@@ -89,7 +89,7 @@ def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Cl
     answer = post(key, {"model": "echo-vision", "messages": [{"role": "user", "content": "hello"}]})
     row = logged(answer["x-request-id"])
     assert (row.conversation, row.prefix) == (None, None)
-    assert "Prefix kept: without files every message is sent as it came." in page_of(admin, row.pk)
+    assert "Prefix kept: without files, every message is sent unchanged." in page_of(admin, row.pk)
 
 
 def test_another_language_breaks_the_prefix_at_its_beginning(admin: Client, key: str) -> None:
@@ -104,7 +104,7 @@ def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: 
     say(key, 1, model="echo-text")
     save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.forget()
-    sentence = "Prefix broken at message 2, because the words in place of a file there are not what they were"
+    sentence = "Prefix broken at message 2, because the text that replaces a file there changed"
     assert sentence in page_of(admin, say(key, 2, model="echo-text"))
 
 
@@ -117,7 +117,10 @@ def test_a_file_that_is_gone_breaks_the_prefix_where_it_stood(admin: Client, key
     delete_artifacts(SYSTEM, [row.pk])
     second = post(key, {"model": "echo-vision", "messages": [look, *more], "language": "en"})
     text = page_of(admin, second["x-request-id"])
-    assert "Prefix broken at message 2, because a file there goes another way than before. The file's bytes" in text
+    assert (
+        "Prefix broken at message 2, because a file there is delivered differently than before. The file's content"
+        in text
+    )
 
 
 def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, key: str) -> None:
@@ -129,14 +132,14 @@ def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, 
 @pytest.mark.parametrize(
     ("most", "language", "sentence"),
     [
-        (2, "en", "Prefix kept if one more file like this comes in the next turn."),
+        (2, "en", "Prefix kept if the next turn adds another file like this."),
         (2, "zh-hans", "下一轮若再有一个这样的文件，前缀保持。"),
         (
             1,
             "en",
-            "If one more file like this comes in the next turn, the prefix is broken at message 2, because a full "
-            "limit frees half of its room. With this file the request would hold 2 files for image; at most 1 "
-            "are taken.",
+            "If the next turn adds another file like this, the prefix breaks at message 2, because a limit "
+            "is full and half of it is freed. With this file, the number of files for image would be 2; the limit "
+            "is 1.",
         ),
         (1, "zh-hans", "前缀会从第 2 条消息起改变，因为达到上限后会一次腾出一半空间。"),
     ],

@@ -85,7 +85,7 @@ def test_each_attempt_says_what_it_took(admin: Client, text_agent: AgentProgram)
     )
     page = text_of(admin.get("/requests/req_cost/"))
     assert "1000 in, 0 out" in page
-    assert "beside it 0.0025 USD for calls that gave no answer" in page
+    assert "plus 0.0025 USD for calls without an answer" in page
     first, last = text_agent.get("/requests/req_cost").json()["attempts"]
     assert (first["usage"], first["cost"]) == (
         {"promptTokens": 1000, "completionTokens": 0},

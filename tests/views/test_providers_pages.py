@@ -33,7 +33,7 @@ def form_of(row: Provider, **changed: str) -> dict[str, str]:
 def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -> None:
     """A provider without a key is named in the first sentence, and its line says which variable to set."""
     page = text_of(admin.get("/providers/"))
-    assert "3 of 4 providers cannot be called: openai, anthropic, example." in page
+    assert "Cannot be called: openai, anthropic, example (3 of 4)." in page
     assert "No key. Set LLM_PROVIDER_OPENAI_API_KEY in the environment, or store a key here." in page
     assert "needs none" in page
 
@@ -194,7 +194,7 @@ def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin
 def test_fetching_models_offers_those_the_provider_lists(admin: Client) -> None:
     """The embedded provider's own models become lines; those that are services already say so."""
     page = text_of(admin.post("/providers/echo/models/", {"act": "fetch"}))
-    assert "is echo-vision already" in page
+    assert "is already echo-vision" in page
 
 
 def test_an_id_that_is_taken_is_told_at_its_line(admin: Client) -> None:

@@ -43,7 +43,7 @@ def request_row(db: Any) -> RequestLog:
         (
             "en",
             [
-                "Made by the model",
+                "Created by the model",
                 "not stored",
                 "It was stored, but has since been deleted",
                 "It is hosted at another address",
@@ -78,7 +78,7 @@ def words_on(browser: Client, row: RequestLog) -> str:
 @pytest.mark.parametrize(
     ("language", "words"),
     [
-        ("en", ["20 read from the cache", "7 thinking", "the provider's own word:", "service tier flex"]),
+        ("en", ["20 read from the cache", "7 thinking", "as reported by the provider:", "service tier flex"]),
         ("zh-hans", ["读自缓存 20", "思考 7", "提供商原文：", "服务等级 flex"]),
     ],
 )

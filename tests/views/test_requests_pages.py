@@ -270,7 +270,7 @@ def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client
     """One sentence, the attempts, the file with its three words and reason, what was left out."""
     text = admin.get(reverse("request", args=[design().pk])).content.decode()
     assert "deepseek-chat answered design without the image" in text
-    assert "qwen-vl: The provider limits our rate (429, 2 tries)." in text
+    assert "qwen-vl: The provider rate-limits the calls (429, 2 tries)." in text
     assert f"deepseek-chat got a description of shot.png: {UNSEEN}" in text
     assert "Described only" in text
     assert "top_k" in text

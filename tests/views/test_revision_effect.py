@@ -82,7 +82,7 @@ def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Cli
     page = page_of(admin, first)
     assert "30 before, 30 after" in page
     assert "60 minutes before and after" in page
-    assert f'<a href="{reverse("revision", args=[second])}">revision {second}</a> touched the same routes' in page
+    assert f'<a href="{reverse("revision", args=[second])}">revision {second}</a> changed the same routes' in page
     assert f"Restore revision {first - 1}" in page
 
 

@@ -62,7 +62,7 @@ def test_the_list_without_a_route_teaches(admin: Client) -> None:
     """It says what a route is and leads to the first."""
     page = admin.get(reverse("routes"))
     assert reverse("route_new") in page.content.decode()
-    assert "Begin with the route named default" in page.content.decode()
+    assert "Start with the route named default" in page.content.decode()
 
 
 def test_the_list_takes_the_same_queries_for_three_and_for_thirty_routes(admin: Client, demo: None) -> None:
@@ -370,6 +370,6 @@ def test_an_alias_leads_to_what_is_there_and_is_taken_away_again(admin: Client, 
     assert Alias.objects.get().target == "task:default"
     refused = admin.post(reverse("alias"), {"name": "gpt-4o", "target": "task:gone"})
     assert refused.status_code == 422
-    assert "There is no task route and no model service of that name" in refused.content.decode()
+    assert "No task route or model service has this name" in refused.content.decode()
     admin.post(reverse("alias"), {"remove": "*"})
     assert not Alias.objects.exists()

@@ -115,12 +115,12 @@ def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None
     assert all(f"<strong>{word}</strong>" in page for word in words[:2])
     for sentence in (
         "Which word is written in this image?",
-        "It named exactly what both files held, and found nothing in the empty one.",
-        "912 tokens in all, as the provider counted.",
-        "The request was refused as soon as it held such a file.",
+        "It named exactly what both files contain, and found nothing in the empty one.",
+        "912 tokens in total, as counted by the provider.",
+        "The request was refused once it contained such a file.",
         "status 400 · audio is not supported",
         "NONE. I cannot see any video.",
-        "A call failed for a reason of its own.",
+        "A call failed for another reason.",
     ):
         assert sentence in page
 

@@ -166,7 +166,7 @@ def test_an_added_language_is_what_a_model_is_told(admin: Client) -> None:
 @pytest.mark.parametrize(
     ("code", "directive", "said"),
     [
-        ("not a code", "x", "A language code is letters"),
+        ("not a code", "x", "A language code has letters"),
         ("", "x", "This field is required"),
         ("pt", " ", "This field is required"),
     ],

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from capabilities.core.vocabulary import Kind
 
 REASONS = {
-    "declared": "as the uploader declared it",
+    "declared": "as declared by the uploader",
     "undeclared": "no usable type was declared",
-    "extension": "by the extension of the file's name",
+    "extension": "by the file name's extension",
     "signature": "confirmed by the content: a signature with a valid structure",
     "signature_hint": "starts like it, but the structure is not valid",
     "container": "by what is inside the container",
-    "libmagic": "libmagic's opinion of the first bytes",
+    "libmagic": "libmagic's guess from the first bytes",
     "text": "every byte decodes, no NUL, few control characters",
     "text_guessed": "every byte decodes, but other encodings fit nearly as well; this one is the most likely",
     "no_text": "not text in any encoding that was tried",

@@ -28,11 +28,11 @@ ACTOR = Actor("command", "import_artifacts")
 class Command(BaseCommand):
     """Imports files; a file that is there already, by name and bytes, stays the one artifact it is."""
 
-    help = "Keeps every file below a directory as an artifact; running it again changes nothing."
+    help = "Store every file below a directory as an artifact. Running it again changes nothing."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The directory, and whose the artifacts shall be."""
-        parser.add_argument("directory", type=Path, metavar="DIR", help="read with everything below it")
+        parser.add_argument("directory", type=Path, metavar="DIR", help="the directory to read")
         parser.add_argument("--owner", default="", metavar="AGENT", help="id of the agent they belong to")
 
     def handle(self, *args: Any, directory: Path, owner: str, **options: Any) -> None:
@@ -43,7 +43,7 @@ class Command(BaseCommand):
         if not directory.is_dir():
             raise CommandError(f"{directory} is not a directory.")
         if owner and not agent_exists(owner):
-            raise CommandError(f"There is no agent {owner}. Make it first, or leave --owner out.")
+            raise CommandError(f"There is no agent {owner}. Create it first, or leave out --owner.")
         problems = []
         for path in list_files(directory):
             try:

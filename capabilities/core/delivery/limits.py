@@ -66,7 +66,8 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
         ),
         "openai-responses": _add_source(
             worded(
-                "OpenAI: images and vision, file inputs (of a sheet it reads 1,000 rows, so tables are extracted here)"
+                "OpenAI: images and vision, file inputs (it reads 1,000 rows of a spreadsheet, so tables are "
+                "extracted here)"
             ),
             toolMedia="native",
             maxRequestBytes=512 * MIB,
@@ -152,12 +153,12 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
 """The slots of each protocol; a provider's own ways stand in `TEMPLATES`."""
 
 VIDEO_URL: Limits = _add_source(
-    worded("the video_url part that several compatible servers take"),
+    worded("the video_url part that several compatible servers accept"),
     video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
 )
 """The slot of a provider whose compatibility options say that it takes videos."""
 
-_MEASURED = worded("measured request ceilings of hosted models, 2026-09-19")
+_MEASURED = worded("measured request limits of hosted models, 2026-09-19")
 
 TEMPLATES: Mapping[str, Limits] = MappingProxyType(
     {

@@ -19,9 +19,9 @@ class LossKind(StrEnum):
 
 SENTENCES: Mapping[tuple[LossKind, bool], str] = MappingProxyType(
     {
-        (LossKind.CUT, True): worded("Cut, %(percent)s%% is missing."),
-        (LossKind.CUT, False): worded("Cut, only the beginning is there."),
-        (LossKind.SCALED, True): worded("Scaled down, %(percent)s%% of the pixels are missing."),
+        (LossKind.CUT, True): worded("Cut: %(percent)s%% is missing."),
+        (LossKind.CUT, False): worded("Cut: only the beginning arrives."),
+        (LossKind.SCALED, True): worded("Scaled down: %(percent)s%% fewer pixels."),
         (LossKind.SCALED, False): worded("Scaled down."),
     }
 )

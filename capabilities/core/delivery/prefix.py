@@ -15,14 +15,14 @@ from capabilities.core.delivery.writing import TextStyle
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.worded import Worded, worded
 
-KEPT_WITH_ONE_MORE = worded("Prefix kept if one more file like this comes in the next turn.")
+KEPT_WITH_ONE_MORE = worded("Prefix kept if the next turn adds another file like this.")
 BROKEN_BY_ONE_MORE = worded(
-    "If one more file like this comes in the next turn, the prefix is broken at message %(number)s, because a full "
-    "limit frees half of its room. %(reason)s"
+    "If the next turn adds another file like this, the prefix breaks at message %(number)s, because a limit is "
+    "full and half of it is freed. %(reason)s"
 )
 OTHERWISE_BY_ONE_MORE = worded(
-    "If one more file like this comes in the next turn, the prefix is broken at message %(number)s, because a file "
-    "there goes another way then. %(reason)s"
+    "If the next turn adds another file like this, the prefix breaks at message %(number)s, because a file "
+    "there is then delivered differently. %(reason)s"
 )
 """What a preview says, as templates."""
 

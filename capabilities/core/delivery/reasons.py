@@ -48,35 +48,37 @@ SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.FITS: worded("The model supports %(capability)s and accepts %(mime_type)s."),
         ReasonCode.READABLE_TEXT: worded("Every model reads text."),
         ReasonCode.LONG_TEXT: worded(
-            "Every model reads text; this one is %(actual)s characters long, more than %(limit)s, and is cut."
+            "Every model reads text. This one has %(actual)s characters, more than %(limit)s, and is cut."
         ),
         ReasonCode.NO_CAPABILITY: worded("The model does not support %(capability)s."),
-        ReasonCode.NO_SLOT: worded("The protocol %(protocol)s has no place for content of kind %(kind)s."),
-        ReasonCode.ROLE: worded("A message of role %(role)s cannot hold files."),
-        ReasonCode.TOOL_RESULT: worded("The protocol %(protocol)s takes no %(mime_type)s in a tool result."),
-        ReasonCode.URL: worded("The file is only known by its URL, and the protocol %(protocol)s takes none."),
-        ReasonCode.TYPE: worded("%(mime_type)s is not among the types that %(slot)s takes."),
+        ReasonCode.NO_SLOT: worded("The protocol %(protocol)s cannot carry content of kind %(kind)s."),
+        ReasonCode.ROLE: worded("A message with the role %(role)s cannot contain files."),
+        ReasonCode.TOOL_RESULT: worded("The protocol %(protocol)s does not accept %(mime_type)s in a tool result."),
+        ReasonCode.URL: worded("Only the file's URL is known, and the protocol %(protocol)s does not accept URLs."),
+        ReasonCode.TYPE: worded("%(slot)s does not accept %(mime_type)s."),
         ReasonCode.EMPTY: worded("The file is empty."),
-        ReasonCode.TOO_LARGE: worded("The file has %(actual)s bytes; at most %(limit)s are taken."),
-        ReasonCode.TOO_WIDE: worded(
-            "The image measures %(actual)s pixels on its longer side; at most %(limit)s are taken."
-        ),
-        ReasonCode.TOO_MANY_PAGES: worded("The document has %(actual)s pages; at most %(limit)s are taken."),
+        ReasonCode.TOO_LARGE: worded("The file has %(actual)s bytes; the limit is %(limit)s."),
+        ReasonCode.TOO_WIDE: worded("The image's longer side has %(actual)s pixels; the limit is %(limit)s."),
+        ReasonCode.TOO_MANY_PAGES: worded("The document has %(actual)s pages; the limit is %(limit)s."),
         ReasonCode.TOO_MANY_FILES: worded(
-            "With this file the request would hold %(actual)s files for %(slot)s; at most %(limit)s are taken."
+            "With this file, the number of files for %(slot)s would be %(actual)s; the limit is %(limit)s."
         ),
         ReasonCode.TOO_MUCH_OF_A_KIND: worded(
-            "With this file, those for %(slot)s would have %(actual)s bytes together; at most %(limit)s are taken."
+            "With this file, the files for %(slot)s would total %(actual)s bytes; the limit is %(limit)s."
         ),
         ReasonCode.REQUEST_FULL: worded(
-            "With this file the request would have %(actual)s bytes; at most %(limit)s are taken."
+            "With this file, the request would have %(actual)s bytes; the limit is %(limit)s."
         ),
-        ReasonCode.UNREADABLE: worded("The file's bytes cannot be read (%(problem)s)."),
+        ReasonCode.UNREADABLE: worded("The file's content cannot be read (%(problem)s)."),
         ReasonCode.NO_TEXT_FOUND: worded("No text could be extracted from this %(mime_type)s file."),
         ReasonCode.NOT_CONVERTED: worded("This %(mime_type)s file could not be converted."),
-        ReasonCode.TOO_LONG: worded("The recording lasts %(actual)s seconds; at most %(limit)s are described."),
-        ReasonCode.LOCKED: worded("The file is locked with a password."),
-        ReasonCode.NO_DESCRIBER: worded("There is no model of an enabled route describe that can be called."),
+        ReasonCode.TOO_LONG: worded(
+            "The recording is %(actual)s seconds long; the limit for descriptions is %(limit)s."
+        ),
+        ReasonCode.LOCKED: worded("The file is password-protected."),
+        ReasonCode.NO_DESCRIBER: worded(
+            "The route describe is missing or disabled, or none of its models can be called."
+        ),
     }
 )
 """English sentences with named places; pages translate them and fill in `Reason.facts`."""

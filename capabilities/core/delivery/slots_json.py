@@ -28,7 +28,7 @@ _COUNT: _Check = (
     worded("a whole number, 0 or more, or null for no limit"),
 )
 _WORD: _Check = (lambda value: isinstance(value, str), worded("a text"))
-_WORDS: _Check = (lambda value: _are_words(value) and bool(value), worded("a list of words that is not empty"))
+_WORDS: _Check = (lambda value: _are_words(value) and bool(value), worded("a non-empty list of strings"))
 _TYPES: _Check = (
     lambda value: value is None or _are_words(value),
     worded("a list of MIME types, or null for every type"),
@@ -98,7 +98,7 @@ def check_limits(data: object, path: str = "limits") -> tuple[Problem, ...]:
 
 def _check_slot(path: str, data: object) -> list[Problem]:
     if not isinstance(data, Mapping):
-        message = worded("%(path)s must be an object, or null where there is no place for it.", path=path)
+        message = worded("%(path)s must be an object, or null if there is no place for it.", path=path)
         return [Problem(path, message, "type")]
     found: list[Problem] = []
     for key, value in data.items():
@@ -114,7 +114,7 @@ def _check_type(path: str, value: object, check: _Check) -> list[Problem]:
 
 
 def _unknown(path: str, names: list[str]) -> Problem:
-    message = worded("%(path)s is not known and has no effect; known are %(known)s.", path=path, known=tuple(names))
+    message = worded("%(path)s is unknown and has no effect. Known: %(known)s.", path=path, known=tuple(names))
     return Problem(path, message, "enum", "warning")
 
 

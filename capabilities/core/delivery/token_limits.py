@@ -18,8 +18,8 @@ MARGIN = 1.5
 """A request counts as too long when its estimate is this many times what fits: a token is 2 to 5 characters of English,
 and a Chinese character half a token to a whole one, so an estimate may be wrong by half."""
 
-READS = worded("It reads about %(most)s tokens; this request has about %(count)s.")
-WRITES = worded("It writes at most %(most)s tokens; this request wants up to %(count)s.")
+READS = worded("It reads up to about %(most)s tokens; this request has about %(count)s.")
+WRITES = worded("It writes up to %(most)s tokens; this request asks for up to %(count)s.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,11 +123,11 @@ def _read_sound(reply: OperationReply) -> PassedAnswer | Failure:
         value = object_of(reply.status, reply.headers, reply.body, reply.now)
         if isinstance(value, Failure):
             return value
-        return failure_inside(value) if is_error(value) else bad_shape(worded("a sound was due"))
+        return failure_inside(value) if is_error(value) else bad_shape(worded("audio was expected"))
     if said.startswith("text/"):
         return _other_type(reply)
     if not reply.body:
-        return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
+        return Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
     is_sound = said.startswith("audio/")
     sound = media_of_base64(said if is_sound else usual, base64.b64encode(reply.body).decode())
     kind = said if is_sound else ANY_TYPE
@@ -135,7 +135,7 @@ def _read_sound(reply: OperationReply) -> PassedAnswer | Failure:
 
 
 def _other_type(reply: OperationReply) -> Failure:
-    other = worded("%(type)s came where %(due)s was due", type=brief(reply.content_type), due=reply.operation.answer)
+    other = worded("expected %(due)s, got %(type)s", type=brief(reply.content_type), due=reply.operation.answer)
     return Failure(Fault.BAD_CONTENT_TYPE, other, 200)
 
 

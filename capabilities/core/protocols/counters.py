@@ -79,7 +79,7 @@ class Count:
         found = value.get(self.field) if isinstance(value, dict) else None
         if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
             return Answer(str(found))
-        return bad_shape(worded("a number of tokens was due"))
+        return bad_shape(worded("expected a number of tokens"))
 
     def decoder(self) -> StreamDecoder:
         """There is none: a count is never streamed. Raises `TypeError`, always."""

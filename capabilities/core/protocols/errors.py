@@ -16,7 +16,7 @@ from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Failure, Fault
 from capabilities.core.worded import Worded, worded
 
-WEB_PAGE = worded("a web page came: %(said)s")
+WEB_PAGE = worded("got a web page: %(said)s")
 SHORT_WAIT_SECONDS = 5.0
 """The longest named wait that is sat out; a 429 that names a longer one is `http_429_wait` (decision 6)."""
 
@@ -236,10 +236,10 @@ def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
     except (ValueError, RecursionError) as error:
         kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
         if "json" not in kind.lower() and start and start not in b'{["-0123456789tfn':
-            other = worded("%(type)s came where JSON was due", type=brief(kind or "plain text"))
+            other = worded("expected JSON, got %(type)s", type=brief(kind or "plain text"))
             return Failure(Fault.BAD_CONTENT_TYPE, other, 200)
         reason = Worded(error.msg) if isinstance(error, json.JSONDecodeError) else type(error).__name__
-        return Failure(Fault.BAD_JSON, worded("the body is no JSON: %(reason)s", reason=reason), 200)
+        return Failure(Fault.BAD_JSON, worded("the body is not JSON: %(reason)s", reason=reason), 200)
 
 
 def object_of(
@@ -261,7 +261,7 @@ def object_of(
     value = unwrap(value)
     if isinstance(value, dict):
         return value
-    return bad_shape(worded("a JSON object was due, %(type)s came", type=type(value).__name__))
+    return bad_shape(worded("expected a JSON object, got %(type)s", type=type(value).__name__))
 
 
 def bad_shape(why: Worded) -> Failure:

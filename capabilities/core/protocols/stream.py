@@ -72,7 +72,7 @@ class EventStream:
         try:
             events = self._parser.feed(block)
         except EventTooLargeError:
-            return [self._end(Failure(Fault.TOO_LARGE, worded("one event of the stream is too large"), 200))]
+            return [self._end(Failure(Fault.TOO_LARGE, worded("a stream event is too large"), 200))]
         if not self._parser.started:
             return self._collect(block)
         self._raw.clear()
@@ -118,12 +118,12 @@ class EventStream:
         """How a stream that ends here ends."""
         finish = self._reader.finish
         if finish is None and self._has_content:
-            cut = worded("the stream ended without saying that the answer is whole")
+            cut = worded("the stream ended without marking the answer as complete")
             return Failure(Fault.STREAM_TRUNCATED, cut, 200)
         if finish is None:
             return Failure(Fault.STREAM_EMPTY, worded("the stream ended before any content"), 200)
         if not (finish.explains_silence or self._spoke):
-            return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
+            return Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
         return finish
 
     def _break_off(self, failure: Failure) -> Failure:
@@ -182,7 +182,7 @@ def json_event(event: SseEvent) -> dict[str, Any]:
     try:
         value = read_json(event.data)
     except (ValueError, RecursionError):
-        raise MalformedEventError(worded("no JSON: %(said)s", said=brief(event.data, limit=80))) from None
+        raise MalformedEventError(worded("not JSON: %(said)s", said=brief(event.data, limit=80))) from None
     if not isinstance(value, dict):
-        raise MalformedEventError(worded("no object"))
+        raise MalformedEventError(worded("not an object"))
     return value

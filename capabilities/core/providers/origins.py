@@ -20,8 +20,8 @@ EMBEDDED = "echo://local"
 
 UNUSABLE = worded("The endpoint is not usable: %(reason)s. Write it as https://host/path.")
 NOT_ALLOWED = worded(
-    "%(origin)s may not be called: %(reason)s. "
-    "If it is meant, list %(origin)s in the setting %(setting)s (comma separated) and restart."
+    "%(origin)s is not allowed: %(reason)s. To allow it, add %(origin)s to the setting %(setting)s (comma "
+    "separated) and restart."
 )
 DEFAULT_PROXY, NO_PROXY = "default", "none"
 """What a provider says instead of a proxy's URL."""
@@ -31,21 +31,21 @@ BAD_PROXY = worded(
 PROXY_REFUSED = worded("The outgoing proxy: %(reason)s")
 
 PLAIN_HTTP = worded("it is plain http")
-NO_URL = worded("it is no http or https URL")
-NO_ADDRESS = worded("its host resolves to no address")
+NO_URL = worded("it is not an http or https URL")
+NO_ADDRESS = worded("its host does not resolve")
 NOT_PUBLIC = worded("%(address)s is not a public address")
 RESOLVES = worded("its host resolves to %(address)s, which is not a public address")
 OTHER_PORT = worded("its port %(port)s is not 443 or 80")
-NUMERIC = worded("its host looks like an address but is none")
+NUMERIC = worded("its host looks like an IP address but is not valid")
 PRIVATE = worded("its host is a private name")
 MALFORMED = {
-    "space": worded("it holds a space or a control character"),
-    "backslash": worded("it holds a backslash"),
-    "host": worded("it names no host"),
-    "user": worded("it holds a user name or password"),
-    "fragment": worded("it holds a fragment"),
-    "ascii": worded("its host is not written in plain ASCII"),
-    "character": worded("its host holds a character that no host name has"),
+    "space": worded("it contains a space or a control character"),
+    "backslash": worded("it contains a backslash"),
+    "host": worded("it has no host"),
+    "user": worded("it contains a user name or password"),
+    "fragment": worded("it contains a fragment"),
+    "ascii": worded("its host is not plain ASCII"),
+    "character": worded("its host contains a character not allowed in host names"),
     "port": worded("its port is not a number from 0 to 65535"),
 }
 """Why a URL is refused."""

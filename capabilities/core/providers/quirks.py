@@ -41,27 +41,27 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
     {
         quirk.name: quirk
         for quirk in (
-            Quirk("image_url_as_string", "Images stand as a plain URL text instead of an object.", False),
-            Quirk("no_remote_image_urls", "Images are sent as data only; a web address is written as text.", False),
+            Quirk("image_url_as_string", "Images are sent as a plain URL string instead of an object.", False),
+            Quirk("no_remote_image_urls", "Images are sent as data only; URLs are sent as text.", False),
             _choice(
                 LIMIT_FIELD,
-                "The name under which the longest answer is sent.",
+                "The parameter for the maximum answer length.",
                 "max_tokens",
                 "max_completion_tokens",
             ),
             Quirk(
                 "drop_params",
-                "Parameters that are left out of every call; a limit on tokens never is.",
+                "Parameters left out of every call. Token limits are always sent.",
                 (),
                 kind="list",
                 protocols=ALL,
             ),
             _choice("system_role", "How system messages are sent.", "system", "developer", "first_user"),
-            Quirk("string_content_only", "Every message is one text; no media can be sent.", False),
-            _choice("input_audio_shape", "How audio is written.", "object", "string", "audio_url"),
-            _choice("file_part", "How documents are written.", "openai_file", "document_url", "none"),
-            Quirk("file_urls", "Documents may be given by their web address.", False),
-            _choice("video_part", "How videos are written.", "none", "video_url"),
+            Quirk("string_content_only", "Every message is a single string; no media can be sent.", False),
+            _choice("input_audio_shape", "How audio is sent.", "object", "string", "audio_url"),
+            _choice("file_part", "How documents are sent.", "openai_file", "document_url", "none"),
+            Quirk("file_urls", "Documents can be sent by URL.", False),
+            _choice("video_part", "How videos are sent.", "none", "video_url"),
             Quirk(
                 "tool_media",
                 "Media in a tool result stays there, moves to a user message after it, or becomes a line of text.",
@@ -73,7 +73,7 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
             ),
             _choice(
                 "structured",
-                "How an answer in JSON is asked for.",
+                "How JSON answers are requested.",
                 "json_schema",
                 "json_object",
                 "prompt",
@@ -81,28 +81,32 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
             ),
             _choice(
                 "replay_reasoning",
-                "What earlier reasoning becomes in the history.",
+                "How earlier reasoning is sent in the history.",
                 *("drop", "keep", "empty", "required"),
             ),
-            _choice("reasoning_field", "The name under which reasoning is sent.", "reasoning_content", "reasoning"),
+            _choice("reasoning_field", "The field for reasoning.", "reasoning_content", "reasoning"),
             _choice(
                 "cache_marks",
-                "How the end of a prefix worth keeping is marked.",
+                "How the end of a cacheable prefix is marked.",
                 "none",
                 "cache_control",
                 "prompt_cache_breakpoint",
                 protocols=("openai", "openai-responses"),
             ),
-            Quirk("short_call_ids", "The ids of tool calls are nine letters and digits.", False),
-            Quirk("call_signatures", "Tool calls of the history carry Google's proof, or its stand-in.", False),
+            Quirk("short_call_ids", "Tool call ids have nine letters and digits.", False),
+            Quirk(
+                "call_signatures",
+                ("Tool calls in the history carry Google's thought signature, or a placeholder for it."),
+                False,
+            ),
             _choice(
                 "request_id_header",
-                "The header that takes the id of a request, for questions to the vendor.",
+                "The header for the request id, for support questions to the vendor.",
                 *("none", "X-Client-Request-Id", "x-ms-client-request-id"),
                 protocols=ALL,
             ),
             Quirk("trace_context", "The caller's trace (traceparent) is passed on.", False, protocols=ALL),
-            Quirk("stream_usage", "A stream is asked to count its tokens.", True),
+            Quirk("stream_usage", "Streams are asked to report token usage.", True),
             Quirk(
                 "sampling",
                 "Temperature and top_p are sent.",
@@ -112,7 +116,7 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
             ),
             Quirk(
                 "anthropic_version",
-                "The version of the interface that is asked for.",
+                "The API version to request.",
                 "2023-06-01",
                 kind="text",
                 protocols=("anthropic",),
@@ -175,9 +179,7 @@ def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
 def _check(here: str, name: str, value: object) -> Problem | None:
     known = QUIRKS.get(name)
     if known is None:
-        message = worded(
-            "%(path)s is not known and has no effect; known are %(known)s.", path=here, known=tuple(QUIRKS)
-        )
+        message = worded("%(path)s is unknown and has no effect. Known: %(known)s.", path=here, known=tuple(QUIRKS))
         return Problem(here, message, "enum", "warning")
     if value is None or _fits(known, value):
         return None
@@ -189,7 +191,7 @@ def _expected(quirk: Quirk) -> str:
     words = {
         "flag": worded("true or false"),
         "list": worded("a list of parameter names"),
-        "text": worded("a text that is not empty"),
+        "text": worded("a non-empty string"),
     }
     return words.get(quirk.kind) or worded("one of %(allowed)s", allowed=tuple(quirk.values))
 

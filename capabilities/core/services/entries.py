@@ -73,7 +73,7 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
         ]
     sides = {side: raw.get(side) for side in SIDES}
     if raw and not any(side in raw for side in SIDES):
-        return TEXT_ONLY, [_bad(path, worded("must hold the lists input and output, and has neither"))]
+        return TEXT_ONLY, [_bad(path, worded("must have the lists input and output, and has neither"))]
     problems = [problem for side, entries in sides.items() for problem in _side_problems(f"{path}.{side}", entries)]
     if problems:
         return TEXT_ONLY, problems
@@ -105,7 +105,7 @@ def _side_problems(path: str, entries: object) -> list[Problem]:
 
 
 def _bad(path: str, rule: str) -> Problem:
-    message = worded("%(path)s %(rule)s; the service counts as text only until this is put right", path=path, rule=rule)
+    message = worded("%(path)s %(rule)s; the service counts as text only until this is corrected", path=path, rule=rule)
     return Problem(path, message, "type", "warning")
 
 
@@ -152,7 +152,7 @@ def _string_problems(raw: Mapping[str, Any], path: str, name: str) -> Iterable[P
 def _tags(raw: Mapping[str, Any], path: str) -> tuple[tuple[str, ...], list[Problem]]:
     if "capabilityTags" not in raw:
         return (), [
-            Problem(path, worded("%(path)s is missing; give a list, which may be empty", path=path), "required")
+            Problem(path, worded("%(path)s is missing; it must be a list, which can be empty", path=path), "required")
         ]
     tags = raw["capabilityTags"]
     if not isinstance(tags, list | tuple):
@@ -182,7 +182,7 @@ def duplicate_ids(services: Iterable[tuple[str, LlmServiceConfig]]) -> list[Prob
         earlier = first.setdefault(service.id, path)
         if earlier != path:
             words = worded(
-                "%(path)s %(id)s is taken by %(earlier)s already; rename or remove one of them",
+                "%(path)s %(id)s is already used by %(earlier)s; rename or remove one of them",
                 path=f"{path}.id",
                 id=repr(escape_name(service.id)),
                 earlier=earlier,

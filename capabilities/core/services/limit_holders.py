@@ -61,7 +61,7 @@ def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
     """The same agent as a holder for those that it made at run time."""
     if limits is None or not limits.most:
         return None
-    return LimitHolder(id_of_agent(agent), worded("Its maker %(name)s", name=agent), limits, "maker")
+    return LimitHolder(id_of_agent(agent), worded("Its creator %(name)s", name=agent), limits, "maker")
 
 
 def key_holder(public_id: str, limits: AgentLimits | None) -> LimitHolder | None:

@@ -38,5 +38,5 @@ def verify_rows(table: Table) -> int:
         return compare_rows(table, alias_of(table), ALIASES[alias_of(table)])
     except DifferenceError as difference:
         raise MoveError(
-            f"{difference} Look whether something wrote to the source meanwhile; then empty the target and begin anew."
+            f"{difference} Check if something wrote to the source meanwhile. Then empty the target and start again."
         ) from None

@@ -23,7 +23,7 @@ def open_target_store(address: str) -> ByteStore:
     try:
         bucket = None if address == FILES else parse_bucket(address)
     except BucketAddressError as problem:
-        raise MoveError(f"--artifacts is files, or names a bucket. {problem}") from None
+        raise MoveError(f"--artifacts must be files or a bucket. {problem}") from None
     if bucket == settings.ARTIFACTS_BUCKET:
         raise MoveError("The artifacts are already there. Leave out --artifacts.")
     store = open_store(bucket, Path(settings.DATA_DIR) / "artifacts")
@@ -40,7 +40,7 @@ def check_store(store: ByteStore) -> None:
     """Raises `MoveError` where the store has bytes of anything else than these artifacts."""
     for sha256 in store.digests():
         if not Artifact.objects.filter(sha256=sha256).exists():
-            raise MoveError("The target of --artifacts is not empty: it holds files of something else.")
+            raise MoveError("The target of --artifacts is not empty: it contains other files.")
 
 
 def copy_files(store: ByteStore, tell: Callable[[int], None]) -> list[str]:
@@ -65,6 +65,8 @@ def verify_files(store: ByteStore, lost: list[str]) -> int:
         try:
             store.verify(sha256)
         except UnreadableError:
-            raise MoveError(f"The file with SHA-256 {sha256} did not arrive whole. Run the command again.") from None
+            raise MoveError(
+                f"The file with SHA-256 {sha256} is not copied completely. Run the command again."
+            ) from None
         count += 1
     return count

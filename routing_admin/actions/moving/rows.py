@@ -44,7 +44,7 @@ def compare_rows(table: Table, here: str, there: str) -> int:
     """How many rows a table has in both databases. Raises `DifferenceError` where count or digest differ."""
     one, other = digest_table(table, here), digest_table(table, there)
     if one != other:
-        raise DifferenceError(f"{table._meta.db_table} differs: {one.count} rows here, {other.count} there.")
+        raise DifferenceError(f"{table._meta.db_table} differs. Rows here: {one.count}, there: {other.count}.")
     return one.count
 
 

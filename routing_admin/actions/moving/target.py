@@ -45,7 +45,7 @@ class Destination:
             settings["OPTIONS"].pop("pool", None)
             connections.settings[ALIASES[alias]] = connections.configure_settings({"default": settings})["default"]
         if _identity_of("default") == _identity_of("target"):
-            raise MoveError("The target is the database that the installation has already.")
+            raise MoveError("The target is the database this installation already uses.")
         self.source = hashlib.sha256(_identity_of("default").encode()).hexdigest()
 
     def open(self) -> None:
@@ -54,7 +54,7 @@ class Destination:
             try:
                 connections[alias].ensure_connection()
             except DatabaseError as problem:
-                raise MoveError(f"The target does not answer: {str(problem).splitlines()[0]}") from None
+                raise MoveError(f"The target is not responding: {str(problem).splitlines()[0]}") from None
 
     def close(self) -> None:
         """Lets the connections go, and forgets the databases."""
@@ -70,13 +70,13 @@ class Destination:
         """Whether a move from here has begun there. Raises `MoveError` where there are rows of anything else."""
         if self._has_marks("target"):
             if self.read_mark("target", SOURCE) != self.source:
-                raise MoveError("The target holds another move that broke off. Name an empty database.")
+                raise MoveError("The target contains another interrupted move. Use an empty database.")
             return True
         for table in tables:
             alias, name = ALIASES[alias_of(table)], table._meta.db_table
             has_table = name in connections[alias].introspection.table_names()
             if has_table and name not in MADE_BY_DJANGO and table._base_manager.using(alias).exists():
-                raise MoveError(f"The target is not empty: there are rows in {name}. Name an empty database.")
+                raise MoveError(f"The target is not empty: {name} has rows. Use an empty database.")
         return False
 
     def make_tables(self, until: Sequence[tuple[str, str]] = ()) -> None:
@@ -94,7 +94,7 @@ class Destination:
             )
             if done.returncode:
                 last = (done.stderr.strip().splitlines() or ["no word"])[-1]
-                raise MoveError(f"The tables of the target could not be made: {last}")
+                raise MoveError(f"The tables could not be created in the target: {last}")
 
     def begin(self, tables: list[Table]) -> None:
         """Empties what migrations filled; from now on a move counts as begun."""

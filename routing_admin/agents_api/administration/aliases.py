@@ -59,9 +59,7 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
         raise InvalidError(problems_of(form, {}))
     entry = dict(form.cleaned_data)
     if not is_target(snapshot.current().configuration, entry["target"]):
-        raise InvalidError(
-            [Problem("target", "There is no task route and no model service of that name.", "reference")]
-        )
+        raise InvalidError([Problem("target", "No task route or model service has this name.", "reference")])
     if before == entry and expected.allows(before):
         return answer_entry({"created": False, "changes": [], "warnings": []}, entry)
     actions.save_alias(script_actor(request), entry["name"], entry["target"], expected)

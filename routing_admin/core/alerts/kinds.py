@@ -113,7 +113,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             worded("Disk nearly full"),
             CRITICAL,
             worded("data directory"),
-            {Stage.USUAL: worded("The disk of the data directory has %(free)s MiB left.")},
+            {Stage.USUAL: worded("Only %(free)s MiB left on the data directory's disk.")},
             "docs/runbook/disk-full.md",
             STATE,
         ),

@@ -128,9 +128,9 @@ SHAPES: Mapping[ShapeName, Shape] = MappingProxyType(
     }
 )
 
-REFUSED = worded("It answered with the code %(code)s: %(words)s")
-STATUS = worded("It answered with the status %(status)s: %(words)s")
-NO_CODE = worded("It answered with the status %(status)s, and not as %(shape)s answers: is the address right?")
+REFUSED = worded("It answered with code %(code)s: %(words)s")
+STATUS = worded("It answered with status %(status)s: %(words)s")
+NO_CODE = worded("It answered with status %(status)s, but not like %(shape)s. Check the address.")
 
 
 def write(shape: ShapeName, notice: Notice, url: str, secret: str, now: float) -> Signed:

@@ -21,11 +21,12 @@ OPTIONS = ("shape", "secret", "lang")
 
 NO_ADDRESS = worded("Write it as https://host/path: %(reason)s.")
 UNKNOWN_OPTION = worded(
-    "Behind its # there may be shape=, secret= and lang=, joined by &, each once: %(name)s is none of them, or empty."
+    "After the #, only shape=, secret= and lang= are allowed, joined by &, each once. %(name)s is unknown, "
+    "repeated or empty."
 )
-NO_SHAPE = worded("There is no shape of that name: write %(names)s.")
-NO_LANGUAGE = worded("There is no language of that name: write en or zh.")
-UNSIGNED = worded("The shape %(shape)s signs nothing: a secret is for %(names)s.")
+NO_SHAPE = worded("There is no such shape. Use one of: %(names)s.")
+NO_LANGUAGE = worded("There is no such language. Use en or zh.")
+UNSIGNED = worded("The shape %(shape)s does not use a secret. Only these do: %(names)s.")
 
 
 class WebhookAddressError(ValueError):

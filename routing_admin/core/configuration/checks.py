@@ -37,8 +37,8 @@ def check_names(configuration: Configuration) -> Iterator[Problem]:
         if "/" in provider.name:
             where = f"providers[{index}].providerName"
             words = worded(
-                "The name “%(name)s” holds a slash, which chains write between provider and model. "
-                "Rename the provider and what refers to it.",
+                "The name “%(name)s” contains a slash, which chains put between provider and model. Rename the "
+                "provider wherever it is used.",
                 name=provider.name,
             )
             yield Problem(where, words, "range")
@@ -50,7 +50,7 @@ def check_repeated(path: str, names: Sequence[str]) -> Iterator[Problem]:
         if not name.strip():
             yield Problem(path, worded("A name is empty."), "required")
         elif count > 1:
-            message = worded("%(name)s is there %(count)s times; names are unique.", name=name, count=count)
+            message = worded("%(name)s appears %(count)s times; names must be unique.", name=name, count=count)
             yield Problem(path, message, "duplicate")
 
 
@@ -61,7 +61,7 @@ def check_routes(configuration: Configuration) -> Iterator[Problem]:
             message = worded("The route %(name)s has no candidate; add one.", name=route.task_type)
             yield Problem(child("routing", route.task_type), message, "required")
     if configuration.routes and configuration.route(DEFAULT_ROUTE) is None:
-        message = worded("There is no route default; every other task type falls to it.")
+        message = worded("There is no route named default, which takes every task type without its own route.")
         yield Problem(f"routing.{DEFAULT_ROUTE}", message, "required")
 
 
@@ -74,8 +74,8 @@ def check_describing(configuration: Configuration) -> Iterator[Problem]:
     route = configuration.route(DESCRIBE_ROUTE)
     if route is not None and has_describer(route.content):
         message = worded(
-            "The route %(name)s describes files for the others, so its own content policy cannot have them described. "
-            "Choose another one for it.",
+            "The route %(name)s describes files for other routes, so its own content policy cannot have files "
+            "described. Choose another one for it.",
             name=DESCRIBE_ROUTE,
         )
         yield Problem(f"routing.{DESCRIBE_ROUTE}.content.policy", message, "reference")
@@ -91,7 +91,7 @@ def check_describers(configuration: Configuration) -> Iterator[Problem]:
         return
     if not any(word in MEDIA for word in _read_along(configuration, route)):
         message = worded(
-            "No model of the route %(name)s reads images, sounds, videos or files, so it can describe nothing. "
+            "No model of the route %(name)s reads images, audio, video or files, so it cannot describe any. "
             "Add one that does to its chain.",
             name=DESCRIBE_ROUTE,
         )

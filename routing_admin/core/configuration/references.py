@@ -36,16 +36,16 @@ def _agent(agent: AgentSpec, configuration: Configuration) -> Iterator[Problem]:
     path = f"agents[{agent.id}]"
     if agent.service_id is not None and configuration.service(agent.service_id) is None:
         words = worded(
-            "The agent “%(agent)s” uses the model service “%(service)s”, which would not be there. "
-            "Keep the service, or give the agent another first.",
+            "The agent “%(agent)s” uses the model service “%(service)s”, which would no longer exist. Keep the "
+            "service, or give the agent another first.",
             agent=agent.id,
             service=agent.service_id,
         )
         yield Problem(path, words, "reference")
     if agent.task_type is not None and configuration.route(agent.task_type) is None:
         words = worded(
-            "The agent “%(agent)s” uses the task route “%(route)s”, which would not be there. "
-            "Keep the route, or give the agent another first.",
+            "The agent “%(agent)s” uses the task route “%(route)s”, which would no longer exist. Keep the "
+            "route, or give the agent another first.",
             agent=agent.id,
             route=agent.task_type,
         )

@@ -106,7 +106,7 @@ def _check_doubled(value: Any) -> Document:
             return _bad(TOO_DEEP)
         for key in item.keys_twice if isinstance(item, _Doubled) else ():
             where = child(path, key)
-            message = worded("%(path)s is written more than once: keep one of them.", path=where)
+            message = worded("%(path)s appears more than once. Keep one of them.", path=where)
             problems.append(Problem(where, message, "duplicate"))
         pairs: Any = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
         open_places += [(below, child(path, key), depth + 1) for key, below in pairs]
@@ -118,7 +118,7 @@ def _bad(message: str) -> Document:
 
 
 def _not_utf8(encoding: str) -> str:
-    return worded("the file is written in %(encoding)s, not in UTF-8; save it as UTF-8", encoding=encoding)
+    return worded("the file is in %(encoding)s, not in UTF-8; save it as UTF-8", encoding=encoding)
 
 
 def _encoding(data: bytes) -> str:

@@ -61,7 +61,7 @@ def unknown_provider(path: str, name: str) -> Problem:
 def duplicate_name(path: str, what: str, value: str) -> Problem:
     """A name or id that an earlier entry has."""
     message = worded(
-        "%(path)s: the %(what)s “%(value)s” is used by an earlier entry. Give this one another.",
+        "%(path)s: an earlier entry already uses the %(what)s “%(value)s”. Choose another.",
         path=path,
         what=what,
         value=value,
@@ -72,7 +72,7 @@ def duplicate_name(path: str, what: str, value: str) -> Problem:
 def repeated(path: str, text: str) -> Problem:
     """A candidate that the chain has already; it is skipped when the chain is walked (decision 7)."""
     message = worded(
-        "%(path)s: “%(name)s” is in this chain already and will be skipped. Remove one of them.", path=path, name=text
+        "%(path)s: “%(name)s” is already in this chain and will be skipped. Remove one of them.", path=path, name=text
     )
     return Problem(path, message, "duplicate", "warning")
 
@@ -80,7 +80,7 @@ def repeated(path: str, text: str) -> Problem:
 def no_override(path: str, names: Iterable[str]) -> Problem:
     """Providers whose names give the same NAME, or none: no variable overrides their key (decision 10)."""
     message = worded(
-        "%(path)s: no LLM_PROVIDER_…_API_KEY can be told apart for %(names)s. Set envName to give each its own.",
+        "%(path)s: %(names)s would share one LLM_PROVIDER_…_API_KEY. Set envName to give each its own.",
         path=path,
         names=tuple(f"“{name}”" for name in names),
     )
@@ -99,7 +99,7 @@ def placeholder(path: str) -> Problem:
 def forbidden_variable(path: str, variable: str) -> Problem:
     """A `${ENV}` outside the allow-list."""
     message = worded(
-        "%(path)s: the variable %(variable)s may not be read, so there is no key. Use LLM_PROVIDER_{NAME}_API_KEY.",
+        "%(path)s: the variable %(variable)s is not allowed, so there is no key. Use LLM_PROVIDER_{NAME}_API_KEY.",
         path=path,
         variable=variable,
     )
@@ -119,7 +119,8 @@ def unset_variable(path: str, variable: str) -> Problem:
 def bad_key(path: str) -> Problem:
     """A key that no request could carry; the key itself is not repeated."""
     message = worded(
-        "%(path)s is no key: it must be printable ASCII without spaces at its ends, or exactly ${VARIABLE}.", path=path
+        "%(path)s is not a key: it must be printable ASCII without spaces at either end, or exactly ${VARIABLE}.",
+        path=path,
     )
     return Problem(path, message, "type")
 

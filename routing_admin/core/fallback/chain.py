@@ -36,17 +36,17 @@ class SkipReason(StrEnum):
 
 
 SKIP_SENTENCES: Mapping[SkipReason, str] = {
-    SkipReason.MISSING: worded("There is no provider of that name in the configuration."),
+    SkipReason.MISSING: worded("The configuration has no provider with this name."),
     SkipReason.DISABLED: worded("The provider is disabled."),
-    SkipReason.DUPLICATE: worded("The same provider and model were already asked in this chain."),
-    SkipReason.CANNOT_READ: worded("The model cannot read what this request holds."),
-    SkipReason.WOULD_DROP: worded("It would leave out something that the request says."),
+    SkipReason.DUPLICATE: worded("The same provider and model were already tried in this chain."),
+    SkipReason.CANNOT_READ: worded("The model cannot read what this request contains."),
+    SkipReason.WOULD_DROP: worded("It would leave out part of the request."),
     SkipReason.TOO_LONG: worded("The request is too long for the model."),
-    SkipReason.OTHER_PROTOCOL: worded("The provider's protocol does not have this call."),
-    SkipReason.OTHER_MODEL: worded("Another model may not answer this call."),
-    SkipReason.COOLING: worded("The candidate is left alone after a failure."),
+    SkipReason.OTHER_PROTOCOL: worded("The provider's protocol does not support this call."),
+    SkipReason.OTHER_MODEL: worded("Another model cannot answer this call."),
+    SkipReason.COOLING: worded("The candidate is cooling down after a failure."),
     SkipReason.NO_KEY: worded("The provider has no usable API key."),
-    SkipReason.ORIGIN_REFUSED: worded("The provider's address may not be called."),
+    SkipReason.ORIGIN_REFUSED: worded("The provider's address is not allowed."),
 }
 
 

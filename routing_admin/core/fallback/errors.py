@@ -20,12 +20,12 @@ WOULD_DROP = "would_drop"
 NOT_OFFERED = "operation_not_offered"
 EXHAUSTED = worded("All %(count)s candidates failed (%(said)s).")
 LONE_FAILED = worded("The only candidate failed (%(said)s).")
-OUT_OF_TIME = worded("The total time for this request is used up after %(count)s candidates (%(said)s).")
+OUT_OF_TIME = worded("The request ran out of time (%(said)s).")
 REFUSED = worded("%(name)s refused the request: %(said)s")
-NOBODY_TAKES = worded("No candidate takes the whole request (%(said)s).")
+NOBODY_TAKES = worded("No candidate accepts the whole request (%(said)s).")
 NOBODY_HAS = worded(
-    "No candidate's provider has this call (%(said)s). Name a model of a provider that speaks openai: a service's id, "
-    "provider/model, or a route that leads there."
+    "No candidate's provider supports this call (%(said)s). Name a model of a provider that speaks openai: a "
+    "service's id, provider/model, or a route that leads there."
 )
 SENTENCES = (EXHAUSTED, LONE_FAILED, OUT_OF_TIME, REFUSED, NOBODY_TAKES, NOBODY_HAS)
 """What a caller is told; `said` is what the attempts ended with."""
@@ -149,7 +149,7 @@ def shortest_wait(attempts: Iterable[Attempt]) -> float | None:
 def _sentence(attempts: Sequence[Attempt], code: str) -> str:
     listed = _list_ends(attempts)
     if code == "deadline_exceeded":
-        return worded(OUT_OF_TIME, count=len(attempts), said=listed)
+        return worded(OUT_OF_TIME, said=listed)
     if len(attempts) == 1:
         return worded(LONE_FAILED, said=listed)
     return worded(EXHAUSTED, count=len(attempts), said=listed)

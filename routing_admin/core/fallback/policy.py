@@ -145,7 +145,7 @@ def word_problem(word: str) -> str | None:
     if word in GROUPS or word in set(Fault) or STATUS_WORD.fullmatch(word):
         return None
     return worded(
-        "%(word)s is no error class. Use a status such as 404, a group (%(groups)s), or a fault's code.",
+        "%(word)s is not an error class. Use a status such as 404, a group (%(groups)s), or a fault code.",
         word=repr(word),
         groups=tuple(GROUPS),
     )

@@ -144,7 +144,7 @@ class FallbackRun(Generic[T]):
         while True:
             call = self._call(trial)
             if call.timeouts.total <= 0:
-                return call, Failure(Fault.DEADLINE, worded("The total time of the request is used up."))
+                return call, Failure(Fault.DEADLINE, worded("The request ran out of time."))
             began = self._context.clock()
             outcome = self._record_try(trial, began, (yield call))
             if not isinstance(outcome, Failure):

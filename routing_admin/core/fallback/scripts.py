@@ -41,15 +41,15 @@ SCRIPTED: Mapping[str, ScriptedOutcome] = MappingProxyType(
         "429": _status(429, Fault.HTTP_429, worded("too many requests")),
         "429_wait": _status(429, Fault.HTTP_429, worded("too many requests; come back in a minute"), retry_after=60.0),
         "quota": _status(429, Fault.HTTP_429_QUOTA, worded("the quota is used up")),
-        "500": _status(500, Fault.HTTP_500, worded("an error inside")),
+        "500": _status(500, Fault.HTTP_500, worded("internal error")),
         "503": _status(503, Fault.HTTP_503, worded("unavailable")),
         "529": _status(529, Fault.HTTP_529, worded("overloaded")),
         "timeout": ScriptedOutcome(Failure(Fault.READ_TIMEOUT, worded("no answer in time")), 120.0),
-        "refused": ScriptedOutcome(Failure(Fault.CONNECT_REFUSED, worded("nothing listens there")), 0.01),
+        "refused": ScriptedOutcome(Failure(Fault.CONNECT_REFUSED, worded("connection refused")), 0.01),
         "html": _status(200, Fault.BAD_CONTENT_TYPE, worded("an HTML page instead of an answer")),
-        "empty": _status(200, Fault.EMPTY_CONTENT, worded("an answer without a word")),
+        "empty": _status(200, Fault.EMPTY_CONTENT, worded("an empty answer")),
         "cut": ScriptedOutcome(
-            seconds=0.5, cut=Failure(Fault.STREAM_TRUNCATED, worded("the stream ended without saying why"))
+            seconds=0.5, cut=Failure(Fault.STREAM_TRUNCATED, worded("the stream ended without a finish reason"))
         ),
     }
 )

@@ -76,11 +76,9 @@ TABLE: Mapping[Fault, FaultRow] = MappingProxyType(
             "The provider's host name does not resolve", RETRY, RETRY, NOW, 502, UNREACHABLE_CODE, PROVIDER
         ),
         Fault.CONNECT_REFUSED: FaultRow(
-            "Nothing listens at the provider's address", RETRY, RETRY, NOW, 502, UNREACHABLE_CODE, PROVIDER
+            "Nothing is listening at the provider's address", RETRY, RETRY, NOW, 502, UNREACHABLE_CODE, PROVIDER
         ),
-        Fault.CONNECT_TIMEOUT: FaultRow(
-            "No connection within the time for it", RETRY, RETRY, COUNT, 504, TIMEOUT_CODE, PROVIDER
-        ),
+        Fault.CONNECT_TIMEOUT: FaultRow("No connection in time", RETRY, RETRY, COUNT, 504, TIMEOUT_CODE, PROVIDER),
         Fault.TLS_ERROR: FaultRow(
             "The encrypted connection could not be set up", RETRY, RETRY, COUNT, 502, UNREACHABLE_CODE, PROVIDER
         ),
@@ -90,27 +88,25 @@ TABLE: Mapping[Fault, FaultRow] = MappingProxyType(
         Fault.RESET_BEFORE_HEADERS: FaultRow(
             "The connection broke before an answer", RETRY, RETRY, COUNT, 502, UNREACHABLE_CODE
         ),
-        Fault.READ_TIMEOUT: FaultRow(
-            "Connected, but no byte of an answer in time", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE
-        ),
-        Fault.DEADLINE: FaultRow(
-            "The total time of the request is used up", RAISE, RAISE, NONE, 504, "deadline_exceeded"
-        ),
-        Fault.TRUNCATED_BODY: FaultRow("The answer broke off before its end", RETRY, RETRY, COUNT, 502, BAD),
-        Fault.SLOW_BODY: FaultRow("The answer came in drips", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE),
+        Fault.READ_TIMEOUT: FaultRow("Connected, but no response in time", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE),
+        Fault.DEADLINE: FaultRow("The request ran out of time", RAISE, RAISE, NONE, 504, "deadline_exceeded"),
+        Fault.TRUNCATED_BODY: FaultRow("The answer broke off before the end", RETRY, RETRY, COUNT, 502, BAD),
+        Fault.SLOW_BODY: FaultRow("The answer came too slowly", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE),
         Fault.TOO_LARGE: FaultRow("The answer is far too large", NEXT, NEXT, NOW, 502, "response_too_large"),
         Fault.REDIRECT: FaultRow(
-            "The provider sent us elsewhere; redirects are never followed",
+            "The provider redirected the call; redirects are never followed",
             *(NEXT, NEXT, NOW, 502, "redirect_refused", PROVIDER, True),
         ),
-        Fault.BAD_HTTP: FaultRow("The answer breaks the rules of HTTP itself", RETRY, RETRY, COUNT, 502, BAD),
+        Fault.BAD_HTTP: FaultRow("The answer is not valid HTTP", RETRY, RETRY, COUNT, 502, BAD),
         Fault.BAD_CONTENT_TYPE: FaultRow("Status 200 with a web page instead of JSON", NEXT, RETRY, NOW, 502, BAD),
         Fault.BAD_JSON: FaultRow("Status 200 with JSON that does not parse", RETRY, RETRY, COUNT, 502, BAD),
-        Fault.BAD_SHAPE: FaultRow("Status 200 with JSON that is no answer", NEXT, RETRY, COUNT, 502, BAD),
-        Fault.EMPTY_CHOICES: FaultRow("An answer without any choice", RETRY, RETRY, COUNT, 502, "empty_completion"),
-        Fault.EMPTY_CONTENT: FaultRow("An answer that says nothing", NEXT, RETRY, COUNT, 502, "empty_completion"),
-        Fault.GENERATION_FAILED: FaultRow("The model broke its answer off as failed", NEXT, NEXT, NONE, 502, BAD),
-        Fault.HTTP_400: FaultRow("The provider calls the request wrong", RAISE, RAISE, NONE, 400, "upstream_400"),
+        Fault.BAD_SHAPE: FaultRow("Status 200 with JSON that is not an answer", NEXT, RETRY, COUNT, 502, BAD),
+        Fault.EMPTY_CHOICES: FaultRow("An answer without any choices", RETRY, RETRY, COUNT, 502, "empty_completion"),
+        Fault.EMPTY_CONTENT: FaultRow("An empty answer", NEXT, RETRY, COUNT, 502, "empty_completion"),
+        Fault.GENERATION_FAILED: FaultRow("The model reported that its answer failed", NEXT, NEXT, NONE, 502, BAD),
+        Fault.HTTP_400: FaultRow(
+            "The provider rejects the request as invalid", RAISE, RAISE, NONE, 400, "upstream_400"
+        ),
         Fault.CONTEXT_LENGTH: FaultRow(
             "The request is longer than the model can read", RAISE, RAISE, NONE, 400, "context_length_exceeded"
         ),
@@ -118,67 +114,73 @@ TABLE: Mapping[Fault, FaultRow] = MappingProxyType(
             "The provider's content policy refused", RAISE, RAISE, NONE, 400, "content_filter"
         ),
         Fault.UNSUPPORTED_PARAMETER: FaultRow(
-            "The model refuses a parameter; once more without it (a limit on tokens: by its other name), remembered",
+            "The model refuses a parameter; retried without it (a token limit: under its other name) and remembered",
             *(RAISE, RAISE, NONE, 400, "unsupported_parameter"),
         ),
         Fault.CAPABILITY_MISMATCH: FaultRow(
-            "The model cannot read a kind of content; once more with it described",
+            "The model cannot read a kind of content; retried with a description of it",
             *(NEXT, NEXT, NONE, 502, "capability_mismatch"),
         ),
         Fault.HTTP_401: FaultRow(
-            "The provider refuses our key", RAISE, RAISE, NONE, 502, "upstream_auth", PROVIDER, True
+            "The provider rejects the key", RAISE, RAISE, NONE, 502, "upstream_auth", PROVIDER, True
         ),
         Fault.HTTP_402: FaultRow(
-            "The provider wants to be paid", NEXT, NEXT, LONG, 502, "upstream_payment_required", PROVIDER, True
+            "The provider requires payment", NEXT, NEXT, LONG, 502, "upstream_payment_required", PROVIDER, True
         ),
         Fault.HTTP_403: FaultRow(
-            "The provider forbids us this", RAISE, RAISE, NONE, 502, "upstream_forbidden", PROVIDER, True
+            "The provider forbids this call", RAISE, RAISE, NONE, 502, "upstream_forbidden", PROVIDER, True
         ),
         Fault.HTTP_404: FaultRow(
-            "The provider knows no such model or path", RAISE, RAISE, NONE, 404, "upstream_404", alert=True
+            "The provider has no such model or path", RAISE, RAISE, NONE, 404, "upstream_404", alert=True
         ),
-        Fault.HTTP_408: FaultRow("The provider gave up waiting", RETRY, RETRY, COUNT, 504, TIMEOUT_CODE),
+        Fault.HTTP_408: FaultRow(
+            "The provider timed out waiting for the request", RETRY, RETRY, COUNT, 504, TIMEOUT_CODE
+        ),
         Fault.HTTP_409: FaultRow("The provider reports a conflict", RETRY, RETRY, COUNT, 502, BUSY),
         Fault.HTTP_413: FaultRow("The request is too large for the provider", RAISE, RAISE, NONE, 413, "upstream_413"),
-        Fault.HTTP_415: FaultRow("The provider does not take this media type", RAISE, RAISE, NONE, 415, "upstream_415"),
+        Fault.HTTP_415: FaultRow(
+            "The provider does not accept this media type", RAISE, RAISE, NONE, 415, "upstream_415"
+        ),
         Fault.HTTP_422: FaultRow("The provider cannot process the request", RAISE, RAISE, NONE, 422, "upstream_422"),
         Fault.HTTP_425: FaultRow("The provider says: too early", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_429: FaultRow("The provider limits our rate", RETRY, RETRY, COUNT, 429, "upstream_429"),
+        Fault.HTTP_429: FaultRow("The provider rate-limits the calls", RETRY, RETRY, COUNT, 429, "upstream_429"),
         Fault.HTTP_429_WAIT: FaultRow(
-            "The provider limits our rate and names a long wait", NEXT, RETRY, EXACT, 429, "upstream_429"
+            "The provider rate-limits the calls and names a long wait", NEXT, RETRY, EXACT, 429, "upstream_429"
         ),
         Fault.HTTP_429_BAD_HEADER: FaultRow(
-            "The provider limits our rate and names a wait that makes no sense",
+            "The provider rate-limits the calls and names an implausible wait",
             *(RETRY, RETRY, MINUTE, 429, "upstream_429"),
         ),
         Fault.HTTP_429_QUOTA: FaultRow(
             "The account's quota is used up", NEXT, RETRY, LONG, 429, "upstream_429", PROVIDER, True
         ),
         Fault.HTTP_4XX: FaultRow("The provider refuses the request", RAISE, RAISE, NONE, OWN_STATUS, "upstream_4xx"),
-        Fault.HTTP_500: FaultRow("The provider failed inside", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_501: FaultRow("The provider does not have this call", NEXT, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_500: FaultRow("The provider had an internal error", RETRY, RETRY, COUNT, 502, BUSY),
+        Fault.HTTP_501: FaultRow("The provider does not support this call", NEXT, RETRY, COUNT, 502, BUSY),
         Fault.HTTP_502: FaultRow("The provider's gateway failed", RETRY, RETRY, COUNT, 502, BUSY),
         Fault.HTTP_503: FaultRow("The provider is unavailable", RETRY, RETRY, COUNT, 502, BUSY),
         Fault.HTTP_504: FaultRow("The provider's gateway timed out", RETRY, RETRY, COUNT, 504, TIMEOUT_CODE),
         Fault.HTTP_52X: FaultRow("The provider's edge cannot reach it", RETRY, RETRY, NOW, 502, BUSY),
         Fault.HTTP_529: FaultRow("The provider is overloaded", NEXT, RETRY, NOW, 502, BUSY),
         Fault.HTTP_5XX: FaultRow("The provider failed with another 5xx", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_OTHER: FaultRow("A status that means nothing here", NEXT, NEXT, COUNT, 502, BAD),
-        Fault.TTFT_TIMEOUT: FaultRow("The stream began, but no content in time", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE),
-        Fault.STREAM_EMPTY: FaultRow("The stream ended without a word", RETRY, RETRY, COUNT, 502, "empty_completion"),
+        Fault.HTTP_OTHER: FaultRow("An unexpected status", NEXT, NEXT, COUNT, 502, BAD),
+        Fault.TTFT_TIMEOUT: FaultRow(
+            "The stream started, but no content came in time", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE
+        ),
+        Fault.STREAM_EMPTY: FaultRow("The stream ended without content", RETRY, RETRY, COUNT, 502, "empty_completion"),
         Fault.STREAM_STALL: FaultRow(
             "The stream fell silent after content", RAISE, RAISE, COUNT, 502, "stream_stalled"
         ),
         Fault.STREAM_BROKEN: FaultRow("The stream broke after content", RAISE, RAISE, COUNT, 502, "stream_broken"),
         Fault.STREAM_TRUNCATED: FaultRow(
-            "The stream ended after content without saying why", RAISE, RAISE, COUNT, 502, "stream_truncated"
+            "The stream ended after content without a finish reason", RAISE, RAISE, COUNT, 502, "stream_truncated"
         ),
         Fault.ORIGIN_REFUSED: FaultRow(
-            "The provider's address may not be called", NEXT, NEXT, NONE, 502, "origin_refused", PROVIDER, True
+            "The provider's address is not allowed", NEXT, NEXT, NONE, 502, "origin_refused", PROVIDER, True
         ),
         Fault.KEY_MISSING: FaultRow("The provider has no key", NEXT, NEXT, NONE, 502, "upstream_auth", PROVIDER, True),
         Fault.FIRE_DRILL: FaultRow(
-            "A fire drill: an administrator lets the provider fail for a while, and nobody calls it",
+            "A fire drill: an administrator simulates an outage, and the provider is not called",
             *(NEXT, NEXT, NONE, 503, "fire_drill", PROVIDER),
         ),
     }

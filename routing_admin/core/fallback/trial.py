@@ -24,8 +24,8 @@ from routing_admin.core.fallback.memory import Memory
 
 logger = logging.getLogger("routing_admin.routing")
 
-LEFT_ALONE = worded("Left alone for %(seconds)s s more after %(fault)s: %(said)s")
-LEFT_ALONE_SO_FAR = worded("Left alone for %(seconds)s s more after %(fault)s")
+LEFT_ALONE = worded("Cooling down for another %(seconds)s s after %(fault)s: %(said)s")
+LEFT_ALONE_SO_FAR = worded("Cooling down for another %(seconds)s s after %(fault)s")
 """Why a cooling candidate is not asked; `said` is what it failed with, where that is known."""
 
 

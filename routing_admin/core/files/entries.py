@@ -70,7 +70,7 @@ def merge_entry(
         return Imported(current, {}, (wrong_type("body", worded("an object")),))
     field = NAME_FIELDS[kind]
     if value.get(field, name) != name:
-        words = worded("%(field)s differs from the name in the address, which counts. Leave it out.", field=field)
+        words = worded("%(field)s differs from the name in the URL. Leave it out.", field=field)
         return Imported(current, {}, (Problem(field, words, "range"),))
     if kind is EntryKind.SERVICE:
         return _merge_service(current, name, value, around)
@@ -111,7 +111,7 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
     if not isinstance(at, str) or not at:
         problem = missing_field("provider") if at in (None, "") else wrong_type("provider", worded("a string"))
     elif "apiKey" in value:
-        problem = Problem("apiKey", worded("A service has no key of its own: set its provider's."), "range")
+        problem = Problem("apiKey", worded("A service has no key of its own. Set its provider's key."), "range")
     provider = current.provider(at) if isinstance(at, str) else None
     if provider is None or problem:
         return Imported(current, {}, (problem or unknown_provider("provider", str(at)),))

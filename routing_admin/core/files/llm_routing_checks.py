@@ -104,7 +104,7 @@ def validate(
     What stands beside it need not be repeated: a file that is merged may hold a single route.
     """
     if not isinstance(value, Mapping):
-        return [Problem("", worded("The file must hold an object with providers and routing."), "type")]
+        return [Problem("", worded("The file must contain an object with providers and routing."), "type")]
     return [
         *_providers(value, around, beside),
         *_routing(value, _names(value) | beside.providers.keys(), beside),

@@ -41,7 +41,7 @@ RULES = (
 def validate_services(value: object, *, around: KeyContext = NOWHERE) -> list[Problem]:
     """Every problem of a parsed `llmservices.json`, whatever JSON value it is; bad capabilities are warnings."""
     if not isinstance(value, Mapping):
-        return [Problem("", worded("The file must hold an object with the list services."), "type")]
+        return [Problem("", worded("The file must contain an object with the list services."), "type")]
     if "services" not in value:
         return [missing_field("services")]
     if not isinstance(value["services"], list):

@@ -97,7 +97,9 @@ def seed_services(configuration: Configuration) -> Written:
 
 def _service_left_out(name: str, protocol: str) -> str:
     if protocol != "openai":
-        return worded("Model service “%(name)s” is left out: it speaks %(protocol)s.", name=name, protocol=protocol)
+        return worded(
+            "Model service “%(name)s” is left out: it uses the protocol %(protocol)s.", name=name, protocol=protocol
+        )
     return worded("Model service “%(name)s” is left out: it is disabled.", name=name)
 
 
@@ -174,43 +176,49 @@ def _list_losses(
             yield _provider_left_out(provider)
         for what in (key for key in UNSAID_OF_PROVIDER if getattr(provider, key) not in (None, "", {}, (), "default")):
             yield worded(
-                "Provider “%(name)s”: its %(what)s cannot be said.", name=provider.name, what=UNSAID_OF_PROVIDER[what]
+                "Provider “%(name)s”: its %(what)s cannot be expressed.",
+                name=provider.name,
+                what=UNSAID_OF_PROVIDER[what],
             )
     for route in configuration.routes:
         yield from _list_route_losses(route, chains.get(route.task_type, []))
-    yield from (worded("Alias “%(name)s” cannot be said.", name=alias.name) for alias in configuration.aliases)
+    yield from (worded("Alias “%(name)s” cannot be expressed.", name=alias.name) for alias in configuration.aliases)
     if configuration.content_policy:
-        yield worded("The content policy of the installation cannot be said.")
+        yield worded("The content policy of the installation cannot be expressed.")
 
 
 def _provider_left_out(provider: ProviderSpec) -> str:
     if not provider.enabled:
         return worded("Provider “%(name)s” is left out: it is disabled.", name=provider.name)
     return worded(
-        "Provider “%(name)s” is left out: it speaks %(protocol)s.", name=provider.name, protocol=provider.protocol
+        "Provider “%(name)s” is left out: it uses the protocol %(protocol)s.",
+        name=provider.name,
+        protocol=provider.protocol,
     )
 
 
 def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator[str]:
     if not chain:
         if is_taken(route):
-            yield worded("Route “%(name)s” is left out: none of its candidates can be said.", name=route.task_type)
+            yield worded("Route “%(name)s” is left out: none of its candidates can be expressed.", name=route.task_type)
         else:
             yield worded("Route “%(name)s” is left out: it is disabled.", name=route.task_type)
         return
     if chain[0] != route.primary:
         yield worded(
-            "Route “%(name)s” begins with %(provider)s: %(primary)s is left out.",
+            "Route “%(name)s” starts with %(provider)s: %(primary)s is left out.",
             name=route.task_type,
             provider=chain[0].provider,
             primary=route.primary.provider,
         )
     for what in (key for key in UNSAID_OF_ROUTE if getattr(route, key) not in (None, "", {})):
-        yield worded("Route “%(name)s”: its %(what)s cannot be said.", name=route.task_type, what=UNSAID_OF_ROUTE[what])
+        yield worded(
+            "Route “%(name)s”: its %(what)s cannot be expressed.", name=route.task_type, what=UNSAID_OF_ROUTE[what]
+        )
     for item in chain[1:]:
         if (item.temperature, item.max_tokens, item.extra_body) != (None, None, {}):
             yield worded(
-                "Route “%(name)s”: %(provider)s's own parameters as a fallback cannot be said.",
+                "Route “%(name)s”: %(provider)s's own parameters as a fallback cannot be expressed.",
                 name=route.task_type,
                 provider=item.provider,
             )

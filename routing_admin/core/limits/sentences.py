@@ -17,30 +17,30 @@ SILENT = worded(
 )
 REACHED: Mapping[Meter, str] = {
     Meter.REQUESTS_PER_MINUTE: worded(
-        "%(who)s has reached its limit of %(limit)s requests per minute. Retry in %(wait)s."
+        "%(who)s has reached its limit of requests per minute (%(limit)s). Retry in %(wait)s."
     ),
     Meter.IN_FLIGHT: worded(
-        "%(who)s has reached its limit of %(limit)s concurrent requests. Retry once one has finished."
+        "%(who)s has reached its limit of concurrent requests (%(limit)s). Retry once one has finished."
     ),
     Meter.BYTES_PER_DAY: worded(
-        "%(who)s can send %(limit)s bytes per day. %(left)s are left, and this request has %(asked)s. The limit "
-        "resets at %(reset)s, in %(wait)s."
+        "%(who)s has a daily limit for request bytes of %(limit)s: %(left)s left, and this request has "
+        "%(asked)s. The limit resets at %(reset)s, in %(wait)s."
     ),
     Meter.TOKENS_PER_DAY: worded(
-        "%(who)s can use %(limit)s tokens per day. %(left)s are left, and this request may take up to %(asked)s. The "
-        "limit resets at %(reset)s, in %(wait)s."
+        "%(who)s has a daily token limit of %(limit)s: %(left)s left, and this request may take up to "
+        "%(asked)s. The limit resets at %(reset)s, in %(wait)s."
     ),
     Meter.TOKENS_PER_MONTH: worded(
-        "%(who)s can use %(limit)s tokens per month. %(left)s are left, and this request may take up to %(asked)s. "
-        "The limit resets at %(reset)s, in %(wait)s."
+        "%(who)s has a monthly token limit of %(limit)s: %(left)s left, and this request may take up to "
+        "%(asked)s. The limit resets at %(reset)s, in %(wait)s."
     ),
     Meter.MONEY_PER_DAY: worded(
-        "%(who)s can spend %(limit)s per day. %(left)s is left, and this request may cost up to %(asked)s. The limit "
-        "resets at %(reset)s, in %(wait)s."
+        "%(who)s has a daily spending limit of %(limit)s: %(left)s left, and this request may cost up to "
+        "%(asked)s. The limit resets at %(reset)s, in %(wait)s."
     ),
     Meter.MONEY_PER_MONTH: worded(
-        "%(who)s can spend %(limit)s per month. %(left)s is left, and this request may cost up to %(asked)s. The "
-        "limit resets at %(reset)s, in %(wait)s."
+        "%(who)s has a monthly spending limit of %(limit)s: %(left)s left, and this request may cost up to "
+        "%(asked)s. The limit resets at %(reset)s, in %(wait)s."
     ),
 }
 

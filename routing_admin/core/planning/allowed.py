@@ -19,7 +19,7 @@ class ModelNotAllowedError(LookupError):
     def __init__(self, name: str, limits: AgentLimits) -> None:
         allowed = sorted(limits.models or ()) or [NOTHING]
         self.sentence = worded(
-            "This key may not use '%(name)s'. It may use: %(allowed)s. An administrator can allow more.",
+            "This key cannot use '%(name)s'. It can use: %(allowed)s. An administrator can allow more.",
             name=name[:200],
             allowed=(*allowed[:MOST_NAMES], *("…" for _ in allowed[MOST_NAMES : MOST_NAMES + 1])),
         )

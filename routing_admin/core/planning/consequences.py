@@ -117,11 +117,11 @@ def _leaving(route: RouteSpec, after: Configuration, *, is_there: bool) -> Notic
     try:
         to = resolve_route(after, route.task_type)[0].task_type
     except NoRouteError:
-        return Gravity.STOPS, worded("%(route)s goes, and no route takes its tasks.", route=route.task_type)
+        return Gravity.STOPS, worded("%(route)s is removed, and no route takes its tasks.", route=route.task_type)
     if is_there:
-        text = worded("%(route)s is switched off; its tasks go to %(other)s.", route=route.task_type, other=to)
+        text = worded("%(route)s is disabled; its tasks go to %(other)s.", route=route.task_type, other=to)
     else:
-        text = worded("%(route)s goes; its tasks go to %(other)s.", route=route.task_type, other=to)
+        text = worded("%(route)s is removed; its tasks go to %(other)s.", route=route.task_type, other=to)
     return Gravity.CHANGES, text
 
 
@@ -130,7 +130,7 @@ def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
     if not old.callable:
         return
     if not new.callable:
-        yield Gravity.STOPS, worded("%(route)s has no model left that can be asked.", route=route)
+        yield Gravity.STOPS, worded("%(route)s has no model left that can be called.", route=route)
         return
     lost = [word for word in _read(old.callable) if word not in _read(new.callable)]
     if lost:
@@ -141,11 +141,11 @@ def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
     gone = [_name(one) for one in old.callable if _key(one) not in map(_key, new.callable)]
     if _key(first) != _key(now):
         text = worded(
-            "%(route)s begins with %(now)s instead of %(then)s.", route=route, now=_name(now), then=_name(first)
+            "%(route)s starts with %(now)s instead of %(then)s.", route=route, now=_name(now), then=_name(first)
         )
         yield Gravity.CHANGES, text
     elif gone:
-        text = worded("%(route)s goes on without %(models)s.", route=route, models=tuple(gone))
+        text = worded("%(route)s loses %(models)s.", route=route, models=tuple(gone))
         yield Gravity.CHANGES, text
 
 
@@ -171,7 +171,10 @@ def _of_aliases(before: Configuration, after: Configuration) -> Iterator[Consequ
     for alias in before.aliases:
         if alias in after.aliases and is_target(before, alias.target) and not is_target(after, alias.target):
             yield Consequence(
-                Gravity.STOPS, worded("The alias %(alias)s leads nowhere.", alias=alias.name), "alias", alias.name
+                Gravity.STOPS,
+                worded("The alias %(alias)s no longer leads anywhere.", alias=alias.name),
+                "alias",
+                alias.name,
             )
 
 
@@ -188,14 +191,14 @@ def _of_agents(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[C
             text = worded("The agent %(agent)s is deleted, and its keys stop working.", agent=agent.id)
             yield Consequence(Gravity.CHANGES, text, "agent", agent.id)
         elif old.model_of(agent) is not None and new.model_of(now) is None:
-            text = worded("The agent %(agent)s reaches no model.", agent=agent.id)
+            text = worded("The agent %(agent)s no longer reaches any model.", agent=agent.id)
             yield Consequence(Gravity.STOPS, text, "agent", agent.id)
         elif lost:
             text = worded("The agent %(agent)s no longer reads %(kinds)s.", agent=agent.id, kinds=_kinds(lost))
             yield Consequence(Gravity.DEGRADES, text, "agent", agent.id)
     nobody = [word for word in MEDIA if word in unread and not any(new.reads(one, word) for one in there.values())]
     if nobody and there:
-        yield Consequence(Gravity.DEGRADES, worded("No agent is left to hand %(kinds)s to.", kinds=_kinds(nobody)))
+        yield Consequence(Gravity.DEGRADES, worded("No agent is left to read %(kinds)s.", kinds=_kinds(nobody)))
 
 
 def _concerns(agent: AgentSpec, old: _Reach, new: _Reach, changed: Collection[str]) -> bool:

@@ -22,8 +22,8 @@ class UnknownModelError(LookupError):
 
     def __init__(self, name: str) -> None:
         self.sentence = worded(
-            "The model '%(name)s' does not exist. GET /v1/models lists what there is: task:<task type>, "
-            "a service id, provider/model or auto.",
+            "The model '%(name)s' does not exist. GET /v1/models lists what is available: task:<task type>, a "
+            "service id, provider/model or auto.",
             name=name[:200],
         )
         super().__init__(self.sentence)

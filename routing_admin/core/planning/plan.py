@@ -25,7 +25,7 @@ from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.params import Params, pick_effective
 
-ALL_DISABLED = worded("The model service %(service)s is disabled. Enable it, or ask another model.")
+ALL_DISABLED = worded("The model service %(service)s is disabled. Enable it, or use another model.")
 """Why a candidate is passed by whose model services are all disabled, as a template."""
 
 Unusable = tuple[SkipReason, str]

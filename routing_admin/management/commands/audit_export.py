@@ -21,16 +21,16 @@ NARROWING = ("action", "actor", "object", "since", "until")
 class Command(command.Command):
     """The export."""
 
-    help = "Write the audit log, oldest first. JSON lines hold all that the chain of hashes is made of."
+    help = "Write the audit log, oldest first. JSON lines contain everything that the hash chain covers."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """In which form, what of it, and where to."""
         forms = [form.value for form in AuditForm]
         parser.add_argument("--form", choices=forms, default=AuditForm.JSON_LINES.value, help="default: jsonl")
-        parser.add_argument("--action", default="", help="this act alone, e.g. key.issue")
-        parser.add_argument("--actor", default="", help="part of the name of who did it")
-        parser.add_argument("--object", default="", help="part of the name of what it was done to")
-        parser.add_argument("--since", type=_day, metavar="DAY", help="the first day, e.g. 2026-11-01")
+        parser.add_argument("--action", default="", help="only this act, such as key.issue")
+        parser.add_argument("--actor", default="", help="part of the name of the person or program")
+        parser.add_argument("--object", default="", help="part of the name of the object")
+        parser.add_argument("--since", type=_day, metavar="DAY", help="the first day, such as 2026-11-01")
         parser.add_argument("--until", type=_day, metavar="DAY", help="the last day")
         parser.add_argument("--output", type=Path, help="write to this file, which must not exist, instead of stdout")
 
@@ -47,7 +47,7 @@ class Command(command.Command):
             return
         with open(os.open(options["output"], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", newline="") as file:
             file.writelines(lines)
-        sys.stderr.write(f"Written: {options['output']}\n")
+        sys.stderr.write(f"Saved to {options['output']}\n")
 
 
 def _day(text: str) -> date:

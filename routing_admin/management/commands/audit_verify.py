@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from capabilities.core.counts import count_of
 from routing_admin.configuration.audit import note_head, read_head, verify_audit
 from routing_admin.core.audit import AuditHead
 from routing_admin.management import command
@@ -16,14 +17,18 @@ class Command(command.Command):
     """The examination of the chain."""
 
     help = (
-        "Check the audit log's chain of hashes. A clean end is noted in the data directory and printed: keep it "
-        "elsewhere, too, and give it back with --head, so that a cut end is found. Exit status 1 when one is not whole."
+        "Check the audit log's hash chain. The newest head is saved in the data directory and printed. Keep a copy "
+        "elsewhere and pass it with --head to detect removed lines at the end. Exit status 1 if the log is damaged."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Heads that were noted elsewhere."""
         parser.add_argument(
-            "--head", action="append", default=[], metavar="NUMBER:HASH", help="a head that was noted, e.g. in a backup"
+            "--head",
+            action="append",
+            default=[],
+            metavar="NUMBER:HASH",
+            help="a head saved earlier, for example by back",
         )
 
     def run(self, **options: Any) -> None:
@@ -37,7 +42,7 @@ class Command(command.Command):
             self.stdout.write("The audit log is empty.")
             return
         note_head(verdict.head)
-        self.stdout.write(f"The audit log is whole: {verdict.count} lines. Newest: {verdict.head}")
+        self.stdout.write(f"The audit log is intact: {count_of(verdict.count, 'line')}. Newest: {verdict.head}")
 
     def _head(self, text: str) -> AuditHead:
         head = read_head(text)

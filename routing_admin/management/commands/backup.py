@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from capabilities.core.counts import count_of
 from capabilities.templatetags.ui import size
 from routing_admin.backups.manifest import BackupError
 from routing_admin.backups.saving import back_up
@@ -17,8 +18,8 @@ class Command(command.Command):
     """The backup."""
 
     help = (
-        "Save databases, artifacts and configuration, as of one moment, into a new folder. The server can keep "
-        "running. Secrets are not included: save secret_key and keys of the data directory elsewhere, or use "
+        "Save databases, artifacts and configuration, as of one moment, to a new folder. The server can keep "
+        "running. Secrets are not included: save secret_key and keys from the data directory elsewhere, or use "
         "--with-secrets."
     )
 
@@ -39,10 +40,10 @@ class Command(command.Command):
         except BackupError as refusal:
             raise CommandError(str(refusal)) from refusal
         for sha256 in done.missing:
-            self.stderr.write(f"The bytes {sha256} are missing or damaged, and not in the backup. Run: doctor")
+            self.stderr.write(f"The file {sha256} is missing or damaged, and not in the backup. Run: doctor")
         self.stdout.write(
             f"Saved to {out}: revision {done.revision or 0}, "
-            f"{done.artifacts} artifacts ({size(done.artifact_bytes or 0)})."
+            f"{count_of(done.artifacts or 0, 'artifact')} ({size(done.artifact_bytes or 0)})."
         )
         if done.audit_head:
             self.stdout.write(f"Audit log up to {done.audit_head}")

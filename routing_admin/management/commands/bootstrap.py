@@ -39,7 +39,7 @@ class Command(command.Command):
     """The first start, and every one after it."""
 
     help = (
-        "Migrate, create the administrator, and load the demo into an empty database. Changes nothing the second time."
+        "Migrate, create the administrator, and load the demo into an empty database. Running it again changes nothing."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -61,9 +61,9 @@ class Command(command.Command):
         make_days(timezone.now())
         if saved:
             note_backup(SYSTEM, saved)
-            self.stdout.write(f"  both databases as they were before their migrations: {saved}")
+            self.stdout.write(f"  backup of both databases before the migrations: {saved}")
         for path in take_back_rights():
-            self.stdout.write(f"  {path} is its owner's alone now; others on this machine could read it")
+            self.stdout.write(f"  {path} was readable by others on this machine; now only by its owner")
         create_installation()
         self.check_store()
         password = self.administrator()

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from capabilities.core.counts import count_of
 from routing_admin import actions
 from routing_admin.configuration import rows, snapshot
 from routing_admin.core.configuration.checks import check
@@ -17,7 +18,7 @@ from routing_admin.management import command
 class Command(command.Command):
     """The check."""
 
-    help = "Check configuration files, or without FILE what is stored. Exit status 1 when there is an error."
+    help = "Check configuration files, or without FILE the stored configuration. Exit status 1 if there is an error."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The files, none for what is stored."""
@@ -34,6 +35,6 @@ class Command(command.Command):
                 if state.reason:
                     self.stderr.write(f"warning: {state.reason}")
         errors = sum(problem.severity == "error" for problem in problems)
-        self.stdout.write("No errors." if not errors else f"{errors} errors.")
+        self.stdout.write("No errors." if not errors else f"{count_of(errors, 'error')}.")
         if errors:
             sys.exit(1)

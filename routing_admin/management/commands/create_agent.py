@@ -23,21 +23,21 @@ class Command(command.Command):
         """Its id, the one thing that it uses, and whether a key is wanted."""
         parser.add_argument("name", help="the agent's id")
         uses = parser.add_mutually_exclusive_group()
-        uses.add_argument("--service", metavar="ID", help="the model service that it uses")
-        uses.add_argument("--route", metavar="TASK", help="the task route that it uses instead of a service")
-        parser.add_argument("--key", action="store_true", help="issue a key with the default scopes, too")
+        uses.add_argument("--service", metavar="ID", help="the model service it uses")
+        uses.add_argument("--route", metavar="TASK", help="the task route it uses instead of a service")
+        parser.add_argument("--key", action="store_true", help="also issue a key with the default scopes")
 
     def run(self, **options: Any) -> None:
         """The agent, and its key on stdout. Raises `ConflictError` where it is there, `InvalidError` for bad words."""
         name = options["name"]
         if agent_exists(name):
-            raise ConflictError(f"There is an agent {name} already. Another key: manage.py issue_agent_key {name}")
+            raise ConflictError(f"The agent {name} already exists. For another key: manage.py issue_agent_key {name}")
         actor = command.command_actor()
         row = read_form(name, options["service"]).save(commit=False)
         row.task_type = options["route"] or ""  # past the form's choices: the action says what is missing
         actions.save_agent(actor, row)
         if not options["key"]:
-            self.stdout.write(f"There is an agent {name} now. A key: python manage.py issue_agent_key {name}")
+            self.stdout.write(f"Created the agent {name}. For a key: python manage.py issue_agent_key {name}")
             return
         key, _row = actions.issue_key(actor, row, label="command")
         self.stdout.write(key)

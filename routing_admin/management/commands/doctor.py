@@ -27,7 +27,7 @@ from routing_admin.redis_link.link import link
 class Command(command.Command):
     """The examination."""
 
-    help = "Check databases, configuration, history, keys and every artifact's bytes. Exit status 1 when one is not ok."
+    help = "Check databases, configuration, history, keys and every artifact's content. Exit status 1 if one fails."
 
     def run(self, **options: Any) -> None:
         """A line per check, a line per problem; changes nothing."""
@@ -43,10 +43,10 @@ class Command(command.Command):
             for problem in problems:
                 self.stderr.write(f"     {name}: {problem}")
             bad += bool(problems)
-        self.stdout.write(f"ok   artifacts are in: {settings.ARTIFACTS_BUCKET or 'files of the data directory'}")
+        self.stdout.write(f"ok   artifacts are in: {settings.ARTIFACTS_BUCKET or 'the data directory'}")
         bad += self._look_at_redis()
         self.stdout.write(f"ok   file types: {sniffer.describe_sniffer()}")
-        self.stdout.write(f"ok   pages of other origins: {', '.join(settings.CORS_ORIGINS) or 'none may call'}")
+        self.stdout.write(f"ok   pages of other origins: {', '.join(settings.CORS_ORIGINS) or 'none allowed'}")
         self._name_retired_models()
         if bad:
             self.stderr.write(f"{bad} of {len(integrity.CHECKS) + 1} checks failed.")
@@ -55,7 +55,7 @@ class Command(command.Command):
     def _look_at_redis(self) -> bool:
         """Whether a Redis is named that is not there."""
         outage = link.look() if link.is_set else None
-        found = f"answers at {place_of(link.url)}" if link.is_set else "none is named, and none is needed"
+        found = f"responds at {place_of(link.url)}" if link.is_set else "not set, and not needed"
         self.stdout.write("bad  redis" if outage else f"ok   redis: {found}")
         if outage:
             self.stderr.write(f"     redis: {outage.sentence}")
@@ -67,7 +67,7 @@ class Command(command.Command):
         today = timezone.localdate()
         ends = _configured_ends()
         if not ends:
-            self.stdout.write("ok   models: none is known to be retired")
+            self.stdout.write("ok   models: none known to be retired")
         for where, end in ends:
             word = "late" if end.retirement.day <= today else "soon"
             self.stdout.write(f"{word} models: {describe_end(where, end, gone=word == 'late')}")
@@ -90,8 +90,8 @@ def _configured_ends() -> list[tuple[str, ModelEnd]]:
 def describe_end(where: str, end: ModelEnd, *, gone: bool) -> str:
     """One sentence: the model, its day, who says so, and what its vendor names instead."""
     retirement, name = end.retirement, f"{where} " if where else ""
-    verb = "is retired since" if gone else "is served until"
+    verb = "was retired on" if gone else "is served until"
     text = f"{name}{end.provider}/{end.model} {verb} {retirement.day} ({retirement.source})"
     if not retirement.successor:
         return text
-    return f"{text}; its vendor names {retirement.successor} ({retirement.successor_source})"
+    return f"{text}; its vendor recommends {retirement.successor} ({retirement.successor_source})"

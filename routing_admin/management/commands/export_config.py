@@ -28,7 +28,7 @@ class Command(command.Command):
             dest="mode",
             choices=[mode.value for mode in Mode],
             default=Mode.FULL.value,
-            help="full: everything (default); seed: for the seeds' own programs; gateway: pointing here",
+            help="full: everything (default); seed: the original format only; gateway: pointing at this installation",
         )
         parser.add_argument("--output", type=Path, help="write to this file instead of standard output")
 

@@ -17,7 +17,9 @@ from routing_admin.management import command
 class Command(command.Command):
     """The import."""
 
-    help = "Import llm-routing.json and/or llmservices.json. A bad file changes nothing; every problem is listed."
+    help = (
+        "Import llm-routing.json and/or llmservices.json. A file with errors changes nothing; all problems are listed."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The files, and whether to write."""
@@ -33,7 +35,7 @@ class Command(command.Command):
             if not preview.imported.accepted:
                 raise InvalidError(problem for problem in preview.imported.problems if problem.severity == "error")
             self.tell(preview)
-            self.stdout.write("Nothing was written (dry run).")
+            self.stdout.write("Nothing was changed (dry run).")
             return
         applied = actions.import_configuration(command.command_actor(), texts, prune=options["prune"])
         self.tell(applied.preview)
@@ -47,4 +49,4 @@ class Command(command.Command):
         for change in preview.changes:
             self.stdout.write(sentence(change))
         for path in preview.imported.kept_unknown:
-            self.stdout.write(f"Kept without being understood: {path}")
+            self.stdout.write(f"Unknown, kept: {path}")

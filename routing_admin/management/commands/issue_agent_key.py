@@ -18,7 +18,7 @@ from routing_admin.management import command
 class Command(command.Command):
     """The issue of a key."""
 
-    help = "Issue a key for an agent; it is shown this once."
+    help = "Issue a key for an agent. It is shown only once."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Whose key, what it may do, and until when."""
@@ -27,7 +27,7 @@ class Command(command.Command):
             "--scope",
             action="append",
             metavar="SCOPE",
-            help=f"may be given several times; default: {' '.join(DEFAULT_SCOPES)}; there are: {' '.join(SCOPES)}",
+            help=f"can be repeated; default: {' '.join(DEFAULT_SCOPES)}; available: {' '.join(SCOPES)}",
         )
         parser.add_argument(
             "--expires", type=float, metavar="DAYS", help=("days until the key expires; default: never")

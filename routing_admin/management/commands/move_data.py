@@ -11,6 +11,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
 
 from artifacts.core.store import ByteStore
+from capabilities.core.counts import count_of
 from routing_admin.actions.moving.copying import copy_rows, verify_rows
 from routing_admin.actions.moving.files import FILES, check_store, copy_files, open_target_store, verify_files
 from routing_admin.actions.moving.serving import is_in_use
@@ -26,8 +27,8 @@ class Command(command.Command):
     """The move."""
 
     help = (
-        "Carry every row, and with --artifacts every file, to another database and store; the source stays as it is. "
-        "What broke off goes on when it is started again."
+        "Copy every row, and with --artifacts every file, to another database and store. The source does not change. "
+        "Run it again to continue an interrupted move."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -69,16 +70,18 @@ class Command(command.Command):
             copy_rows(target, table, partial(self.show_rows, table._meta.db_table))
         count = sum(verify_rows(table) for table in tables)
         target.finish(tables)
-        self.stdout.write(f"{count} rows of {len(tables)} tables are the same on both sides, counted and hashed.")
+        self.stdout.write(
+            f"Same on both sides, counted and hashed: {count_of(count, 'row')} in {count_of(len(tables), 'table')}."
+        )
 
     def move_files(self, store: ByteStore | None) -> None:
         """The artifacts' bytes come before their rows. Raises `MoveError`."""
         if store is None:
             return
         lost = copy_files(store, self.show_files)
-        self.stdout.write(f"{verify_files(store, lost)} files of artifacts were read back, each with its SHA-256.")
+        self.stdout.write(f"Read back and verified by SHA-256: {count_of(verify_files(store, lost), 'artifact file')}.")
         for sha256 in lost:
-            self.stderr.write(f"The bytes with SHA-256 {sha256} are missing or damaged here, too; `doctor` names them.")
+            self.stderr.write(f"The file with SHA-256 {sha256} is also missing or damaged here. Run: doctor")
 
     def show_rows(self, table: str, count: int) -> None:
         """A line of progress."""
@@ -92,13 +95,13 @@ class Command(command.Command):
     def tell_settings(self, url: str, artifacts: str) -> None:
         """What to set so that the next start is there."""
         password = urlsplit(url).password
-        self.stdout.write("\nThe source is as it was. Set, and start:")
+        self.stdout.write("\nThe source has not changed. Set these and start:")
         self.stdout.write(f"  DATABASE_URL={url.replace(f':{password}@', ':…@', 1) if password else url}")
         if artifacts == FILES:
             self.stdout.write("  ROUTING_ADMIN_ARTIFACTS_URL unset")
         elif artifacts:
             self.stdout.write(f"  ROUTING_ADMIN_ARTIFACTS_URL={artifacts}")
         self.stdout.write(
-            f"The keys that open what is stored stay where they are: secret_key and keys in {settings.DATA_DIR}, or "
-            "ROUTING_ADMIN_SECRET_KEY and ROUTING_ADMIN_KEYS. Every machine needs the same."
+            f"The secrets stay where they are: secret_key and keys in {settings.DATA_DIR}, or ROUTING_ADMIN_SECRET_KEY "
+            "and ROUTING_ADMIN_KEYS. Every machine needs the same ones."
         )

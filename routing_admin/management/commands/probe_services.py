@@ -16,11 +16,11 @@ from routing_admin.management import command
 class Command(command.Command):
     """The command."""
 
-    help = "Ask the models of services what they read, and record what that proves. Run it daily where no server does."
+    help = "Ask the models of services what they read, and record the results. Run it daily if no server does."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which services."""
-        parser.add_argument("service", nargs="*", help="model services; without any those chosen for every night")
+        parser.add_argument("service", nargs="*", help="model services; default: those probed every night")
 
     def run(self, **options: Any) -> None:
         """One line for each service. Raises `CommandError` for an id that no enabled service has."""
@@ -37,7 +37,7 @@ class Command(command.Command):
 def describe(result: ProbeResult) -> str:
     """What came of a probe, in one line."""
     if result.failed:
-        return f"not probed, it does not answer words alone ({result.failed.fault})"
+        return f"not probed: it does not answer plain text ({result.failed.fault})"
     parts = [
         ("reads ", [name for name, on in result.answers.items() if on]),
         ("does not read ", [name for name, on in result.answers.items() if not on]),

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
+from capabilities.core.counts import count_of
 from capabilities.templatetags.ui import size
 from routing_admin.actions.pruning import UNDO, prune
 from routing_admin.management import command
@@ -40,7 +41,9 @@ class Command(command.Command):
         undo = timedelta(0) if options["deleted"] else UNDO
         done = prune(command.command_actor(), timezone.now(), request_days=options["requests"], undo=undo)
         self.stdout.write(
-            f"Removed {done.requests} requests, {done.artifacts} artifacts ({size(done.bytes)}), {done.agents} agents, "
-            f"{done.sessions} sessions, {done.leftovers} unfinished uploads, "
-            f"{done.forgotten} forgotten files, {done.thumbnails} thumbnails."
+            f"Removed {count_of(done.requests, 'request')}, "
+            f"{count_of(done.artifacts, 'artifact')} ({size(done.bytes)}), "
+            f"{count_of(done.agents, 'agent')}, {count_of(done.sessions, 'session')}, "
+            f"{count_of(done.leftovers, 'unfinished upload')}, {count_of(done.forgotten, 'orphaned file')}, "
+            f"{count_of(done.thumbnails, 'thumbnail')}."
         )

@@ -18,58 +18,58 @@ class Command(command.Command):
     """The refresh."""
 
     help = (
-        "Refresh the catalogue of models from a build's models.json.gz, models.dev's api.json, LiteLLM's map, or what "
-        "a provider lists of its own."
+        "Refresh the catalogue of models from a build's models.json.gz, models.dev's api.json, LiteLLM's map, or "
+        "a provider's own list."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The file or the provider, and whether to write."""
         parser.add_argument("file", nargs="?", type=Path, metavar="FILE")
-        parser.add_argument("--provider", help="ask this provider for its own list of models instead")
+        parser.add_argument("--provider", help="fetch the model list of this provider instead")
         parser.add_argument("--dry-run", action="store_true", help="show what would change without changing anything")
-        parser.add_argument("--drop", action="store_true", help="go back to the catalogue that came with the program")
+        parser.add_argument("--drop", action="store_true", help="go back to the shipped catalogue")
 
     def run(self, **options: Any) -> None:
         """The difference in lines, then the change. Raises `CommandError` unless one thing is asked for."""
         asked = [options["file"], options["provider"], options["drop"] or None]
         if sum(each is not None for each in asked) != 1:
-            raise CommandError("Name a file, or --provider NAME, or --drop.")
+            raise CommandError("Give a file, --provider NAME or --drop.")
         if options["drop"]:
             self.tell_revision(editions.drop_edition(command.command_actor()).revision)
             return
         pk = self.read_file(options["file"]) if options["file"] else self.ask(options["provider"])
         self.tell(editions.preview_edition(pk))
         if options["dry_run"]:
-            self.stdout.write("Nothing was taken (dry run).")
+            self.stdout.write("Nothing was changed (dry run).")
             return
         self.tell_revision(editions.take_edition(command.command_actor(), pk).revision)
 
     def read_file(self, path: Path) -> int:
         """The edition that a file makes. Raises `CommandError` for one that is too large."""
         if path.stat().st_size > LARGEST:
-            raise CommandError(f"{path}: the file is larger than a catalogue can be.")
+            raise CommandError(f"{path}: the file is too large to be a catalogue.")
         return editions.keep_file(path.read_bytes())
 
     def ask(self, name: str) -> int:
         """The edition that a provider's own list makes. Raises `CommandError` where it gives none."""
         row = find_called_provider(name)
         if row is None:
-            raise CommandError(f"There is no enabled provider {name} that can be asked.")
+            raise CommandError(f"There is no enabled provider {name} that can be called.")
         answer = Dialler().models(name)
         if answer.fault:
-            raise CommandError(f"{name} gave no list of models: {answer.fault} {answer.message}".rstrip())
+            raise CommandError(f"{name} returned no list of models: {answer.fault} {answer.message}".rstrip())
         return editions.keep_provider_list(row, answer.entries)
 
     def tell(self, preview: editions.EditionPreview) -> None:
         """What the edition changes: of our services each cell, of the models how many."""
         change = preview.change
-        counts = f"{len(change.added)} models new, {len(change.removed)} gone, {len(change.changed)} read otherwise"
+        counts = f"{len(change.added)} added, {len(change.removed)} removed, {len(change.changed)}"
         self.stdout.write(preview.name)
-        self.stdout.write(counts)
+        self.stdout.write(f"models: {counts} read something different")
         for each in preview.cells:
             value = "yes" if each.on else "no"
             self.stdout.write(f"{each.service_id}: {each.side} {each.name} {value} ({each.source.value})")
 
     def tell_revision(self, number: int | None) -> None:
         """Whether anything was written."""
-        self.stdout.write(f"Taken as revision {number}." if number else "Nothing changed.")
+        self.stdout.write(f"Applied as revision {number}." if number else "Nothing changed.")

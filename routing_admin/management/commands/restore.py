@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from capabilities.core.counts import count_of
 from capabilities.templatetags.ui import size
 from routing_admin.backups.manifest import BackupError
 from routing_admin.backups.restoring import restore
@@ -17,14 +18,14 @@ class Command(command.Command):
     """The restore."""
 
     help = (
-        "Restore a backup after checking every byte of it. Stop the server first. --replace moves the existing "
-        "installation aside; without it nothing existing is touched."
+        "Restore a backup after checking all of it. Stop the server first. --replace moves the existing "
+        "installation aside; without it, nothing existing is changed."
     )
     refuses_newer_schema = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Which backup, and whether it takes the place of what is there."""
-        parser.add_argument("folder", type=Path, help="the folder that backup wrote")
+        parser.add_argument("folder", type=Path, help="a folder created by backup")
         parser.add_argument(
             "--replace", action="store_true", help="move the existing installation aside and take its place"
         )
@@ -37,13 +38,13 @@ class Command(command.Command):
             raise CommandError(str(refusal)) from refusal
         found = done.manifest
         artifacts = (
-            "artifacts as they are"
+            "artifacts unchanged"
             if found.artifacts is None
-            else f"{found.artifacts} artifacts ({size(found.artifact_bytes or 0)})"
+            else f"{count_of(found.artifacts, 'artifact')} ({size(found.artifact_bytes or 0)})"
         )
         self.stdout.write(f"Restored the backup of {found.created_at}: revision {found.revision or 0}, {artifacts}.")
         for place in done.beside:
-            self.stdout.write(f"What was there lies in {place}")
+            self.stdout.write(f"The previous installation is in {place}")
         for sentence in done.remarks:
             self.stderr.write(sentence)
-        self.stdout.write("Look at it: python manage.py doctor")
+        self.stdout.write("Check it: python manage.py doctor")

@@ -38,7 +38,7 @@ class Command(command.Command):
         parser.add_argument(
             "--replace",
             action="store_true",
-            help="print a successor on standard output, and only that: the same agent, scopes, limits and labels",
+            help="print only a replacement key on standard output: same agent, scopes, limits and labels",
         )
 
     def run(self, **options: Any) -> None:
@@ -47,7 +47,7 @@ class Command(command.Command):
         found = KEY.search(text)
         if found is None:
             raise CommandError(
-                "That is no key: one begins with ra_ (an agent's), rat_ (an administrator's token) or rap_ (a link)."
+                "That is not a key. Keys begin with ra_ (agent), rat_ (administrator's token) or rap_ (link)."
             )
         kind, public = found[1], found[2]
         if kind == "rat":
@@ -61,9 +61,9 @@ class Command(command.Command):
         """Ends an agent's key. Raises `NotFoundError`."""
         row = find_key_by_public_id(public)
         if row is None:
-            raise NotFoundError(f"There is no key ra_{public}. The page of each agent lists its keys.")
+            raise NotFoundError(f"There is no key ra_{public}. Each agent's page lists its keys.")
         if row.revoked_at is not None:
-            self.stderr.write(f"The key ra_{public} of {row.agent.agent_id} was revoked before.")
+            self.stderr.write(f"The key ra_{public} of {row.agent.agent_id} was already revoked.")
             return
         successor = self.replace_key(row) if replace else ""
         actions.revoke_key(command.command_actor(), row)
@@ -79,23 +79,23 @@ class Command(command.Command):
     def revoke_token(self, public: str, *, replace: bool) -> None:
         """Ends a token. Raises `NotFoundError`, and `CommandError` where a successor is wanted."""
         if replace:
-            raise CommandError("Tokens are made on the page Users → Tokens for scripts alone. Leave --replace out.")
+            raise CommandError("Tokens are only created on the page Users → Tokens for scripts. Leave out --replace.")
         row = find_token(public)
         if row is None:
             raise NotFoundError(f"There is no token rat_{public}. The page Users → Tokens for scripts lists them.")
         before = row.revoked_at is not None
         revoke_token(command.command_actor(), row)
-        sentence = "was revoked before" if before else "is revoked"
+        sentence = "was already revoked" if before else "is revoked"
         self.stderr.write(f"The token {row.name} of {row.owner.get_username()} (rat_{public}) {sentence}.")
 
     def revoke_link(self, public: str, *, replace: bool) -> None:
         """Ends a link to an agent's page. Raises `NotFoundError`, and `CommandError` where a successor is wanted."""
         if replace:
-            raise CommandError("Links are made on the agent's page alone. Leave --replace out.")
+            raise CommandError("Links can only be created on the agent's page. Leave out --replace.")
         row = find_link_by_public_id(public)
         if row is None:
-            raise NotFoundError(f"There is no link rap_{public}. The page of each agent lists its links.")
+            raise NotFoundError(f"There is no link rap_{public}. Each agent's page lists its links.")
         before = row.revoked_at is not None
         actions.revoke_link(command.command_actor(), row)
-        sentence = "was revoked before" if before else "is revoked"
+        sentence = "was already revoked" if before else "is revoked"
         self.stderr.write(f"The link for {row.name} to the page of {row.agent.agent_id} (rap_{public}) {sentence}.")

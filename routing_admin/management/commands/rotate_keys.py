@@ -23,18 +23,19 @@ class Command(command.Command):
     """The command."""
 
     help = (
-        "Re-encrypt every stored provider key with the first of ROUTING_ADMIN_KEYS. --new first creates successors "
-        "to both secrets of the data directory; older ones stay valid until --drop-old. The server can keep running."
+        "Re-encrypt every stored provider key with the first of ROUTING_ADMIN_KEYS. --new first creates new "
+        "versions of both secrets in the data directory; older ones stay valid until --drop-old. The server can keep "
+        "running."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """A new pair of secrets, or the end of the old ones."""
-        parser.add_argument("--new", action="store_true", help="make new secrets of both kinds first")
-        parser.add_argument("--drop-old", action="store_true", help="leave only the newest secret of each kind")
+        parser.add_argument("--new", action="store_true", help="create new secrets of both kinds first")
+        parser.add_argument("--drop-old", action="store_true", help="keep only the newest secret of each kind")
         parser.add_argument(
             "--force",
             action="store_true",
-            help="drop old ones though keys of agents, or tokens, end with them: these need new ones",
+            help="drop old ones even if agent keys or tokens stop working and must be replaced",
         )
 
     def run(self, **options: Any) -> None:
@@ -51,23 +52,22 @@ class Command(command.Command):
         except KeyUnreadableError as problem:
             raise CommandError(
                 "A stored key was encrypted with a key that ROUTING_ADMIN_KEYS does not have. Nothing was changed: "
-                "add that key, or have the provider's key entered again."
+                "add that key, or enter the provider's key again."
             ) from problem
         self.stdout.write(
-            f"Stored provider keys encrypted anew: {count}. Only the first of ROUTING_ADMIN_KEYS is needed."
+            f"Stored provider keys re-encrypted: {count}. Only the first of ROUTING_ADMIN_KEYS is needed now."
         )
         behind = [*agents_behind(), *tokens_behind()]
         if options["drop_old"]:
             if behind and not options["force"]:
                 raise CommandError(
-                    "Keys of these agents, links to their pages, or tokens, did not come in since the secret was "
-                    f"changed: {', '.join(behind)}. Wait until they were used, issue new ones, or end them with "
-                    "--force."
+                    "Some agent keys, page links or tokens were not used since the secret changed. They belong to: "
+                    f"{', '.join(behind)}. Wait until they are used, issue new ones, or use --force to end them."
                 )
             drop_secrets(actor)
-            self.stdout.write("Older secrets are gone; sessions that they signed end with the next start.")
+            self.stdout.write("Old secrets removed. Sessions signed with them end at the next start.")
         elif behind:
             self.stdout.write(
-                f"An older ROUTING_ADMIN_SECRET_KEY is still needed by keys or links of: {', '.join(behind)}. A key is "
-                "signed anew when it comes in; then: rotate_keys --drop-old."
+                f"Keys or links of these still need an older ROUTING_ADMIN_SECRET_KEY: {', '.join(behind)}. Each is "
+                "signed again when it is used. Then run: rotate_keys --drop-old."
             )

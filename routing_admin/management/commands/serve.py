@@ -61,4 +61,4 @@ class Command(command.Command):
         with suppress(KeyboardInterrupt):  # it has ended in order by then
             server.run()
         if not server.started:
-            raise CommandError("The server could not start; the log says why.", returncode=3)
+            raise CommandError("The server could not start. The log names the cause.", returncode=3)

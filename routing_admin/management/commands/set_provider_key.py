@@ -36,9 +36,9 @@ class Command(command.Command):
             raise NotFoundError(f"There is no provider {name}. There are: {', '.join(list_provider_names())}.")
         text = (getpass("Key: ") if sys.stdin.isatty() else sys.stdin.read()).strip()
         if not text:
-            raise CommandError("No key came on standard input. Nothing was changed.")
+            raise CommandError("No key on standard input. Nothing was changed.")
         actions.save_provider(command.command_actor(), row, key=KeyChange(KeyAct.SET, text), expected=row.version)
         found = snapshot.current().keys[name]
         if found.variable and found.source == "override":
-            self.stderr.write(f"{found.variable} of the environment stands above it: change it there, and start anew.")
-        self.stdout.write(f"{name} is called with the key …{found.last_four}.")
+            self.stderr.write(f"{found.variable} in the environment overrides it. Change it there and restart.")
+        self.stdout.write(f"{name} is now called with the key …{found.last_four}.")

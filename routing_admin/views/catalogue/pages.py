@@ -37,7 +37,7 @@ def catalogue(request: HttpRequest) -> HttpResponse:
     try:
         if request.POST.get("act") == "drop":
             act = editions.drop_edition(actor_of(request))
-            add_toast(request, _("The catalogue that came with the program is in use again"), act.revision)
+            add_toast(request, _("The shipped catalogue is in use again"), act.revision)
             return redirect("catalogue")
         return redirect("catalogue_edition", pk=read_edition(request))
     except ActionError as refusal:
@@ -59,7 +59,7 @@ def read_edition(request: HttpRequest) -> int:
     if not isinstance(file, UploadedFile) or not file.size:
         raise NotFoundError(_("Choose a file."))
     if file.size > LARGEST:
-        raise NotFoundError(_("The file is larger than a catalogue can be."))
+        raise NotFoundError(_("The file is too large to be a catalogue."))
     return editions.keep_file(file.read())
 
 

@@ -140,7 +140,7 @@ def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> Ht
         return show(request, form, files, status=422, note=str(refusal))
     count = len(made.preview.changes)
     if made.revision is None:
-        messages.info(request, _("Nothing changed: the files say what is configured already."))
+        messages.info(request, _("Nothing changed: the files match the current configuration."))
         return redirect("config")
     text = ngettext("%(count)d change applied.", "%(count)d changes applied.", count) % {"count": count}
     add_toast(request, text, made.revision)
@@ -192,7 +192,7 @@ def name_format(one: ConfigFile) -> str:
     found = format_of(document.value) if document.readable else None
     if found is None:
         return ""
-    return _("recognised as task routing") if found is FileFormat.ROUTING else _("recognised as model services")
+    return _("recognized as task routing") if found is FileFormat.ROUTING else _("recognized as model services")
 
 
 FilePlaces = list[tuple[ConfigFile, dict[str, TextPlace]]]

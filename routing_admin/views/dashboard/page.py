@@ -180,7 +180,7 @@ def _is_embedded(state: Snapshot, provider: str) -> bool:
 def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
     """Whether the routes can answer, and which providers are in trouble."""
     if not standings:
-        return _("There is no task route yet, so no request can be answered.")
+        return _("No task route yet, so no request can be answered.")
     blocked = [each.task_type for each in standings if not each.ready]
     count = len(standings)
     if blocked:

@@ -43,8 +43,8 @@ def describe_result(result: DrillResult) -> list[str]:
 
 def _describe_delay(ms: int) -> str:
     if ms < 0:
-        return _("Median: %(ms)s ms sooner than the provider's own answers of the hour before.") % {"ms": -ms}
-    return _("Median: %(ms)s ms later than the provider's own answers of the hour before.") % {"ms": ms}
+        return _("Median: %(ms)s ms faster than the provider's own answers in the hour before.") % {"ms": -ms}
+    return _("Median: %(ms)s ms slower than the provider's own answers in the hour before.") % {"ms": ms}
 
 
 def describe_noted_end(details: Mapping[str, Any]) -> str:

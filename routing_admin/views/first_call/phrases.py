@@ -26,7 +26,8 @@ OWN: Mapping[str, str | Promise] = {
 }
 """What is said of a call that named the key."""
 WRONG_SECRET = gettext_lazy(
-    "A call named this key, but the rest of it is wrong: it may have been cut off in copying, or it no longer works."
+    "A call used this key's id, but the rest of the key is wrong. It may have been cut off when copied, or it "
+    "no longer works."
 )
 
 OTHERS: Mapping[str, str | Promise] = {

@@ -20,7 +20,7 @@ LABELS: Mapping[EffectMeasure, str | Promise] = {
 TRENDS: Mapping[EffectTrend, tuple[str, str, str | Promise]] = {
     EffectTrend.WORSE: ("warn", "warn", gettext_lazy("worse")),
     EffectTrend.BETTER: ("ok", "check", gettext_lazy("better")),
-    EffectTrend.SAME: ("", "info", gettext_lazy("no firm difference")),
+    EffectTrend.SAME: ("", "info", gettext_lazy("no clear difference")),
 }
 """Trend → tone, icon, label."""
 PARTS: Mapping[EffectMeasure, str] = {EffectMeasure.FAILURES: "refused", EffectMeasure.FALLBACKS: "described"}

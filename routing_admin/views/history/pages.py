@@ -201,7 +201,7 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
     if made.revision is None:
         messages.info(
             request,
-            _("Nothing to restore: the configuration is what it was in revision %(number)s.") % {"number": number},
+            _("Nothing to restore: the configuration already matches revision %(number)s.") % {"number": number},
         )
         return redirect("revision", number)
     add_toast(request, _("Restored revision %(number)s.") % {"number": number}, made.revision)

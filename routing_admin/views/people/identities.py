@@ -80,7 +80,7 @@ def identity_unlink(request: HttpRequest, pk: int) -> HttpResponse:
     except ConflictError as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, _("%(name)s no longer signs you in") % {"name": name})
+        messages.success(request, _("You can no longer sign in with %(name)s") % {"name": name})
     return redirect("password_change")
 
 
@@ -102,7 +102,7 @@ def _come_in(request: HttpRequest, identity: Identity, notes: Mapping[str, str],
     if user is None:
         return render(request, "registration/identity_refused.html", _explain(admission, identity), status=403)
     if "user" in notes:
-        messages.success(request, _("From now on %(name)s signs you in, too") % {"name": identity.title})
+        messages.success(request, _("You can now sign in with %(name)s, too") % {"name": identity.title})
         return redirect("password_change")
     login(request, user, backend=BACKEND)
     identities.note_admission(build_visitor(request), user, identity)

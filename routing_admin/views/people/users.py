@@ -123,7 +123,7 @@ def user_active(request: HttpRequest, pk: int) -> HttpResponse:
     except ActionError as refusal:
         return show_user(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
     said = (
-        _("%(name)s can sign in again") if active else _("%(name)s was signed out everywhere and cannot come back in")
+        _("%(name)s can sign in again") if active else _("%(name)s was signed out everywhere and cannot sign in again")
     )
     return go_back(request, pk, said % {"name": found.get_username()})
 

@@ -99,7 +99,7 @@ def _sentence(rows: list[RequestLog], typed: str) -> str:
         "failed": sum(ending_of(row.outcome) is RequestEnding.FAILED for row in rows),
     }
     if not rows:
-        return _("No request matches.") if typed else _("No request has come yet.")
+        return _("No request matches.") if typed else _("No requests yet.")
     if counts["failed"] or counts["fell_back"]:
         return (
             ngettext(

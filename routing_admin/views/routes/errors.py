@@ -20,7 +20,7 @@ from routing_admin.core.planning.plan import policy_of
 from routing_admin.request_log.fault_phrases import MEANINGS
 
 ACTIONS: Mapping[Action, str | Promise] = {
-    Action.RETRY: gettext_lazy("try again, then the next"),
+    Action.RETRY: gettext_lazy("retry, then the next"),
     Action.NEXT: gettext_lazy("the next at once"),
     Action.RAISE: gettext_lazy("raise at once"),
 }

@@ -220,7 +220,7 @@ def alias(request: HttpRequest) -> HttpResponse:
         return redirect("routes")
     form = AliasForm(request.POST)
     if form.is_valid() and not is_target(snapshot.current().configuration, form.cleaned_data["target"]):
-        form.add_error("target", _("There is no task route and no model service of that name."))
+        form.add_error("target", _("No task route or model service has this name."))
     if not form.is_valid():
         return render(request, "routes/list.html", context(request, snapshot.current(), form), status=422)
     found = AliasSpec(form.cleaned_data["name"], form.cleaned_data["target"])

@@ -137,7 +137,7 @@ def _hint(name: str, share: AnswerShare | None) -> str:
     if not share.calls:
         return _("%(name)s was not called in these 24 hours.") % {"name": name}
     percent = 100 * share.answered // share.calls
-    return _("Of its own %(count)s calls in these 24 hours, %(name)s answered %(percent)s %%.") % {
+    return _("%(name)s answered %(percent)s%% of its calls in these 24 hours (%(count)s).") % {
         "count": share.calls,
         "name": name,
         "percent": percent,
@@ -187,8 +187,8 @@ TEXTS: Mapping[DifferenceKind, Callable[[int], str]] = {
         "%(count)s goes to %(name)s first", "%(count)s go to %(name)s first", n
     ),
     DifferenceKind.UNKNOWN: lambda n: ngettext(
-        "Not known: %(count)s would come to %(name)s, which it did not ask then",
-        "Not known: %(count)s would come to %(name)s, which none of them asked then",
+        "Not known: %(count)s would reach %(name)s, which was not called then",
+        "Not known: %(count)s would reach %(name)s, which was not called for them then",
         n,
     ),
 }

@@ -43,15 +43,15 @@ FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
 
 HINTS: Mapping[Finding, Text] = {
     Finding.TEXT_ONLY: gettext_lazy("What this model reads is not set, so every file becomes a description."),
-    Finding.CROSS_MODEL: gettext_lazy("Another model than the primary's answers here; tone and length may differ."),
+    Finding.CROSS_MODEL: gettext_lazy("A different model than the primary answers here. Tone and length may differ."),
     Finding.UNREACHABLE: gettext_lazy(
         "The same provider and model are already higher in the chain. Remove one of them."
     ),
     Finding.READS_MORE: gettext_lazy("Put it higher if files matter for this task."),
 }
 NO_DESCRIBER: Mapping[DescribeRouteState, Text] = {
-    DescribeRouteState.MISSING: gettext_lazy("There is no task route describe, so no model is asked about files."),
-    DescribeRouteState.DISABLED: gettext_lazy("The task route describe is disabled, so no model is asked about files."),
+    DescribeRouteState.MISSING: gettext_lazy("There is no task route describe, so no model describes files."),
+    DescribeRouteState.DISABLED: gettext_lazy("The task route describe is disabled, so no model describes files."),
 }
 """Why no model describes files where the policy says that one should."""
 
@@ -129,7 +129,7 @@ def end_text(retirement: Retirement) -> str:
     """Until when a model is served, who says so, and what its vendor names instead."""
     facts = {"day": retirement.day, "source": retirement.source, "name": retirement.successor}
     if retirement.successor:
-        return insert_facts(_("Served until %(day)s (%(source)s); its vendor names %(name)s instead."), facts)
+        return insert_facts(_("Served until %(day)s (%(source)s). Its vendor recommends %(name)s instead."), facts)
     return insert_facts(_("Served until %(day)s (%(source)s)."), facts)
 
 

@@ -137,7 +137,7 @@ def tell_delivery(one: PartDelivery, estimate: EstimateDescribing) -> str:
     tokens = estimate(one.delivery.describer, one.file)
     if tokens is None:
         return insert_facts(_("%(file)s would be described by %(describer)s; not cached, tokens unknown"), names)
-    template = _("%(file)s would be described by %(describer)s; not cached, about %(tokens)s tokens")
+    template = _("%(file)s would be described by %(describer)s; not cached, tokens: about %(tokens)s")
     return insert_facts(template, {**names, "tokens": f"{tokens.tokens:,}"})
 
 

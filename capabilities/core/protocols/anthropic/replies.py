@@ -40,7 +40,7 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
     calls, thoughts = _calls(blocks), tuple(_thoughts(blocks))
     ending = ending_of(ENDINGS, value.get("stop_reason"), has_calls=bool(calls))
     if not (text or reasoning or thoughts or calls or ending.explains_silence):
-        nothing = Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
+        nothing = Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
         return nothing.counted(usage_of(value.get("usage")))
     usage, details = usage_of(value.get("usage")), details_of(value, value.get("usage"), ending)
     refusal, model, identity = refusal_of(details), filled(value.get("model")), filled(value.get("id"))

@@ -142,12 +142,12 @@ class BlockReader:
 def _part(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part = value.get(name)
     if not isinstance(part, Mapping):
-        raise MalformedEventError(worded("%(name)s is no object", name=name))
+        raise MalformedEventError(worded("%(name)s is not an object", name=name))
     return part
 
 
 def _index(value: Mapping[str, Any]) -> int:
     index = value.get("index")
     if not isinstance(index, int):
-        raise MalformedEventError(worded("a block without index"))
+        raise MalformedEventError(worded("a block has no index"))
     return index

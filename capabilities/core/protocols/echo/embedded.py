@@ -16,7 +16,7 @@ CHARACTERS_PER_TOKEN = 4
 def answer(chat: ChatRequest, model: str) -> Answer | Failure:
     """What the embedded model says to a derived request: `echo-503` always fails, the others describe it."""
     if model == BROKEN:
-        sentence = worded("echo-503 always fails; it is there to show a fallback.")
+        sentence = worded("echo-503 always fails, to demonstrate a fallback.")
         return Failure(Fault.HTTP_503, sentence, 503, "unavailable")
     text = "\n".join(_lines(chat, model))
     asked = sum(len(message.text) for message in chat.messages)

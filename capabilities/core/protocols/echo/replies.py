@@ -22,9 +22,9 @@ def decode(status: int, body: bytes) -> Answer | Failure:
     try:
         value = json.loads(body)
     except ValueError:
-        return Failure(Fault.BAD_JSON, worded("the body is no JSON"), status)
+        return Failure(Fault.BAD_JSON, worded("the body is not JSON"), status)
     if not isinstance(value, dict):
-        return Failure(Fault.BAD_SHAPE, worded("a JSON object was due"), status)
+        return Failure(Fault.BAD_SHAPE, worded("expected a JSON object"), status)
     if status != 200:
         known = f"http_{status}"
         fault = Fault(known) if known in set(Fault) else Fault.HTTP_OTHER

@@ -58,7 +58,7 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     ending = ending_of(ENDINGS, candidate.get("finishReason"), has_calls=bool(calls))
     media = media_of(parts)
     if not (text or thoughts or calls or media or ending.explains_silence):
-        return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
+        return Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
     usage = usage_of(value.get("usageMetadata"))
     model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
     details = AnswerDetails(own_word(candidate.get("finishReason"), ending))

@@ -66,7 +66,7 @@ class PartReader:
             return [blocked]
         candidates = value.get("candidates")
         if candidates is not None and not isinstance(candidates, list):
-            raise MalformedEventError(worded("%(name)s is no list", name="candidates"))
+            raise MalformedEventError(worded("%(name)s is not a list", name="candidates"))
         candidate = candidates[0] if candidates and isinstance(candidates[0], dict) else {}
         if failed := failed_generation(candidate):
             return [failed]

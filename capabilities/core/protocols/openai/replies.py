@@ -61,7 +61,7 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
     ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
     thoughts, beside = message_thoughts(message), supplement_of(message)
     if not (text or calls or reasoning or refusal or thoughts or beside.media or ending.explains_silence):
-        return Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
+        return Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
     usage, model, identity = usage_of(value.get("usage")), filled(value.get("model")), filled(value.get("id"))
     details = details_of(value, choice, ending)
     logprobs = choice["logprobs"] if isinstance(choice.get("logprobs"), Mapping) else None

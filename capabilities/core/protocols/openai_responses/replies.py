@@ -61,7 +61,7 @@ def answer_of(response: Mapping[str, Any]) -> Answer | Failure:
     thoughts, reason = tuple(_thoughts(items)), reason_of(response)
     ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
     if not (text or calls or reasoning or refusal or thoughts or media or ending.explains_silence):
-        nothing = Failure(Fault.EMPTY_CONTENT, worded("the model said nothing"), 200)
+        nothing = Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
         return nothing.counted(usage_of(response.get("usage")))
     usage, model, identity = usage_of(response.get("usage")), filled(response.get("model")), filled(response.get("id"))
     said = (text, calls, reasoning or None, refusal or None, ending.word, usage, model, identity)

@@ -143,7 +143,7 @@ class ItemEventReader:
     def _end(self, value: Mapping[str, Any]) -> list[Piece]:
         response = value.get("response")
         if not isinstance(response, Mapping):
-            raise MalformedEventError(worded("%(name)s is no object", name="response"))
+            raise MalformedEventError(worded("%(name)s is not an object", name="response"))
         if response.get("error") or response.get("status") in FAILURES:
             return [failure_of_state(response)]
         pieces = [] if self._has_output else _all_at_once(response)
@@ -167,7 +167,7 @@ def _all_at_once(response: Mapping[str, Any]) -> list[Piece]:
 def _item(value: Mapping[str, Any]) -> Mapping[str, Any]:
     item = value.get("item")
     if not isinstance(item, Mapping):
-        raise MalformedEventError(worded("%(name)s is no object", name="item"))
+        raise MalformedEventError(worded("%(name)s is not an object", name="item"))
     return item
 
 

@@ -35,13 +35,14 @@ LARGEST = 32 * 1024 * 1024
 MOST_ROWS = 50_000
 GZIP = b"\x1f\x8b"
 
-TOO_LARGE = worded("The file is larger than a catalogue can be. Choose the catalogue's own file or a source's.")
+TOO_LARGE = worded("The file is too large to be a catalogue. Choose the catalogue's own file or a source's.")
 NO_JSON = worded("The file is not JSON. Choose a build's models.json.gz, models.dev's api.json or LiteLLM's map.")
 NO_SOURCE = worded(
-    "The file lists no models in a known form. Choose a build's models.json.gz, models.dev's api.json or LiteLLM's map."
+    "The file lists no models in a known format. Choose a build's models.json.gz, models.dev's api.json or "
+    "LiteLLM's map."
 )
-DAMAGED = worded("The file is a catalogue, but damaged. Build it again, or copy it again.")
-SILENT = worded("The provider lists its models by name alone: nothing about what they read, their limits or last days.")
+DAMAGED = worded("The catalogue file is damaged. Build it or copy it again.")
+SILENT = worded("The provider only lists model names, not what they read, their limits or retirement dates.")
 
 
 class UnreadableCatalogueError(Exception):

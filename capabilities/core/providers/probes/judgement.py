@@ -31,7 +31,7 @@ class AnswerReading(StrEnum):
     REFUSED = "refused"
     """The request was refused, though words alone were answered."""
     DENIED = "denied"
-    """It says that there is nothing to read."""
+    "It says there is nothing to read."
     WRONG = "wrong"
     """It names something else."""
     HEDGED = "hedged"
