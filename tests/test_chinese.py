@@ -18,7 +18,9 @@ from capabilities.core.worded import data_of
 from capabilities.sentences import join_sentences, translate_sentence
 from routing_admin.request_log.sentences import render_reason
 
-CATALOGUE = Path(__file__).parent.parent / "routing_admin/locale/zh_Hans/LC_MESSAGES/django.po"
+ROOT = Path(__file__).parent.parent
+CATALOGUE = ROOT / "routing_admin/locale/zh_Hans/LC_MESSAGES/django.po"
+TEMPLATES = ROOT / "templates"
 HAN, WIDE = "\u4e00-\u9fff", "，。：；？！、"
 MISSET = re.compile(
     rf"[{HAN}][,;:!?()]|[,;:!?()][{HAN}]"  # a half-width sign beside a Chinese word
@@ -125,3 +127,23 @@ def test_chinese_sentences_follow_one_another_without_a_space() -> None:
     """A full-width stop holds its own space; a Latin one is followed by a space."""
     assert join_sentences(("已停用。", "", "请启用。")) == "已停用。请启用。"
     assert join_sentences(("Disabled.", "Enable it.")) == "Disabled. Enable it."
+
+
+GLUED = re.compile(r"\(\{\{|\}\}\)|[%}]\}[,;](?!\S)")
+TRANSLATED = re.compile(r"\{% blocktranslate.*?\{% endblocktranslate %\}|<script.*?</script>|\{#.*?#\}", re.DOTALL)
+
+
+def test_templates_leave_signs_to_translators() -> None:
+    """Between what they insert no template sets a Latin comma or bracket: a sentence has its own, a line a dot."""
+    found = [
+        (path.name, sign[0])
+        for path in sorted(TEMPLATES.rglob("*.html"))
+        for sign in GLUED.finditer(TRANSLATED.sub("", path.read_text(encoding="utf-8")))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("text", ["{{ a }}, {{ b }}", "<b>({{ a }})</b>", "{% badge 'x' %}, and"])
+def test_a_sign_of_a_template_is_found(text: str) -> None:
+    """The rule above can fail."""
+    assert GLUED.search(TRANSLATED.sub("", text))
