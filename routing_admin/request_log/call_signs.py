@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable
 
 from routing_admin.core.alerts.signs import KIND_OF_FAULT, Sign, moment_of
-from routing_admin.core.fallback.chain import OK
+from routing_admin.core.fallback.chain import OK, Try
 from routing_admin.request_log.entries import Entry
 
 MOST = 2000
@@ -22,15 +22,17 @@ class CallSigns:
 
     def note(self, entries: Iterable[Entry]) -> None:
         """Remembers what these requests show."""
+        newest: dict[tuple[str, str, str, str], tuple[Entry, Try]] = {}
+        for entry in entries:
+            for attempt in entry.attempts:
+                for one in attempt.tries:
+                    if one.outcome == OK or one.outcome in KIND_OF_FAULT:
+                        newest[attempt.provider, attempt.model, one.key, one.outcome] = entry, one
         with self._lock:
-            for entry in entries:
-                for attempt in entry.attempts:
-                    for one in attempt.tries:
-                        if one.outcome == OK or one.outcome in KIND_OF_FAULT:
-                            place = attempt.provider, attempt.model, one.key, one.outcome
-                            if place in self._noted or len(self._noted) < MOST:
-                                at = moment_of(entry.facts.began, one.started_ms, one.duration_ms)
-                                self._noted[place] = Sign(*place, at, one.status_code)
+            for place, (entry, one) in newest.items():
+                if place in self._noted or len(self._noted) < MOST:
+                    at = moment_of(entry.facts.began, one.started_ms, one.duration_ms)
+                    self._noted[place] = Sign(*place, at, one.status_code)
 
     def take(self) -> tuple[Sign, ...]:
         """All that is noted, which is forgotten here."""
