@@ -14,6 +14,7 @@ from django import template
 from django.contrib.messages.storage.base import Message
 from django.core.paginator import Page
 from django.forms import BaseForm, BoundField, CheckboxInput, Textarea
+from django.forms.utils import flatatt
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.utils import timezone
@@ -220,6 +221,13 @@ def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any
         )
     control = bound.as_widget(attrs=attrs)
     return {"field": bound, "control": control, "hint": hint or bound.help_text, "is_switch": is_switch, "wide": wide}
+
+
+@register.filter
+def option_tags(options: Iterable[Mapping[str, Any]]) -> SafeString:
+    """The options of a widget's list as HTML; a template takes five times as long for hundreds of them."""
+    lines = ((each["value"], flatatt(each["attrs"]), each["label"]) for each in options)
+    return format_html_join("\n", '<option value="{}"{}>{}</option>', lines)
 
 
 @register.inclusion_tag("components/problems.html")
