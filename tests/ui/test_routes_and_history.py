@@ -206,7 +206,7 @@ def test_what_an_act_changes_is_read_before_it_is_done(admin_page: Any) -> None:
     dialog.get_by_role("button", name="Cancel").click()
     admin_page.locator("#id_enabled").uncheck()
     admin_page.get_by_role("button", name="Save", exact=True).click()
-    expect(admin_page.locator("[role=alert]")).to_contain_text("design goes on without echo-vision.")
+    expect(admin_page.locator("[role=alert]")).to_contain_text("design loses echo-vision.")
     admin_page.get_by_role("button", name="Save anyway").click()
     expect(admin_page.locator("#toasts .toast")).to_contain_text("echo-vision saved")
     expect(admin_page.locator("#id_enabled")).not_to_be_checked()

@@ -62,7 +62,7 @@ def test_retention_that_changed_meanwhile_shows_both_versions_in_place(admin_pag
     installation.keep(people.Actor("person", "olga"), Keeping(90))
     admin_page.fill("#id_request_days", "7")
     admin_page.locator("#retention").get_by_role("button", name="Save").click()
-    expect(admin_page.locator("#retention [role=alert]")).to_contain_text("requests 90 days")
+    expect(admin_page.locator("#retention [role=alert]")).to_contain_text("days for requests 90")
     expect(admin_page.locator("#id_request_days")).to_have_value("7")
     admin_page.locator("#retention").get_by_role("button", name="Save").click()
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Retention saved")
