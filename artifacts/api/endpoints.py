@@ -84,9 +84,9 @@ def tools(request: HttpRequest, language: Language = None) -> HttpResponse:
     openapi_extra=takes(RouteMessageIn),
 )
 def route_message(request: HttpRequest) -> HttpResponseBase:
-    """A message as a service can take it: supported attachments with their data, the others described.
+    """A message as a service can receive it: supported attachments with their data, the others described.
 
-    With `describe` a model says what stands in those; that calls it, and needs the scope `route`.
+    With `describe` a model describes those; this calls it and needs the scope `route`.
     """
     body, agent = read_as(request, RouteMessageIn), principal_of(request).agent
     service = body.serviceId or service_of(agent)
@@ -111,7 +111,7 @@ def required_capabilities(request: HttpRequest) -> HttpResponse:
 
 @router.post("/artifacts", response={201: ArtifactOut}, tags=["artifacts"], openapi_extra=UPLOAD_BODY)
 def store_artifact(request: HttpRequest) -> HttpResponse:
-    """Keeps a file (multipart `file`) or words (JSON `{text, filename}`); an empty file is kept, too.
+    """Stores a file (multipart `file`) or text (JSON `{text, filename}`); empty files are stored, too.
 
     Anything else is 415.
     """
@@ -169,20 +169,20 @@ def list_artifacts(
 
 @router.get("/artifacts/{path:ref}/raw", tags=["artifacts"])
 async def raw_artifact(request: HttpRequest, ref: str) -> HttpResponseBase:
-    """The bytes as a download; 410 when they are gone or damaged."""
+    """The content as a download; 410 if it is missing or damaged."""
     row = await sync_to_async(find_readable)(request, ref)
     return await sync_to_async(download)(request, row)
 
 
 @router.get("/artifacts/{path:ref}/info", response=ArtifactOut, tags=["artifacts"])
 def artifact_info(request: HttpRequest, ref: str) -> HttpResponse:
-    """What is known of an artifact, and the evidence for its type."""
+    """What is known about an artifact, and the evidence for its type."""
     return answer(artifact_json(find_readable(request, ref)))
 
 
 @router.get("/artifacts/{path:ref}/preview", response=PreviewOut, tags=["artifacts"])
 def artifact_preview(request: HttpRequest, ref: str, language: Language = None) -> HttpResponse:
-    """How every model service would receive the artifact, with the exact payload, its data elided."""
+    """How every model service would receive the artifact, with the exact payload, data omitted."""
     row = find_readable(request, ref)
     shown = preview(row, language=language, agent=principal_of(request).agent)
     return answer(
@@ -207,7 +207,7 @@ def route_artifact(
 ) -> HttpResponseBase:
     """get_artifact: the artifact as the named service, or the calling agent's, can read it.
 
-    With `describe` a model says what stands in a file that this one cannot read; that calls it, and needs the scope
+    With `describe` a model describes a file that this one cannot read; this calls it and needs the scope
     `route`. 422 for an offset or limit (characters) out of range, 404 for an artifact this agent cannot find.
     """
     caller = ToolCaller(principal_of(request).agent, agent_actor(request), choose_language(language))
@@ -222,9 +222,9 @@ def route_artifact(
 
 @router.patch("/artifacts/{path:ref}", response=ArtifactOut, tags=["artifacts"], openapi_extra=takes(CorrectionIn))
 def correct_artifact(request: HttpRequest, ref: str) -> HttpResponse:
-    """Corrects the type, encoding or visibility of an artifact of the calling agent's own; 403 for another's.
+    """Corrects the type, encoding or visibility of one of the calling agent's artifacts; 403 for another agent's.
 
-    A corrected type or encoding outranks what was declared and detected, at once and everywhere; the bytes stay.
+    A corrected type or encoding overrides what was declared and detected, at once and everywhere.
     """
     body, row = read_as(request, CorrectionIn), find_own(request, ref)
     fields = actions.CorrectionFields()
@@ -239,7 +239,7 @@ def correct_artifact(request: HttpRequest, ref: str) -> HttpResponse:
 
 @router.delete("/artifacts/{path:ref}", response={204: None}, tags=["artifacts"])
 def delete_artifact(request: HttpRequest, ref: str) -> HttpResponse:
-    """Deletes an artifact of the calling agent's own; 403 for another's."""
+    """Deletes one of the calling agent's artifacts; 403 for another agent's."""
     row = find_own(request, ref)
     actions.delete_artifacts(agent_actor(request), [row.pk])
     return HttpResponse(status=204)

@@ -15,7 +15,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class TextArtifactIn(Body):
-    """Words to keep as an artifact."""
+    """Text to store as an artifact."""
 
     text: str
     filename: str = Field("", max_length=1000)
@@ -38,7 +38,7 @@ class UploadIn(Body):
 
 
 class UploadLinkIn(Body):
-    """The file for which an upload link is wanted; `size` in bytes, where it is known."""
+    """The file to upload; `size` in bytes, if known."""
 
     filename: str = Field(max_length=1000)
     mimeType: str = Field("", max_length=255)
@@ -56,14 +56,14 @@ class UploadLinkOut(Schema):
 
 
 class CorrectionIn(Body):
-    """What a file is in the words of whoever knows it; a field that is left out stays as it is.
+    """What a file is in the words of whoever knows it; omitted fields stay unchanged.
 
-    null goes back to what was detected. An encoding alone makes a file text. Several names of an encoding are known.
+    null restores what was detected. An encoding alone makes a file text. Several names of an encoding are known.
     """
 
     mimeType: str | None = Field(None, max_length=1000, description="For example text/csv; null for what was detected.")
     encoding: str | None = Field(None, max_length=40, description="For example gb18030; null for what was detected.")
-    visibility: Literal["shared", "private"] = Field("shared", description="Who may read it beside its owner.")
+    visibility: Literal["shared", "private"] = Field("shared", description="Who can read it besides its owner.")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:

@@ -49,7 +49,7 @@ def link_json(offered: OfferedUpload, base_url: str) -> dict[str, Any]:
 
 @router.post("/uploads", response={201: UploadLinkOut}, tags=["artifacts"], openapi_extra=takes(UploadLinkIn))
 def offer(request: HttpRequest) -> HttpResponse:
-    """A link to which one file can be sent without a key, by one PUT within 15 minutes; `ref` will be its reference."""
+    """A link for uploading one file without a key, by one PUT within 15 minutes; `ref` will be its reference."""
     body, principal = read_as(request, UploadLinkIn), principal_of(request)
     offered = offer_upload(principal.agent, principal.key, body.filename, body.mimeType, body.size)
     return answer(link_json(offered, base_url_of(request)), 201)
@@ -57,9 +57,9 @@ def offer(request: HttpRequest) -> HttpResponse:
 
 @router.put("/uploads/{token}", response={201: ArtifactOut}, auth=None, tags=["artifacts"], openapi_extra=BYTES)
 def receive_upload(request: HttpRequest, token: str) -> HttpResponse:
-    """Stores the body as the file that the link was made for.
+    """Stores the body as the file the link is for.
 
-    404 for a link that is none, 410 for one that was used or is past its time, 413 for a file that is too large.
+    404 for an unknown link, 410 for a used or expired one, 413 for a file that is too large.
     """
     if request.headers.get("content-encoding", "identity") != "identity":
         raise CallError(415, "unsupported_encoding", "Send the file without Content-Encoding.")

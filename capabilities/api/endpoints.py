@@ -68,7 +68,7 @@ def list_agents(
 
 @router.get("/agents/me", response=OwnAgentOut, tags=["agents"])
 def own_agent(request: HttpRequest) -> HttpResponse:
-    """The calling agent: what its model can do, who can take the rest, and what it and its key used of their limits."""
+    """The calling agent: what its model can do, who can handle the rest, and how much of its limits is used."""
     principal = principal_of(request)
     agent, key = id_of_agent(principal.key_owner), id_of_key(principal.key)
     uses = ports.limit_uses.of({agent: principal.limits, key: principal.key_limits})
@@ -107,15 +107,15 @@ def limits_json(limits: AgentLimits | None, uses: Sequence[LimitUse]) -> dict[st
 
 @router.get("/agents/{path:agent_id}", response=AgentOut, tags=["agents"])
 def one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """An agent: what its model can do, and who can take the rest."""
+    """An agent: what its model can do, and who can handle the rest."""
     return answer(registry.describe_agent(agent_id))
 
 
 @router.put("/agents/{path:agent_id}", response=AgentOut, tags=["agents"], openapi_extra=takes(AgentIn))
 def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Makes or replaces an agent at run time; the same call twice leaves the same agent. No revision is made.
+    """Creates or replaces an agent at run time; calling it again has the same result. No revision is created.
 
-    422 for an id that cannot be one, 409 for one that somebody else made.
+    422 for an invalid id, 409 for one that another caller created.
     """
     if not AGENT_ID.fullmatch(agent_id) or agent_id in RESERVED:
         message = "An agent's id has 1 to 120 letters, digits and . _ : @ + -, and is not `me`."
@@ -136,7 +136,7 @@ def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.delete("/agents/{path:agent_id}", response={204: None}, tags=["agents"])
 def delete_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Removes an agent that this program made; one that is not there is no error."""
+    """Removes an agent that this program created; a missing one is no error."""
     delete_made_agent(agent_actor(request), maker_of(request), agent_id)
     return HttpResponse(status=204)
 

@@ -71,7 +71,7 @@ class AgentOut(Schema):
 
 
 class LimitOut(Schema):
-    """One limit: how much is used of it and left, and when it begins anew; null for what ends with the calls.
+    """One limit: how much is used and left, and when it resets; null for what ends with the calls.
 
     Money is in the unit of its currency, which is null for everything else.
     """
@@ -85,14 +85,14 @@ class LimitOut(Schema):
 
 
 class LimitsOut(Schema):
-    """What the calling agent, or its key, may use: `models` are task routes and services, empty for all of them."""
+    """What the calling agent, or its key, can use: `models` are task routes and services, empty for all of them."""
 
     models: list[str]
     amounts: list[LimitOut]
 
 
 class KeyLabelsOut(Schema):
-    """What calls with this key are labelled with, whatever they say themselves; null for what they may say."""
+    """The labels of calls with this key, whatever they claim; null if the call decides."""
 
     team: str | None
     project: str | None
@@ -107,7 +107,7 @@ class OwnAgentOut(AgentOut):
 
 
 class AgentIn(Body):
-    """An agent made at run time: it uses one service, one task type, or nothing yet."""
+    """An agent created at run time: it uses one service, one task type, or nothing yet."""
 
     name: str | None = Field(None, max_length=200)
     description: str | None = Field(None, max_length=10_000)
@@ -127,7 +127,7 @@ class AttachmentIn(Body):
 
 
 class MessageIn(Body):
-    """A message from one agent to another: words, attachments or both."""
+    """A message from one agent to another: text, attachments or both."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -143,16 +143,16 @@ class MessageIn(Body):
 
 
 class RouteMessageIn(Body):
-    """A message, and the service it is for: the calling agent's when none is named."""
+    """A message, and the service it is for; default: the calling agent's."""
 
     message: MessageIn
     serviceId: str | None = Field(None, max_length=200)
     language: str | None = Field(None, max_length=35)
-    describe: bool = Field(False, description="Have a model describe what the service cannot read; that calls it.")
+    describe: bool = Field(False, description="Have a model describe what the service cannot read; this calls it.")
 
 
 class RequiredIn(Body):
-    """A message whose needs are asked for."""
+    """A message to check."""
 
     message: MessageIn
 

@@ -49,8 +49,8 @@ def agents_api() -> NinjaAPI:
     api = AgentsApi(
         title="Agents' API",
         version="1",
-        description="What agents ask with their keys: services, agents, artifacts, messages, routes; and under "
-        "`/admin` what administrators' scripts do with their tokens. Errors all have one shape.",
+        description="What agents call with their keys: services, agents, artifacts, messages, routes; and under "
+        "`/admin` what administrators' scripts call with their tokens. All errors have the same shape.",
         urls_namespace="agents-api",
         auth=LimitedKeyAuth(),
     )

@@ -89,9 +89,9 @@ def providers_json(state: Snapshot) -> list[dict[str, Any]]:
     openapi_extra={**FILE_BODY, **gives(ImportOut)},
 )
 def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = False) -> HttpResponse:  # noqa: N803
-    """Imports a file as one revision, or with `dryRun` says what that would change, for routes and agents, too.
-    `If-Match` names the revision
-    the caller has seen, 409 when there is a newer one. A file with an error changes nothing: 422 with every problem."""
+    """Imports a file as one revision, or with `dryRun` returns what would change, including for routes and agents.
+    `If-Match` names the revision the caller has seen; 409 if there is a newer one. A file with an error changes
+    nothing: 422 with every problem."""
     expected = revision_in(request.headers.get("if-match", ""))
     return answer_import(request, agent_actor(request), expected, dry_run=dryRun, prune=prune)
 

@@ -63,7 +63,7 @@ router = Router()
 
 
 class ResolveIn(Body):
-    """What a request says about its routing; the rest of it may be left out."""
+    """The routing part of a request; the rest can be omitted."""
 
     prompt: str = ""
     systemPrompt: str | None = None
@@ -75,7 +75,7 @@ class ResolveIn(Body):
 
 
 class SendIn(ResolveIn):
-    """A request for a model; only `prompt` is needed."""
+    """A request for a model; only `prompt` is required."""
 
     prompt: str
 
@@ -84,7 +84,7 @@ class SendIn(ResolveIn):
 async def send(request: HttpRequest) -> HttpResponse:
     """Sends a prompt along its task's route; the answer, who gave it, and every attempt on the way.
 
-    A caller that goes away ends the run. Raises `CallError` 429 where a limit of the agent is reached.
+    A caller that disconnects ends the run. Raises `CallError` 429 where a limit of the agent is reached.
     """
     principal = principal_of(request)
     holders = principal.holders
@@ -176,7 +176,7 @@ def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
 
 @router.post("/llm/resolve", tags=["llm"], openapi_extra={**takes(ResolveIn), **gives(ResolveOut)})
 def resolve(request: HttpRequest) -> HttpResponse:
-    """The same decision without calling anyone: the route taken, the directive, and every candidate's prospect."""
+    """The same decision without calling any provider: the route, the directive, and each candidate's outcome."""
     planned = planned_request(read_as(request, ResolveIn), principal_of(request))
     return answer(plan_as_json(planned.plan, process_run_context().cooldowns))
 
@@ -188,7 +188,7 @@ NOT_YET = "The request log cannot be written at the moment; entries are waiting.
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """The attempt timeline of one of the agent's own requests, by its `x-request-id`; 404 for another's.
 
-    503 while entries wait that the log does not take.
+    503 while entries are waiting to be logged.
     """
     journal.flush()
     found = find_logged_request(request_id)
@@ -271,7 +271,7 @@ def _beside_json(whole: Answer) -> dict[str, Any]:
 
 
 def timeline(logged: LoggedRequest) -> dict[str, Any]:
-    """A logged request with its attempts; times in milliseconds from its beginning."""
+    """A logged request with its attempts; times in milliseconds from its start."""
     row = logged.row
     return {
         "id": row.id,

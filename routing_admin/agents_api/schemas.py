@@ -52,7 +52,7 @@ class ImportOut(Schema):
 
 
 class AttemptOut(Schema):
-    """What became of one candidate."""
+    """The outcome of one candidate."""
 
     provider: str
     model: str
@@ -125,7 +125,7 @@ class ExchangeRateOut(Schema):
 
 
 class UsageCostOut(CostOut):
-    """The sum of a group in one currency; `failedAttempts` is the part of it paid for calls that gave no answer."""
+    """The sum of a group in one currency; `failedAttempts` is the part of it spent on calls without an answer."""
 
     failedAttempts: str
 
@@ -150,7 +150,7 @@ class UsageGroupOut(Schema):
 
 
 class UsageOut(Schema):
-    """What the calling agent used since a moment, in all and by group."""
+    """What the calling agent used since a point in time, in total and by group."""
 
     since: str
     groupBy: str
@@ -160,7 +160,7 @@ class UsageOut(Schema):
 
 
 class RequestOut(Schema):
-    """A logged request with its attempts; times in milliseconds from its beginning."""
+    """A logged request with its attempts; times in milliseconds from its start."""
 
     id: str
     startedAt: str

@@ -35,10 +35,10 @@ def own_usage(
     project: str = "",
     user: str = "",
 ) -> HttpResponse:
-    """What the calling agent used: by `route`, `provider`, `model`, `team`, `project`, `user` or `day`, since a day or
-    moment (ISO 8601), in all or with these labels.
+    """What the calling agent used: by `route`, `provider`, `model`, `team`, `project`, `user` or `day`, since
+    a day or time (ISO 8601), in total or with these labels.
 
-    A day is one of the installation's time zone; without `since` the last 30 days. 400 for words that are neither.
+    A day is one of the installation's time zone; without `since` the last 30 days. 400 for other values.
     """
     if groupBy not in GROUPS or groupBy == "agent":
         words = ", ".join(word for word in GROUPS if word != "agent")

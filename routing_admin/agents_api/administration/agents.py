@@ -79,7 +79,7 @@ def described(row: Agent) -> dict[str, Any]:
     "/agents/{path:agent_id}", openapi_extra={**takes(AdminAgentIn), **gives(ChangedOut)}, response={201: ChangedOut}
 )
 def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Adds or replaces an agent; 409 for one that a program made at run time, which is its maker's."""
+    """Adds or replaces an agent; 409 for one created by a program at run time."""
     body = read_as(request, AdminAgentIn)
     row = find_agent(agent_id)
     before = described(row) if row else None
@@ -115,7 +115,7 @@ def form_of(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:
 
 @router.delete("/agents/{path:agent_id}", response={204: None})
 def admin_delete_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Deletes an agent with its keys; one that is not there is no error."""
+    """Deletes an agent with its keys; a missing one is no error."""
     row = find_agent(agent_id)
     check_expectation(expectation_in(request), entry_of(described(row)) if row else None)
     if row is not None:

@@ -20,7 +20,7 @@ router = Router(tags=[TAG])
 
 
 class AlertThing(Schema):
-    """One alert; null is a moment that has not come."""
+    """One alert; null is a time not reached yet."""
 
     kind: str
     severity: str
@@ -44,14 +44,14 @@ class WebhookThing(Schema):
 
 
 class AlertsOut(Schema):
-    """Those that last first, then the newest."""
+    """Active ones first, then the newest."""
 
     alerts: list[AlertThing]
     webhook: WebhookThing | None
 
 
 class TestOut(Schema):
-    """Whether the chat took it, and why not."""
+    """Whether the chat accepted it, and why not."""
 
     arrived: bool
     error: str | None
@@ -77,7 +77,7 @@ def alert_json(line: AlertLine) -> dict[str, Any]:
 
 @router.get("/alerts", openapi_extra=gives(AlertsOut))
 def admin_list_alerts(request: HttpRequest) -> HttpResponse:
-    """What is wrong and what was, and the host that is told of it."""
+    """Active and resolved alerts, and the host they are sent to."""
     webhook = settings.ALERT_WEBHOOK
     shown = {"host": webhook.host, "shape": webhook.shape.value} if webhook else None
     return answer({"alerts": [alert_json(line) for line in list_alerts()], "webhook": shown})

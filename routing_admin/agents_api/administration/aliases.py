@@ -49,9 +49,9 @@ def admin_get_alias(request: HttpRequest, alias: str) -> HttpResponse:
 
 @router.put("/aliases/{path:alias}", openapi_extra={**takes(AliasIn), **gives(ChangedOut)}, response={201: ChangedOut})
 def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
-    """Makes a name lead to a route, a service or a provider's model; `*` catches every name that means nothing else.
+    """Makes a name lead to a route, a service or a provider's model; `*` catches every other name.
 
-    422 for a name or a target that cannot be.
+    422 for an invalid name or target.
     """
     body, before, expected = read_as(request, AliasIn), list_entries().get(alias), expectation_in(request)
     form = AliasForm({"name": alias, "target": body.target})
@@ -70,7 +70,7 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
 
 @router.delete("/aliases/{path:alias}", response={204: None})
 def admin_delete_alias(request: HttpRequest, alias: str) -> HttpResponse:
-    """Takes an alias away; one that is not there is no error."""
+    """Removes an alias; a missing one is no error."""
     expected = expectation_in(request)
     if expected.tags is not None or alias in list_entries():
         actions.save_alias(script_actor(request), alias, "", expected)

@@ -23,7 +23,7 @@ def admin_import_config(
     dryRun: bool = False,  # noqa: N803
     prune: bool = False,
 ) -> HttpResponse:
-    """Imports a file as one revision, or with `dryRun` says what that would change; 409 for a stale If-Match."""
+    """Imports a file as one revision, or with `dryRun` returns what would change; 409 for a stale If-Match."""
     return answer_import(request, script_actor(request), revision_seen(request), dry_run=dryRun, prune=prune)
 
 

@@ -26,7 +26,7 @@ class DrillIn(Body):
 
 
 class DrillThing(Schema):
-    """A drill that goes on, and for how many seconds yet."""
+    """A running drill, and its remaining seconds."""
 
     provider: str
     actor: str
@@ -41,7 +41,7 @@ class DrillOut(Schema):
 
 @router.post("/providers/{provider}/drill", response={201: DrillOut}, openapi_extra=takes(DrillIn))
 def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
-    """Lets a provider fail: nobody calls it, and it ends by itself. 409 while one goes on, of whichever provider."""
+    """Simulates an outage: the provider is not called until the drill ends. 409 while any drill is running."""
     seconds = read_as(request, DrillIn).seconds
     begun = start_drill(script_actor(request), provider, seconds)
     return answer({"drill": {"provider": begun.provider, "actor": begun.actor, "seconds": seconds}}, 201)
@@ -49,7 +49,7 @@ def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.delete("/providers/{provider}/drill", response={204: None})
 def admin_stop_drill(request: HttpRequest, provider: str) -> HttpResponse:
-    """Ends the provider's drill before its time; one that does not go on is no error."""
+    """Ends the provider's drill early; none running is no error."""
     with suppress(NotFoundError):
         stop_drill(script_actor(request), provider)
     return HttpResponse(status=204)

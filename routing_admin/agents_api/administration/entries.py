@@ -100,13 +100,13 @@ def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
     "/providers/{provider}", openapi_extra={**takes(ProviderIn), **gives(ChangedOut)}, response={201: ChangedOut}
 )
 def admin_put_provider(request: HttpRequest, provider: str) -> HttpResponse:
-    """Adds or replaces a provider. A stored key stays unless another is given, or the address is of another origin."""
+    """Adds or replaces a provider. A stored key stays unless another is given or the origin changes."""
     return put(request, EntryKind.PROVIDER, provider, ProviderIn)
 
 
 @router.put("/providers/{provider}/key", openapi_extra={**takes(KeyTextIn), **gives(ChangedOut)})
 def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
-    """Sets a provider's key, which nothing ever gives back."""
+    """Sets a provider's key, which can never be read back."""
     key = KeyChange(KeyAct.SET, read_as(request, KeyTextIn).apiKey)
     row = require(find_provider(provider), "provider", provider)
     check_entry(EntryKind.PROVIDER, provider, expectation_in(request))
@@ -117,13 +117,13 @@ def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.delete("/providers/{provider}", response={204: None})
 def admin_delete_provider(request: HttpRequest, provider: str) -> HttpResponse:
-    """Deletes a provider that nothing uses; one that is not there is no error."""
+    """Deletes a provider that nothing uses; a missing one is no error."""
     return delete(request, EntryKind.PROVIDER, provider, find_provider(provider), capability_actions.delete_provider)
 
 
 @router.get("/services", openapi_extra=gives(AdminServicesOut))
 def admin_list_services(request: HttpRequest) -> HttpResponse:
-    """Model services in their order, with the capabilities that were declared."""
+    """Model services in their order, with their declared capabilities."""
     return list_of(EntryKind.SERVICE, [each.id for each in snapshot.current().configuration.services])
 
 
@@ -138,13 +138,13 @@ def admin_get_service(request: HttpRequest, service_id: str) -> HttpResponse:
     "/services/{path:service_id}", openapi_extra={**takes(ServiceIn), **gives(ChangedOut)}, response={201: ChangedOut}
 )
 def admin_put_service(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Adds or replaces a model service; what was probed or looked up of the same model stays."""
+    """Adds or replaces a model service; what was probed or looked up for the same model stays."""
     return put(request, EntryKind.SERVICE, service_id, ServiceIn)
 
 
 @router.delete("/services/{path:service_id}", response={204: None})
 def admin_delete_service(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Deletes a model service that no agent uses; one that is not there is no error."""
+    """Deletes a model service that no agent uses; a missing one is no error."""
     return delete(request, EntryKind.SERVICE, service_id, find_service(service_id), capability_actions.delete_service)
 
 
@@ -165,11 +165,11 @@ def admin_get_route(request: HttpRequest, task_type: str) -> HttpResponse:
     "/routes/{path:task_type}", openapi_extra={**takes(RouteIn), **gives(ChangedOut)}, response={201: ChangedOut}
 )
 def admin_put_route(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Adds or replaces a task route with its whole chain; 409 where it is not what If-Match names."""
+    """Adds or replaces a task route with its whole chain; 409 if it does not match If-Match."""
     return put(request, EntryKind.ROUTE, task_type, RouteIn)
 
 
 @router.delete("/routes/{path:task_type}", response={204: None})
 def admin_delete_route(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Deletes a task route that nothing uses; one that is not there is no error."""
+    """Deletes a task route that nothing uses; a missing one is no error."""
     return delete(request, EntryKind.ROUTE, task_type, find_route(task_type), delete_route)

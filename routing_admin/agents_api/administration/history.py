@@ -48,13 +48,13 @@ def admin_list_history(
 
 @router.post("/history/{int:number}/undo", openapi_extra=gives(EntriesOut))
 def admin_undo(request: HttpRequest, number: int) -> HttpResponse:
-    """Takes the newest revision back; 409 when it is not the newest any more."""
+    """Undoes the newest revision; 409 if it is no longer the newest."""
     actions.undo(script_actor(request), number)
     return answer_at_revision({})
 
 
 @router.post("/history/{int:number}/restore", openapi_extra=gives(EntriesOut))
 def admin_restore(request: HttpRequest, number: int) -> HttpResponse:
-    """Makes the configuration what it was in that revision, as a new one; 404 for a number that none has."""
+    """Restores the configuration of that revision as a new one; 404 for an unknown number."""
     actions.restore(script_actor(request), number)
     return answer_at_revision({})

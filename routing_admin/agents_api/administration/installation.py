@@ -60,7 +60,7 @@ def language_json(code: str) -> dict[str, Any] | None:
 
 @router.get("/settings", openapi_extra=gives(SettingsOut))
 def admin_get_settings(request: HttpRequest) -> HttpResponse:
-    """What the settings page changes; what the environment says is not among it."""
+    """The settings of the settings page, without those of the environment."""
     entry = settings_json()
     return answer_entry({"settings": entry}, entry)
 
@@ -103,7 +103,7 @@ def admin_get_language(request: HttpRequest, code: str) -> HttpResponse:
 
 @router.put("/languages/{code}", openapi_extra={**takes(LanguageIn), **gives(ChangedOut)}, response={201: ChangedOut})
 def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
-    """Adds a language, or says something else for one that is there."""
+    """Adds a language, or changes the directive of an existing one."""
     body, before = read_as(request, LanguageIn), language_json(code)
     check_expectation(expectation_in(request), before)
     told: list[str] = []
@@ -116,7 +116,7 @@ def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
 
 @router.delete("/languages/{code}", response={204: None})
 def admin_delete_language(request: HttpRequest, code: str) -> HttpResponse:
-    """Removes an added language; a built-in one says what it said at first. One that is not there is no error."""
+    """Removes an added language; a built-in one gets its original directive back. A missing one is no error."""
     check_expectation(expectation_in(request), language_json(code))
     if code in added_languages():
         installation.remove_language(script_actor(request), code)

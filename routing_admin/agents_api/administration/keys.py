@@ -65,7 +65,7 @@ def admin_list_keys(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.post("/agents/{path:agent_id}/keys", response={201: IssuedOut}, openapi_extra=takes(KeyIn))
 def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """A new key, which this answer alone holds."""
+    """A new key, shown only in this answer."""
     body = read_as(request, KeyIn)
     row = require(find_agent(agent_id), "agent", agent_id)
     ends = timezone.now() + timedelta(days=body.days) if body.days else None
@@ -138,7 +138,7 @@ def entry_of(row: AgentKey) -> dict[str, Any]:
 
 @router.delete("/agents/{path:agent_id}/keys/{key_id}", response={204: None})
 def admin_revoke_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """Ends a key at once, for good; one that has ended is no error."""
+    """Revokes a key immediately and permanently; one that has ended is no error."""
     row = require(find_key(agent_id, key_id), "key", key_id)
     if row.revoked_at is None:
         actions.revoke_key(script_actor(request), row)
@@ -147,7 +147,7 @@ def admin_revoke_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 
 @router.post("/agents/{path:agent_id}/keys/{key_id}/rotate", response={201: IssuedOut}, openapi_extra=takes(RotateIn))
 def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """A successor with the same scopes; the old key goes on for the overlap, a day where none is said.
+    """A new key with the same scopes; the old key keeps working for the overlap, one day by default.
 
     409 for a key that is revoked.
     """

@@ -47,7 +47,7 @@ def admin_list_links(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.post("/agents/{path:agent_id}/links", response={201: MadeLinkOut}, openapi_extra=takes(LinkIn))
 def admin_make_link(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """A new link, whose address this answer alone holds."""
+    """A new link; its address is shown only in this answer."""
     body = read_as(request, LinkIn)
     row = require(find_agent(agent_id), "agent", agent_id)
     ends = timezone.now() + timedelta(days=body.days) if body.days else None
@@ -60,6 +60,6 @@ def admin_make_link(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.delete("/agents/{path:agent_id}/links/{link_id}", response={204: None})
 def admin_revoke_link(request: HttpRequest, agent_id: str, link_id: str) -> HttpResponse:
-    """Ends a link at once, for good; one that has ended is no error."""
+    """Revokes a link immediately and permanently; one that has ended is no error."""
     actions.revoke_link(script_actor(request), require(find_link(agent_id, link_id), "link", link_id))
     return HttpResponse(status=204)

@@ -36,15 +36,15 @@ def person_json(user: User) -> dict[str, Any]:
 
 @router.get("/people", openapi_extra=gives(PeopleOut))
 def admin_list_people(request: HttpRequest) -> HttpResponse:
-    """Everybody, those who can sign in first."""
+    """All users, those who can sign in first."""
     return answer({"people": [person_json(user) for user in list_users()]})
 
 
 @router.post("/people", response={201: InvitedOut}, openapi_extra=takes(InviteIn))
 def admin_invite_person(request: HttpRequest) -> HttpResponse:
-    """Invites somebody, who chooses a password by the link that this answer alone holds.
+    """Invites a user, who chooses a password through the link shown only in this answer.
 
-    422 for a name that is taken or cannot be one.
+    422 for a name that is taken or invalid.
     """
     body = read_as(request, InviteIn)
     form = InviteForm({"username": body.username, "role": body.role})
@@ -56,14 +56,14 @@ def admin_invite_person(request: HttpRequest) -> HttpResponse:
 
 @router.post("/people/{username}/link", response={201: InvitedOut})
 def admin_link_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Another link for a new password; one of an open invitation made before is void. 409 for a deactivated user."""
+    """A new link for choosing a password; it replaces the previous one. 409 for a deactivated user."""
     user = require(find_user_named(username), "person", username)
     return linked(user, people.new_link(script_actor(request), user), 201)
 
 
 @router.delete("/people/{username}", response={204: None})
 def admin_withdraw_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Withdraws an invitation; 409 for somebody who has accepted it. One that is not there is no error."""
+    """Withdraws an invitation; 409 for a user who has accepted it. A missing one is no error."""
     user = find_user_named(username)
     if user is not None:
         check_expectation(expectation_in(request), entry_of(user))
@@ -97,7 +97,7 @@ def admin_get_person(request: HttpRequest, username: str) -> HttpResponse:
 
 @router.put("/people/{username}", openapi_extra={**takes(PersonIn), **gives(PersonOut)})
 def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Gives a role, deactivates or reactivates; 409 for the last administrator. Who gets less is signed out."""
+    """Changes a role, deactivates or reactivates; 409 for the last administrator. Losing rights signs out."""
     user = require(find_user_named(username), "person", username)
     body, actor = read_as(request, PersonIn), script_actor(request)
     check_expectation(expectation_in(request), entry_of(user))

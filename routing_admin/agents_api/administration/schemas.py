@@ -32,7 +32,7 @@ class AdminProvidersOut(EntriesOut):
 
 
 class AdminProviderOut(EntriesOut):
-    """A provider; `usable` is false, and `reason` says why, where it cannot be called now."""
+    """A provider; if it cannot be called now, `usable` is false and `reason` says why."""
 
     provider: Thing
     usable: bool
@@ -92,7 +92,7 @@ class KeyTextIn(Body):
 
 
 class ChangedOut(EntriesOut):
-    """What a write did: `changes` is empty where all was so already."""
+    """What a write did: `changes` is empty if nothing changed."""
 
     created: bool = False
     changes: list[str] = []
@@ -110,7 +110,7 @@ class AdminAgentIn(Body):
 
 
 class AgentThing(Schema):
-    """An agent as it is kept; `origin` is administrator or runtime."""
+    """An agent as stored; `origin` is administrator or runtime."""
 
     id: str
     name: str
@@ -150,7 +150,7 @@ class KeyThing(Schema):
 
 
 class KeysOut(Schema):
-    """The keys of an agent, the newest first, the revoked ones last."""
+    """The keys of an agent, newest first, revoked ones last."""
 
     keys: list[KeyThing]
 
@@ -184,13 +184,13 @@ class KeyIn(Body):
 
 
 class RotateIn(Body):
-    """For how many seconds the old key goes on."""
+    """For how many seconds the old key keeps working."""
 
     overlapSeconds: Annotated[int | None, Field(ge=0, le=MOST_SECONDS)] = None
 
 
 class IssuedOut(Schema):
-    """A key that was just made: `key` is the whole of it, told this once."""
+    """A new key: `key` is the whole key, shown only once."""
 
     key: str
     issued: KeyThing
@@ -209,13 +209,13 @@ class LinkThing(Schema):
 
 
 class LinksOut(Schema):
-    """The links to an agent's page, the newest first, the revoked ones last."""
+    """The links to an agent's page, newest first, revoked ones last."""
 
     links: list[LinkThing]
 
 
 class LinkIn(Body):
-    """A new link: whom it is for; `days` is 90 if left out, null until it is revoked. `withBodies` shows its words."""
+    """A new link: who it is for; `days` is 90 if left out, null: until revoked. `withBodies` shows recorded text."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     days: Annotated[int | None, Field(ge=1, le=3650)] = 90
@@ -223,7 +223,7 @@ class LinkIn(Body):
 
 
 class MadeLinkOut(Schema):
-    """A link that was just made: `link` is its whole address, told this once."""
+    """A new link: `link` is its whole address, shown only once."""
 
     link: str
     details: LinkThing
@@ -251,21 +251,21 @@ class PersonOut(Schema):
 
 
 class InviteIn(Body):
-    """Who is invited, and as what."""
+    """The name and role to invite."""
 
     username: Annotated[str, Field(min_length=1, max_length=150)]
     role: Literal["viewer", "editor", "administrator"] = "viewer"
 
 
 class InvitedOut(PersonOut):
-    """A person and the link by which they choose a password: told this once, good for so many days."""
+    """A user and the link for choosing a password: shown only once, valid for this many days."""
 
     link: str
     days: int
 
 
 class PersonIn(Body):
-    """What is to be so; a field left out stays."""
+    """What to change; omitted fields stay."""
 
     role: Literal["viewer", "editor", "administrator"] | None = None
     active: bool | None = None
@@ -315,7 +315,7 @@ class AliasIn(Body):
 
 
 class LanguageThing(Schema):
-    """A language and what a model is told for it; `builtIn` ones can be told something else, and not be removed."""
+    """A language and its directive; `builtIn` ones can be changed but not removed."""
 
     code: str
     directive: str
@@ -335,13 +335,13 @@ class LanguageOut(EntriesOut):
 
 
 class LanguageIn(Body):
-    """What a model is told for a language, in one line."""
+    """The directive of a language, in one line."""
 
     directive: Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class SettingsThing(Schema):
-    """What holds for the whole installation; null is none, or without end."""
+    """What applies to the whole installation; null is none or unlimited."""
 
     defaultLanguage: str | None
     contentPolicy: str | None
@@ -359,7 +359,7 @@ class SettingsOut(EntriesOut):
 
 
 class SettingsIn(Body):
-    """What is to be so; a field left out stays, null is none, or without end."""
+    """What to change; omitted fields stay, null is none or unlimited."""
 
     defaultLanguage: Annotated[str | None, Field(max_length=35)] = None
     contentPolicy: Annotated[str | None, Field(max_length=40)] = None

@@ -1,0 +1,46 @@
+"""A number of one is followed by a singular: no page, error or command says “1 requests”."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from capabilities.core.counts import count_of
+from capabilities.core.delivery.reasons import SENTENCES
+from routing_admin.core.limits.sentences import REACHED
+
+CATALOGUE = Path(__file__).parents[1] / "routing_admin/locale/zh_Hans/LC_MESSAGES/django.po"
+ONE_OF_MANY = re.compile(
+    r"\b1 (?:\w+ )?(?:agents|artifacts|bytes|calls|candidates|changes|days|edits|errors|files|hours|images|keys|lines|"
+    r"minutes|models|pages|providers|requests|retries|routes|rows|sessions|services|tokens|times|tries)\b"
+)
+FACT = re.compile(r"%\(\w+\)[sd]")
+
+
+def test_every_singular_of_the_catalogue_is_one() -> None:
+    """The first form of each counted sentence, with 1 for its number."""
+    text = CATALOGUE.read_text(encoding="utf-8")
+    counted = re.findall(r'^msgid "(.*)"\nmsgid_plural "(.*)"$', text, re.MULTILINE)
+    assert len(counted) > 50
+    assert [
+        one for one, _ in counted if ONE_OF_MANY.search(re.sub(r"%\((?:count|counter|number)\)[sd]", "1", one))
+    ] == []
+
+
+@pytest.mark.parametrize("template", [*REACHED.values()], ids=str)
+def test_a_limit_of_one_is_said_of_one(template: str) -> None:
+    """An agent may have one request a minute, one token a day."""
+    assert not ONE_OF_MANY.search(FACT.sub("1", template))
+
+
+def test_a_file_too_many_is_said_of_one() -> None:
+    """Where a model accepts none of a kind, one file is too many."""
+    assert not ONE_OF_MANY.search(FACT.sub("1", SENTENCES["too_many_files"]))
+
+
+def test_commands_count_one_thing_as_one() -> None:
+    """The number comes with its noun."""
+    assert [count_of(number, "request") for number in (0, 1, 2)] == ["0 requests", "1 request", "2 requests"]
+    assert [count_of(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]
