@@ -118,7 +118,7 @@ def test_another_process_uses_the_edition_as_soon_as_it_looks(admin: Client, fla
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(b"<html>", "not JSON"), ({"providers": []}, "known form"), (b"", "Choose a file.")],
+    [(b"<html>", "not JSON"), ({"providers": []}, "known format"), (b"", "Choose a file.")],
 )
 def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: Any, words: str) -> None:
     """422 on the page where it was chosen."""

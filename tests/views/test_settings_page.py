@@ -243,7 +243,7 @@ def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admi
     page = admin.post(reverse("settings_retention"), sent, headers=HTMX)
     text = page.content.decode()
     assert page.status_code == 409
-    assert "requests 90 days" in text
+    assert "days for requests 90" in text
     mine = Page(page).field("Days requests are kept")
     assert mine
     assert mine.value == "7"
