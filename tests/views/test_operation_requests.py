@@ -17,7 +17,7 @@ from routing_admin.request_log.operations import OPERATION_NAMES
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 WORDS = {
     "en": ("Embeddings", "Tokens: 9 in", "The call was passed through unchanged"),
-    "zh-hans": ("嵌入向量", "输入 9 Token", "调用原样透传"),
+    "zh-hans": ("嵌入向量", "输入 9 个 Token", "调用原样透传"),
 }
 
 
