@@ -32,12 +32,15 @@ MONTH = 28
 
 @pytest.fixture
 def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """A noon, long enough after midnight and before it; models priced in yuan, in dollars, and not at all."""
+    """The last noon, long enough after midnight and before it; models priced in yuan, in dollars, and not at all."""
     for name, price in (("yuan", YUAN), ("dollars", DOLLARS), ("unpriced", {})):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
         Service.objects.create(service_id=name, name=name, provider=row, model="m", price=price)
     snapshot.refresh()
-    moment = timezone.localtime().replace(hour=12, minute=0, second=0, microsecond=0)
+    now = timezone.localtime()
+    moment = now.replace(hour=12, minute=0, second=0, microsecond=0)
+    if moment > now:  # a session that began now would be over by then
+        moment -= timedelta(days=1)
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment
 
