@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.conf import settings
-from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm, SetPasswordMixin
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
@@ -79,7 +79,23 @@ class RoleForm(forms.Form):
     was = forms.ChoiceField(choices=ROLES, widget=forms.HiddenInput)
 
 
+def new_password_fields() -> tuple[Any, Any]:
+    """The fields of a new password and of its repetition."""
+    password, again = SetPasswordMixin.create_password_fields(
+        label1=_("New password"), label2=_("Repeat the new password")
+    )
+    again.help_text = ""
+    return password, again
+
+
+class PasswordForm(PasswordChangeForm):
+    """The old password, and a new one twice."""
+
+    new_password1, new_password2 = new_password_fields()
+
+
 class JoinForm(_SetPasswordForm):
     """What an invited person chooses: a password, twice, and the language of the pages."""
 
+    new_password1, new_password2 = new_password_fields()
     language = forms.ChoiceField(label=_("Language of the pages"), choices=settings.LANGUAGES, required=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
-from django.contrib.auth.forms import PasswordChangeForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -14,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 from capabilities.access import actor_of
 from capabilities.errors import ConflictError
 from routing_admin.actions import people
+from routing_admin.forms.people import PasswordForm
 from routing_admin.queries.people import list_identities
 from routing_admin.views.people.users import user_or_404
 
@@ -22,7 +22,7 @@ from routing_admin.views.people.users import user_or_404
 def password_change(request: HttpRequest) -> HttpResponse:
     """Asks for the old password and a new one; this session stays, all others of the person end."""
     user = user_or_404(request.user.pk)
-    form = PasswordChangeForm(user, request.POST or None)
+    form = PasswordForm(user, request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
             key = request.session.session_key or ""
