@@ -75,7 +75,7 @@ def test_a_backup_under_load_comes_back_byte_for_byte(saved: Saved, tmp_path: Pa
     for name in ("routing_admin.sqlite3", "logs.sqlite3"):
         assert tables(tmp_path / "new" / name) == tables(saved.backup / name)
     assert bytes_below(tmp_path / "new" / "artifacts") == bytes_below(saved.backup / "artifacts")
-    assert "is whole" in manage(environment, "audit_verify")
+    assert "is intact" in manage(environment, "audit_verify")
     manage(environment, "doctor")
     for name in ("llm-routing", "llmservices"):
         assert json.loads(manage(environment, "export_config", name)) == json.loads(
@@ -112,8 +112,8 @@ def test_without_the_saved_secrets_what_to_do_is_said(saved: Saved, tmp_path: Pa
 @pytest.mark.parametrize(
     ("harm", "sentence"),
     [
-        ("routing_admin.sqlite3", "routing_admin.sqlite3 is damaged"),
-        ("llm-routing.json", "llm-routing.json is damaged"),
+        ("routing_admin.sqlite3", "routing_admin.sqlite3 has changed"),
+        ("llm-routing.json", "llm-routing.json has changed"),
         ("artifact", "is missing"),
         ("newer", "routing_admin 9999_from_the_future"),
     ],
@@ -178,7 +178,7 @@ def test_a_backup_with_secrets_opens_everything_elsewhere(saved: Saved, tmp_path
     manage(environment, "restore", str(saved.backup))
     out = tmp_path / "with-secrets"
     assert "Secrets are included" in manage(environment, "backup", str(out), "--with-secrets")
-    assert run(environment, "backup", str(out)).stderr.count("is there already") == 1
+    assert run(environment, "backup", str(out)).stderr.count("already exists") == 1
     assert (out / "secrets.json").stat().st_mode & 0o077 == 0
     elsewhere = saved.environment(tmp_path / "second")
     done = run(elsewhere, "restore", str(out))

@@ -100,7 +100,7 @@ def test_a_backup_of_postgresql_under_load_comes_back_there_and_in_files(saved: 
     for environment in (there, here):
         done = run(environment, "manage.py", "restore", str(saved.backup))
         assert (done.returncode, done.stderr) == (0, "")
-        assert "is whole" in manage(environment, "audit_verify")
+        assert "is intact" in manage(environment, "audit_verify")
         manage(environment, "doctor")
     one, other = facts(there), facts(here)
     assert one["rows"].pop(TOLD)[0] == other["rows"].pop(TOLD)[0]
@@ -155,7 +155,7 @@ def test_what_is_there_is_kept_beside_in_a_schema(saved: Saved, tmp_path: Path) 
     with psycopg.connect(there["DATABASE_URL"], application_name="routing_admin") as other:
         other.execute("SELECT 1")
         refused = run(there, *words)
-    assert (refused.returncode, "Stop the servers first" in refused.stderr) == (1, True)
+    assert (refused.returncode, "Stop the servers on every machine first" in refused.stderr) == (1, True)
     nowhere = there["ROUTING_ADMIN_ARTIFACTS_URL"].replace("s3://artifacts/", "s3://nobody/")
     assert run(there | {"ROUTING_ADMIN_ARTIFACTS_URL": nowhere}, *words).returncode == 1
     assert rows_of(there["DATABASE_URL"]) == before

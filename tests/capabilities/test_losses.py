@@ -34,7 +34,7 @@ def test_a_text_that_is_cut_is_not_as_it_is() -> None:
     done = deliver(replace(LOG, content=FakeContent(words="x" * 88_000)), reader())
     assert (done.delivery.outcome, done.delivery.form) == (Outcome.INLINED, DeliveryForm.CUT)
     assert done.delivery.loss == Loss(LossKind.CUT, 0.5)
-    assert done.delivery.loss.sentence() == "Cut, 50% is missing."
+    assert done.delivery.loss.sentence() == "Cut: 50% is missing."
     assert summary([done, done]) == "text=inlined:cut:2"
 
 

@@ -46,7 +46,7 @@ def test_after_rotation_the_old_key_is_not_needed(stored: list[StoredKey], setti
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     out = StringIO()
     call_command("rotate_keys", stdout=out)
-    assert "anew: 2." in out.getvalue()
+    assert "re-encrypted: 2." in out.getvalue()
     settings.ENCRYPTION_KEYS = [NEW]
     assert opened() == list(KEYS)
     assert [row.fingerprint for row in StoredKey.objects.order_by("pk")] == [row.fingerprint for row in stored]

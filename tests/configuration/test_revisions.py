@@ -84,11 +84,11 @@ def test_of_two_that_make_a_thing_of_one_name_the_second_is_told(demo: None) -> 
     first, second = (TaskRoute(task_type="drafts") for _ in range(2))
     actions.save_route(ADA, first, [CandidateSpec("echo")])
     with override("en"):
-        with pytest.raises(TakenError, match="drafts was added by somebody else"):
+        with pytest.raises(TakenError, match="just added drafts"):
             actions.save_route(ADA, second, [CandidateSpec("echo")])
-        with pytest.raises(TakenError, match="echo was added"):
+        with pytest.raises(TakenError, match="just added echo"):
             make_provider("echo")
-        with pytest.raises(TakenError, match="text-agent was added"):
+        with pytest.raises(TakenError, match="just added text-agent"):
             capability_actions.save_agent(ADA, Agent(agent_id="text-agent", name="x"))
     assert Revision.objects.count() == 2
 

@@ -78,7 +78,7 @@ def turn_over(installation: Installation, server: Server, person: Person) -> Non
         assert chat(server, f"turned-{number}").status == 200
     refused = rotate(installation, "--drop-old")
     assert refused.returncode == 1
-    assert "did not come in since" in refused.stderr
+    assert "were not used since" in refused.stderr
     assert rotate(installation, "--drop-old", "--force").returncode == 0
     assert person.open("/routes/").status == 200
     assert chat(server, "dropped").status == 200

@@ -56,7 +56,7 @@ def test_a_route_loses_its_last_model_that_sees_on_a_day():
     """The first end leaves one that sees; the second takes that, too, and is told as what it then means."""
     first, second = foresee_endings(BOTH, max(SONNET, GPT) - timedelta(days=1))
     assert (first.end.model, first.is_over) == ("claude-sonnet-4-5", True)
-    assert [each.sentence for each in first.consequences] == ["design goes on without sonnet."]
+    assert [each.sentence for each in first.consequences] == ["design loses sonnet."]
     assert (second.end.model, second.is_over) == ("gpt-4o", False)
     lost, _ = second.consequences
     assert (lost.gravity, lost.sentence) == (Gravity.DEGRADES, "design loses its last model that reads images.")

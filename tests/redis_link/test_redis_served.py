@@ -196,7 +196,7 @@ def test_a_budget_is_never_passed_while_redis_comes_and_goes(pair: Pair) -> None
 
 def test_doctor_says_what_is_wrong_with_redis(pair: Pair) -> None:
     """In one sentence, and fails; the log has it once for each outage, and no traceback."""
-    wait_until(lambda: "redis: answers" in pair.manage("doctor"))
+    wait_until(lambda: "redis: responds" in pair.manage("doctor"))
     pair.redis.kill()
     with pytest.raises(AssertionError, match=rf"redis: Redis at 127.0.0.1:{pair.redis.port} cannot be reached"):
         pair.manage("doctor")

@@ -30,7 +30,7 @@ def test_an_installation_goes_to_postgresql_and_s3_and_back(own: Installation, t
     own.environment |= CREDENTIALS
     with running_cluster() as cluster:
         database = cluster.make_database("moved")
-        assert "are the same on both sides" in own.play(
+        assert "Same on both sides, counted and hashed" in own.play(
             "move", "there", **{"$NEW_DATABASE": database, "$NEW_ARTIFACTS": bucket}
         )
         own.environment |= {"DATABASE_URL": database, "ROUTING_ADMIN_ARTIFACTS_URL": bucket}

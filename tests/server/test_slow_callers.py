@@ -107,7 +107,7 @@ async def test_a_head_that_does_not_come_whole_is_408_and_the_end(sent):
             assert (await caller.answer())[0] == 200
         status, told = await caller.refusal()
     assert (status, told["error"]) == (408, "request_timeout")
-    assert told["message"].startswith("The request headers did not arrive within 0.02 seconds.")
+    assert told["message"].startswith("The request headers did not arrive within 0.02 s.")
 
 
 async def test_a_body_that_does_not_come_whole_is_408_in_the_shape_of_the_address():

@@ -99,7 +99,7 @@ def test_an_administrator_who_tests_the_connection_reads_what_is_wrong_and_what_
     assert answer.status_code == 200
     assert "up gave no usable answer" in text
     assert "bad_http" in text
-    assert f"The provider&#x27;s answer breaks the rules of HTTP. {ADDRESS}" in text
+    assert f"The provider&#x27;s answer is not valid HTTP. {ADDRESS}" in text
     assert no_fault_of_ours(caplog), caplog.text
 
 

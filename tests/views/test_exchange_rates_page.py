@@ -81,7 +81,7 @@ def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
     assert "together" not in page
     set_rate(admin)
     page = text_of(admin.get("/usage/", {"by": "agent"}))
-    for words in ("1.00 USD", "2.00 CNY", "together 9.10 CNY", "at 1 USD = 7.1 CNY, set 2026-11-20"):
+    for words in ("1.00 USD", "2.00 CNY", "total 9.10 CNY", "at 1 USD = 7.1 CNY, set 2026-11-20"):
         assert words in page
     assert "= 9.10 CNY" in page
 

@@ -87,7 +87,7 @@ def test_what_a_night_takes_is_estimated_where_nobody_probed_yet(admin: Client, 
     openai = Provider.objects.get(name="openai")
     actions.save_service(SYSTEM, Service(service_id="four", name="four", provider=openai, model="gpt-4o"))
     page = text_of(admin.get("/services/four/"))
-    assert re.search(r"Each night takes up to \d+ calls and about \d+ tokens, by the vendor's formulas\.", page)
+    assert re.search(r"Each night takes up to \d+ calls and about [\d,]+ tokens, by the vendor's formulas\.", page)
     assert "The tokens for audio are unknown." in page
 
 

@@ -52,7 +52,7 @@ def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) 
     RequestLog.objects.create(id="old", started_at=now - timedelta(days=2), surface="v1", task_type="planning")
     page = " ".join(text_of(admin.get("/routes/")).split())
     assert "10 requests" in page
-    assert "20 % failed" in page
-    assert "10 % by a fallback" in page
+    assert "20% failed" in page
+    assert "10% by a fallback" in page
     assert "/requests/?q=task%3Adesign%20since%3A24h" in page
     assert page.count("no requests") == 5

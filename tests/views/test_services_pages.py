@@ -145,7 +145,7 @@ def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Clie
 @pytest.mark.parametrize(
     ("text", "said"),
     [("{", "This is not JSON"), ('{"image": {"maxBytes": "5"}}', "limits.image.maxBytes must be a whole number"),
-     ('{"picture": {}}', "limits.picture is not known")],
+     ('{"picture": {}}', "limits.picture is unknown")],
 )  # fmt: skip
 def test_wrong_limits_are_told_with_their_path(admin: Client, text: str, said: str) -> None:
     """422, each problem at the field, nothing written."""
