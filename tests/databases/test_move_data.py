@@ -86,7 +86,9 @@ def test_an_installation_in_use_is_not_carried_away(journey: Journey) -> None:
     assert "Stop `manage.py serve`" in done.stderr
 
 
-@pytest.mark.parametrize(("address", "sentence"), [("ftp://host", "must be files or a bucket"), ("files", "already there")])
+@pytest.mark.parametrize(
+    ("address", "sentence"), [("ftp://host", "must be files or a bucket"), ("files", "already there")]
+)
 def test_artifacts_go_to_a_bucket_or_to_files_and_not_where_they_are(address: str, sentence: str) -> None:
     """Told before anything is asked of the target."""
     with pytest.raises(MoveError, match=sentence):

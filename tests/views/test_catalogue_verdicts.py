@@ -64,7 +64,7 @@ def test_what_no_source_has_a_word_on_stays_unknown(admin: Client):
     assert cell(row, "input", "vision") == (True, "catalogue")
     assert cell(row, "input", "audio") == (False, "unknown")
     page = admin.get("/services/fable/").content.decode()
-    assert "LiteLLM 1.109.1 alone" in page
+    assert "only LiteLLM 1.109.1" in page
     assert "no source mentions it" in page
     admin.post(f"/matrix/cell/{row.pk}/?side=input&name=audio", {"on": "1"})
     admin.post(f"/undo/{Revision.objects.latest('number').number}/")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from pathlib import Path
+from typing import Any
 
 from django.db import connections
 
 PROGRAM = "routing_admin"
 """What our connections to PostgreSQL are called."""
+CLOSING_SECONDS = 2.0
+"""How long PostgreSQL may still list the connections of a process that has just ended."""
 
 
 def is_in_use() -> bool:
@@ -21,14 +25,21 @@ def _is_used(alias: str) -> bool:
     connection = connections[alias]
     if connection.vendor == "sqlite":
         return _is_locked(Path(connection.settings_dict["NAME"]))
+    until = time.monotonic() + CLOSING_SECONDS
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s "
-            "AND pid <> pg_backend_pid()",
-            [PROGRAM],
-        )
-        (others,) = cursor.fetchone()
+        while (used := _has_others(cursor)) and time.monotonic() < until:
+            time.sleep(0.05)
     connection.close()
+    return used
+
+
+def _has_others(cursor: Any) -> bool:
+    cursor.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s "
+        "AND pid <> pg_backend_pid()",
+        [PROGRAM],
+    )
+    (others,) = cursor.fetchone()
     return bool(others)
 
 
