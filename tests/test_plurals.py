@@ -42,5 +42,5 @@ def test_a_file_too_many_is_said_of_one() -> None:
 
 def test_commands_count_one_thing_as_one() -> None:
     """The number comes with its noun."""
-    assert [count_of(number, "request") for number in (0, 1, 2)] == ["0 requests", "1 request", "2 requests"]
+    assert [count_of(number, "request") for number in (0, 1, 2000)] == ["0 requests", "1 request", "2,000 requests"]
     assert [count_of(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]

@@ -24,7 +24,7 @@ from artifacts.views.words import refusal_sentence
 from capabilities.access import actor_of
 from capabilities.body_limits import upload_limit
 from capabilities.errors import ActionError, InvalidError
-from capabilities.templatetags.words import KINDS
+from capabilities.labels import KINDS
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact

@@ -13,8 +13,8 @@ from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayErro
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.reasons import SENTENCES, Reason, ReasonCode
 from capabilities.core.insertion import insert_facts
+from capabilities.labels import label_facts
 from capabilities.sentences import translate_sentence
-from capabilities.templatetags.words import label_facts
 
 Text = str | Promise
 

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    """`1 request`, `2 requests`; `plural` where an s is not enough."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+    """`1 request`, `2,000 requests`; `plural` where an s is not enough."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

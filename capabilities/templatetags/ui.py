@@ -22,10 +22,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from capabilities import labels
 from capabilities.core.prices import money_text
 from capabilities.core.side_by_side import Parts
 from capabilities.sentences import join_words, translate_sentence
-from capabilities.templatetags import drawing, highlight, moments, toasts, words
+from capabilities.templatetags import drawing, highlight, moments, toasts
 
 CONCEPTS_COOKIE = "concepts"
 """There once a browser has dismissed the line that says how our concepts hang together."""
@@ -44,13 +45,13 @@ def icon(name: str) -> SafeString:
 @register.simple_tag
 def type_icon(name: str) -> SafeString:
     """The icon of a capability or a kind of content."""
-    return icon(words.TYPE_ICONS.get(name, "probe"))
+    return icon(labels.TYPE_ICONS.get(name, "probe"))
 
 
 @register.simple_tag
 def badge(status: str, label: str = "", tone: str | None = None, icon_name: str = "") -> SafeString:
-    """Icon, word and colour of a status (words.BADGES); an unknown one is a plain badge with its own word."""
-    own_tone, own_icon, own_label = words.BADGES.get(status, ("", "info", status))
+    """Icon, word and colour of a status (labels.BADGES); an unknown one is a plain badge with its own word."""
+    own_tone, own_icon, own_label = labels.BADGES.get(status, ("", "info", status))
     shown_tone = own_tone if tone is None else tone
     return format_html(
         '<span class="badge {}">{}{}</span>', shown_tone, icon(icon_name or own_icon), label or own_label
@@ -82,7 +83,7 @@ def _times(count: int) -> SafeString | str:
 @register.filter
 def capability_label(name: str) -> str:
     """What a capability is called in the reader's language; a custom one is called by its id."""
-    return str(words.CAPABILITY_LABELS.get(name, name))
+    return str(labels.CAPABILITY_LABELS.get(name, name))
 
 
 @register.filter
@@ -100,7 +101,7 @@ def join_labels(names: Iterable[str]) -> str:
 @register.filter
 def content_word(name: str) -> str:
     """What a model with this capability reads, as sentences call it: images of vision."""
-    return str(words.CONTENTS.get(name) or capability_label(name))
+    return str(labels.CONTENTS.get(name) or capability_label(name))
 
 
 @register.filter
@@ -152,13 +153,13 @@ def actor_label(name: str) -> str:
     owner, is_token, token = name.partition("'s token ")
     if is_token:
         return _("%(owner)s's token %(name)s") % {"owner": owner, "name": token}
-    return str(words.ACTORS.get(name, name))
+    return str(labels.ACTORS.get(name, name))
 
 
 @register.filter
 def role_label(role: str) -> str:
     """What a person is here, in the reader's language."""
-    return str(words.ROLES.get(role, role))
+    return str(labels.ROLES.get(role, role))
 
 
 @register.filter
@@ -293,4 +294,4 @@ def toast(message: Message) -> dict[str, str]:
 @register.filter
 def note_icon(tone: str) -> str:
     """The icon of a note by its tone."""
-    return words.NOTE_ICONS.get(tone, "info")
+    return labels.NOTE_ICONS.get(tone, "info")

@@ -10,7 +10,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from artifacts.storage.thumbnails import can_have_thumbnail
-from capabilities.templatetags.words import KINDS
+from capabilities.labels import KINDS
 from routing_admin.models import RequestLog
 from routing_admin.request_log.entries import TOKEN_DETAILS
 

@@ -22,6 +22,7 @@ from django.db.models import DateTimeField, Field, JSONField, Model
 from routing_admin.databases.postgresql.text import storable_json
 from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.chunks import in_chunks
 from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import Entry, attempt_columns, request_columns
 from routing_admin.request_log.usage_sums import add_usage
@@ -161,12 +162,10 @@ def _places(fields: Iterable[Field[Any, Any]], kind: type[Field[Any, Any]]) -> t
 
 
 def _insert(model: type[Model], rows: Sequence[Columns]) -> None:
-    connection, at = connections[LOGS], 0
+    connection, insertion = connections[LOGS], _insertion(model)
     with connection.cursor() as cursor:
-        while at < len(rows):
-            size = next((size for size in CHUNKS if size <= len(rows) - at), len(rows) - at)
-            cursor.execute(_statement(model, size), _parameters(connection, _insertion(model), rows[at : at + size]))
-            at += size
+        for chunk in in_chunks(rows, CHUNKS):
+            cursor.execute(_statement(model, len(chunk)), _parameters(connection, insertion, chunk))
 
 
 def _parameters(connection: Any, insertion: Insertion, rows: Iterable[Columns]) -> list[Any]:

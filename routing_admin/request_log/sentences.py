@@ -16,8 +16,8 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.insertion import insert_facts
 from capabilities.core.protocols.errors import WEB_PAGE
 from capabilities.core.worded import Worded, text_of
+from capabilities.labels import label_facts
 from capabilities.sentences import join_sentences, translate_sentence
-from capabilities.templatetags.words import label_facts
 from routing_admin.core.fallback.errors import EXHAUSTED, LONE_FAILED, NOBODY_HAS, NOBODY_TAKES, OUT_OF_TIME, REFUSED
 from routing_admin.core.fallback.trial import LEFT_ALONE
 from routing_admin.models import AttemptLog, RequestLog

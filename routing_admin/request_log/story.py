@@ -13,9 +13,9 @@ from django.utils.translation import gettext_lazy, ngettext
 from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.insertion import insert_facts
 from capabilities.core.wire import Fault
+from capabilities.labels import KINDS
 from capabilities.sentences import join_words
 from capabilities.templatetags.drawing import Bar, Track
-from capabilities.templatetags.words import KINDS
 from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
 from routing_admin.core.fallback.table import KEY_EFFECTS
 from routing_admin.models import AttemptLog, RequestLog

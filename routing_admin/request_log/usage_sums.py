@@ -12,6 +12,7 @@ from django.db import connections
 from routing_admin.core.fallback.chain import OK
 from routing_admin.databases.router import LOGS
 from routing_admin.models import UsageSum
+from routing_admin.request_log.chunks import in_chunks
 from routing_admin.request_log.sum_labels import LabelNames, day_of, sum_labels
 
 PLACE = ("span", "start", "agent", "task_type", "provider", "model", "team", "project", "end_user", "currency")
@@ -43,14 +44,11 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
     if not sums:
         return
     connection = connections[LOGS]
-    adapt, ordered, at = connection.ops.adapt_datetimefield_value, sorted(sums.items()), 0
-    with connection.cursor() as cursor:  # in one order, so that two writers never cross
-        while at < len(ordered):
-            size = next(size for size in CHUNKS if size <= len(ordered) - at)
-            chunk = ordered[at : at + size]
+    adapt = connection.ops.adapt_datetimefield_value
+    with connection.cursor() as cursor:
+        for chunk in in_chunks(sorted(sums.items()), CHUNKS):  # in one order, so that two writers never cross
             lines = [[span, adapt(start), *names, *counts] for (span, start, *names), counts in chunk]
-            cursor.execute(_statement(size), [value for line in lines for value in line])
-            at += size
+            cursor.execute(_statement(len(chunk)), [value for line in lines for value in line])
 
 
 def hour_of(moment: datetime) -> datetime:

@@ -65,6 +65,7 @@ def test_a_body_that_unfolds_beyond_the_limit_is_refused(key: str) -> None:
         ("gzip", QUESTION, 400, "invalid_encoding"),
         ("gzip", gzip.compress(QUESTION)[:-20], 400, "invalid_json"),
     ],
+    ids=["unknown", "twice", "not-packed", "cut-off"],
 )
 def test_what_is_not_packed_as_it_says_is_refused(key: str, encoding: str, body: bytes, status: int, word: str) -> None:
     """With a sentence, and nothing is asked of a model."""

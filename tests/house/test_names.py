@@ -47,6 +47,7 @@ AT_THE_ROOT: Mapping[str, set[str]] = {
             "body_limits",
             "doubts",
             "errors",
+            "labels",
             "last_use",
             "signing",
             "ports",

@@ -16,8 +16,8 @@ from artifacts.queries.library import find_artifacts
 from capabilities.access import actor_of, may
 from capabilities.core.permissions import PagePart
 from capabilities.core.prices import money_texts
+from capabilities.labels import KINDS
 from capabilities.sentences import translate_sentence
-from capabilities.templatetags.words import KINDS
 from routing_admin.actions.readings import note_body_read
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK

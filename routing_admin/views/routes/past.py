@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_
 
 from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.vocabulary import Kind
-from capabilities.templatetags.words import BADGES
+from capabilities.labels import BADGES
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.route_changes import route_changes, with_route
 from routing_admin.core.configuration.specs import RouteSpec

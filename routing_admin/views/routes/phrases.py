@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.insertion import insert_facts
 from capabilities.core.providers.catalogue import Retirement
 from capabilities.core.providers.probes.drift import DOUBTS
+from capabilities.labels import CONTENTS
 from capabilities.sentences import join_words, translate_sentence
-from capabilities.templatetags.words import CONTENTS
 from routing_admin.core.configuration.route_changes import RouteChange, RouteChangeKind
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, Configuration, RouteSpec
 from routing_admin.core.planning.describers import DescribeRouteState, describe_route_state, wants_describer_along

@@ -13,7 +13,7 @@ from artifacts.queries.library import list_attachable
 from artifacts.storage.content import part_of
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.vocabulary import Kind
-from capabilities.templatetags.words import KINDS
+from capabilities.labels import KINDS
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES

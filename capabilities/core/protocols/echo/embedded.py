@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from capabilities.core.counts import count_of
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, TextPart
 from capabilities.core.wire import Answer, Failure, Fault, Usage
 from capabilities.core.worded import worded
@@ -29,7 +30,7 @@ def _tokens(characters: int) -> int:
 
 
 def _lines(chat: ChatRequest, model: str) -> Iterator[str]:
-    yield f"{model} received {_count(len(chat.messages), 'message')}."
+    yield f"{model} received {count_of(len(chat.messages), 'message')}."
     for number, message in enumerate(chat.messages, 1):
         yield f"{number}. {_headline(message)}"
         for part in message.parts:
@@ -47,8 +48,8 @@ def _lines(chat: ChatRequest, model: str) -> Iterator[str]:
 def _headline(message: Message) -> str:
     files = sum(isinstance(part, NativePart) for part in message.parts)
     length = sum(len(part.text) for part in message.parts if isinstance(part, TextPart))
-    what = [_count(length, "character") + " of text"] if length or not files else []
-    what += [_count(files, "file")] if files else []
+    what = [count_of(length, "character") + " of text"] if length or not files else []
+    what += [count_of(files, "file")] if files else []
     answers = f" (answers {message.tool_call_id})" if message.tool_call_id else ""
     return f"{message.role.value}{answers}: {', '.join(what)}"
 
@@ -61,7 +62,3 @@ def _part(part: Part) -> Iterator[str]:
         size = f"{part.blob.size:,} bytes" if part.blob is not None else f"at {part.url}"
         name = f", {part.filename}" if part.filename else ""
         yield f"   - {part.kind.value}, {part.mime_type}{name}, {size}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
