@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from django.utils.translation import gettext, pgettext
@@ -10,6 +11,8 @@ from capabilities.core.insertion import insert_facts
 from capabilities.core.problems import Problem
 from capabilities.core.worded import Fact, Worded
 from capabilities.errors import ActionError, InvalidError
+
+AFTER_FULL_STOP = re.compile(r"(。(?:</\w+>)*) ")
 
 
 def translate_sentence(text: str) -> str:
@@ -27,7 +30,7 @@ def join_words(words: Iterable[object]) -> str:
 
 def join_sentences(sentences: Iterable[str]) -> str:
     """Sentences one after the other, without the empty ones: a space between them, none after a full-width stop."""
-    return " ".join(filter(None, sentences)).replace("。 ", "。")
+    return AFTER_FULL_STOP.sub(r"\1", " ".join(filter(None, sentences)))
 
 
 def _fact(fact: Fact) -> str | int:

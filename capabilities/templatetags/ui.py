@@ -25,7 +25,7 @@ from django.utils.translation import gettext as _
 from capabilities import labels
 from capabilities.core.prices import money_text
 from capabilities.core.side_by_side import Parts
-from capabilities.sentences import join_words, translate_sentence
+from capabilities.sentences import join_sentences, join_words, translate_sentence
 from capabilities.templatetags import drawing, highlight, moments, toasts
 
 CONCEPTS_COOKIE = "concepts"
@@ -34,6 +34,12 @@ CONCEPTS_COOKIE = "concepts"
 register = template.Library()
 register.filter("join_words", join_words)
 register.filter("translated", translate_sentence)
+
+
+@register.simple_block_tag
+def sentences(content: str) -> SafeString:
+    """The sentences of several lines, as one text of the reader's language."""
+    return SafeString(join_sentences(content.split()))
 
 
 @register.simple_tag

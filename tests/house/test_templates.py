@@ -24,7 +24,10 @@ BLOCK_LEVEL = re.compile(
 
 VOID = re.compile("area|base|br|circle|col|hr|img|input|line|link|meta|path|polygon|polyline|rect|source|use|wbr")
 VERBATIM = {"pre", "textarea"}
-CONTROL = {"autoescape", "block", "blocktranslate", "comment", "filter", "for", "if", "partialdef", "spaceless", "with"}
+CONTROL = {
+    *("autoescape", "block", "blocktranslate", "comment", "filter", "for", "if", "partialdef"),
+    *("sentences", "spaceless", "with"),
+}
 BRANCHES = {"elif", "else", "empty", "plural"}
 TOKEN = re.compile(
     r"\{\{.*?\}\}|\{#.*?#\}|<!--.*?-->|<![^>]*>|\{%\s*(?P<control>\w+).*?%\}|</(?P<closing>[\w-]+)>"

@@ -30,6 +30,8 @@ CALM = 0.02
 """The largest sum of layout shifts of a page that loads; 0.1 counts as good on the web."""
 HEAVIEST, TALLEST = 300_000, 8_000
 """Bytes of a page's HTML, and its height in pixels, whatever there is to show and however narrow it is."""
+GAP = re.compile(r".{,9}[。，；：] [\u4e00-\u9fff].{,9}")
+"""A space after a sign of Chinese that brings its own."""
 
 MACHINES = {"agents-api", "gateway", "probes", "admin"}
 """Namespaces that are no pages: they answer in JSON or text, and have tests of their own."""
@@ -278,8 +280,8 @@ def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
 @pytest.mark.parametrize("name", [*PAGES, *EXTRA])
 def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Visitor, installation: str) -> None:
     """Law: 200, a title, one heading, its language; no axe violation, no complaint of the console, no sideways
-    scroll, no page too tall or too heavy, nothing that has the focus under a bar, and nothing that moves while the
-    page loads."""
+    scroll, no page too tall or too heavy, nothing that has the focus under a bar, nothing that moves while the page
+    loads, and no gap between two sentences of Chinese."""
     page, faults = visitor.page, []
     address = visitor.address(name)
     kept = page.context.cookies()
@@ -332,4 +334,5 @@ def _document(page: Any, answer: Any, language: str, expected: int) -> list[str]
         f"lang {page.locator('html').get_attribute('lang')}": page.locator("html").get_attribute("lang") == language,
         f"layout shift {shifted:.3f}": shifted < CALM,
     }
-    return [fact for fact, holds in facts.items() if not holds]
+    gaps = GAP.findall(page.locator("body").inner_text())
+    return [*(fact for fact, holds in facts.items() if not holds), *(f"a gap in {gap}" for gap in gaps)]
