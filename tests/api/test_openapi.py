@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -40,6 +41,14 @@ def document() -> Any:
 
 DOCUMENT = document()
 CALLS = [(path, method) for path, methods in DOCUMENT["paths"].items() for method in methods]
+
+
+@cache
+def described() -> Any:
+    """The description with the application that is called; one for all calls, as it reads the program's constants."""
+    schema = schemathesis.openapi.from_dict(DOCUMENT)
+    schema.app = get_wsgi_application()
+    return schema
 
 
 def can_be_wrong(operation: Any) -> bool:
@@ -104,9 +113,7 @@ def open_connections(known: dict[str, str]) -> Iterator[None]:
 @pytest.mark.parametrize(("path", "method", "mode"), CASES)
 def test_a_call_answers_as_described(known: dict[str, str], path: str, method: str, mode: GenerationMode) -> None:
     """Whatever fits the description, and whatever does not: never 5xx, a described status, type and shape."""
-    schema = schemathesis.openapi.from_dict(DOCUMENT)
-    schema.app = get_wsgi_application()
-    operation = schema[path][method]
+    operation = described()[path][method]
     has_form = FORM in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {})
     checks = [each for each in CHECKS if each is not negative_data_rejection or not has_form]  # any text fits a field
     there = {name: known[name] for name in IN_PATHS.findall(path)}

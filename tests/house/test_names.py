@@ -9,6 +9,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -88,10 +89,16 @@ def templates() -> dict[str, str]:
     return {file.relative_to(ROOT).as_posix(): file.read_text("utf-8") for file in files}
 
 
+@cache
+def parse(source: str) -> ast.Module:
+    """The syntax tree of a source; every check reads the same house."""
+    return ast.parse(source)
+
+
 def definitions(sources: House) -> Iterator[tuple[str, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]]:
     """Every class and function of the modules themselves, with its path; what stands inside another is left out."""
     for path, source in sources.items():
-        for node in ast.parse(source).body:
+        for node in parse(source).body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 yield path, node
 
@@ -128,7 +135,7 @@ def modules_named_like_their_folder(sources: House) -> list[str]:
 def rooms_that_ask_nothing(sources: House) -> list[str]:
     """The first sentence of a room is the question that it answers."""
     rooms = [path for path in sources if PurePosixPath(path).name == "__init__.py"]
-    texts = {path: ast.get_docstring(ast.parse(sources[path])) or "" for path in rooms}
+    texts = {path: ast.get_docstring(parse(sources[path])) or "" for path in rooms}
     return [path for path, text in texts.items() if "?" not in text.partition(". ")[0]]
 
 
@@ -157,12 +164,18 @@ def names_of(node: ast.AST) -> Iterator[str]:
         yield node.attr
 
 
+@cache
+def given_names(source: str) -> tuple[str, ...]:
+    """Every name that a source gives to what others see, once."""
+    return tuple(dict.fromkeys(name for node in ast.walk(parse(source)) for name in names_of(node)))
+
+
 def participles(sources: House) -> list[str]:
     """A function is named by what it does, all else by what it is: `render_card`, `CardView`, never `shown`."""
     return [
         f"{path}: {name}"
         for path, source in sources.items()
-        for name in dict.fromkeys(name for node in ast.walk(ast.parse(source)) for name in names_of(node))
+        for name in given_names(source)
         if name.strip("_").lower() in PARTICIPLES
     ]
 
