@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from capabilities.core.worded import worded
 from routing_admin.actions.alerts import claim_next, end_kind, note_failed, note_trouble
-from routing_admin.core.alerts.kinds import AlertKind, trouble_of
+from routing_admin.core.alerts.kinds import STATE, AlertKind, Trouble, trouble_of
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.models import AuditEvent
 from tests.cast import HTMX, token_of
@@ -32,20 +34,32 @@ def chat(settings: Any) -> Iterator[Chat]:
 def test_the_page_says_what_lasts_what_is_over_and_what_was_not_sent(viewer: Client) -> None:
     """For everybody who may see pages, in sentences, and where it stands what to do; the dashboard leads there."""
     now = timezone.now()
-    note_trouble(trouble_of(AlertKind.KEY_REFUSED, "deepseek", status=401), now)
+    note_trouble(trouble_of(AlertKind.KEY_REFUSED, "openai", status=401), now)
     claimed = claim_next(now)
     assert claimed is not None
     note_failed(claimed, "It answered with status 503: busy")
     note_trouble(trouble_of(AlertKind.DISK, "data directory", free=12), now)
     end_kind(AlertKind.DISK, timezone.now())
-    page = text_of(viewer.get("/alerts/"))
+    answer = viewer.get("/alerts/")
+    page = text_of(answer)
     assert "1 active alert." in page
-    assert "The provider deepseek refuses its key (401)." in page
+    assert "The provider openai refuses its key (401)." in page
+    assert "Enter a new key, then test the connection." in page
+    assert 'href="/providers/openai/"' in answer.content.decode()
     assert "docs/alerts.md#key_refused" in page
     assert "It answered with status 503: busy" in page
     assert "Only 12 MiB left on the data directory&#x27;s disk." in page
     assert 'href="/alerts/"' in viewer.get("/").content.decode()
-    assert "提供商 deepseek 拒绝了密钥" in text_of(viewer.get("/alerts/", headers={"accept-language": "zh-CN"}))
+    assert "提供商 openai 拒绝了密钥" in text_of(viewer.get("/alerts/", headers={"accept-language": "zh-CN"}))
+
+
+@pytest.mark.parametrize("kind", AlertKind)
+def test_every_kind_leads_to_a_page_where_it_is_dealt_with(kind: AlertKind, admin: Client) -> None:
+    """It is there, also where the alert's subject is gone."""
+    note_trouble(Trouble(kind, "nobody knows it", worded("It is so."), STATE), timezone.now())
+    found = re.search(r'<div class="small t2">.*?<a href="([^"#]+)', admin.get("/alerts/").content.decode(), re.DOTALL)
+    assert found is not None
+    assert admin.get(found[1]).status_code == 200
 
 
 def test_the_button_sends_a_test_and_says_that_it_was_taken(admin: Client, chat: Chat) -> None:

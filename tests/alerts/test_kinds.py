@@ -34,14 +34,15 @@ def test_every_kind_links_to_a_heading_that_says_what_to_do(kind):
 
 @pytest.mark.parametrize(("kind", "stage"), SENTENCES)
 def test_every_alert_reads_in_both_languages(kind, stage):
-    """The sentence is kept as data, holds its facts, and is another one in Chinese, as is the kind's title."""
+    """The sentence is kept as data, holds its facts, and is another one in Chinese, as are title and remedy."""
     found = trouble_of(kind, "subject", stage, **FACTS, **MORE_FACTS)
     kept = text_of(data_of(found.sentence))
     assert kept == found.sentence
     with override("zh-hans"):
-        said, title = translate_sentence(kept), gettext(KINDS[kind].title)
+        said, title, remedy = translate_sentence(kept), gettext(KINDS[kind].title), gettext(KINDS[kind].remedy)
     assert re.search("[一-鿿]", said)
     assert re.search("[一-鿿]", title)
+    assert re.search("[一-鿿]", remedy)
     assert "%(" not in said + found.sentence
 
 

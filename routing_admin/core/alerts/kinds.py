@@ -50,7 +50,7 @@ STATE, EVIDENCE = timedelta(minutes=1), timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class KindRow:
-    """One kind: its name for people, how bad it is, what its subject is, its sentences, and the page that helps.
+    """One kind: its name for people, how bad it is, its subject, its sentences, what to do, and the page that helps.
 
     `page` is a file of the repository with the anchor in it; `lasts` is how long after its last sign it is over.
     """
@@ -59,6 +59,7 @@ class KindRow:
     severity: Severity
     subject: str
     sentences: Mapping[Stage, str]
+    remedy: str
     page: str
     lasts: timedelta
 
@@ -72,6 +73,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             CRITICAL,
             worded("provider"),
             {Stage.USUAL: worded("The provider %(name)s refuses its key (%(status)s).")},
+            worded("Enter a new key, then test the connection."),
             "docs/alerts.md#key_refused",
             EVIDENCE,
         ),
@@ -80,6 +82,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             CRITICAL,
             worded("provider"),
             {Stage.USUAL: worded("The account at %(name)s is empty, or its quota is used up (%(status)s).")},
+            worded("Pay the provider or enter another key, then press Try again now on the dashboard."),
             "docs/alerts.md#balance_gone",
             EVIDENCE,
         ),
@@ -95,6 +98,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
                     "Every candidate of every task route is cooling down after failures. All requests fail."
                 ),
             },
+            worded("Add a candidate of another provider, or press Try again now on the dashboard."),
             "docs/runbook/all-cooling.md",
             STATE,
         ),
@@ -106,6 +110,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
                 Stage.WARNED: worded("%(name)s has used %(percent)s%% of its limit “%(meter)s”."),
                 Stage.SPENT: worded("%(name)s has used up its limit “%(meter)s”. Further calls get 429."),
             },
+            worded("Raise the limit, or wait until it starts again."),
             "docs/alerts.md#budget",
             STATE,
         ),
@@ -114,6 +119,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             CRITICAL,
             worded("data directory"),
             {Stage.USUAL: worded("Only %(free)s MiB left on the data directory's disk.")},
+            worded("Keep less, then free the space with: python manage.py prune"),
             "docs/runbook/disk-full.md",
             STATE,
         ),
@@ -125,6 +131,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
                 Stage.USUAL: worded("%(name)s is in use, but its provider stopped serving it on %(day)s."),
                 Stage.UNKNOWN_MODEL: worded("%(name)s is in use, but its provider says there is no such model."),
             },
+            worded("Replace the model. The dashboard offers its successor if one is known."),
             "docs/alerts.md#retired_model",
             EVIDENCE,
         ),
@@ -133,6 +140,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             WARNING,
             worded("who imported it"),
             {Stage.USUAL: worded("An import by %(name)s was refused; the configuration is unchanged: %(problem)s")},
+            worded("Correct the file and import it again. python manage.py check_config FILE lists every problem."),
             "docs/alerts.md#configuration_rejected",
             EVIDENCE,
         ),

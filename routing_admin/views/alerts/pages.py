@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
 from capabilities.access import actor_of
 from routing_admin.actions.alerts import record_test
 from routing_admin.alerts.sending import send_test
+from routing_admin.configuration import snapshot
+from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.core.alerts.shapes import ShapeName
-from routing_admin.queries.alerts import list_alerts
+from routing_admin.queries.alerts import AlertLine, list_alerts
 
 SHAPES = {
     ShapeName.JSON: _("plain JSON"),
@@ -25,6 +31,37 @@ SHAPES = {
     ShapeName.SLACK: "Slack",
 }
 """What people call the shapes."""
+
+PLACES: Mapping[AlertKind, tuple[str | Promise, str, str]] = {
+    AlertKind.KEY_REFUSED: (_("Providers"), "providers", ""),
+    AlertKind.BALANCE_GONE: (_("Providers"), "providers", ""),
+    AlertKind.ALL_COOLING: (_("Dashboard"), "dashboard", ""),
+    AlertKind.BUDGET: (_("Budgets"), "budgets", ""),
+    AlertKind.DISK: (_("Settings"), "settings", "#retention"),
+    AlertKind.RETIRED_MODEL: (_("Dashboard"), "dashboard", ""),
+    AlertKind.CONFIGURATION_REJECTED: (_("Import, export"), "config", ""),
+}
+"""The page where an alert of each kind is dealt with: its name, its address's, and the part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRow:
+    """An alert as the page shows it, with the page where it is dealt with."""
+
+    line: AlertLine
+
+    @property
+    def place(self) -> str:
+        """What the page is called."""
+        return str(PLACES[self.line.kind][0])
+
+    @property
+    def url(self) -> str:
+        """Where the page is; of a provider that is there, its own."""
+        _name, page, part = PLACES[self.line.kind]
+        if page == "providers" and self.line.subject in snapshot.current().provider_keys:
+            return reverse("provider", args=[self.line.subject])
+        return reverse(page) + part
 
 
 @require_GET
@@ -48,8 +85,8 @@ def page_context() -> dict[str, Any]:
     """What the page shows."""
     lines, webhook = list_alerts(), settings.ALERT_WEBHOOK
     return {
-        "lasting": [line for line in lines if line.ended_at is None],
-        "over": [line for line in lines if line.ended_at is not None],
+        "lasting": [AlertRow(line) for line in lines if line.ended_at is None],
+        "over": [AlertRow(line) for line in lines if line.ended_at is not None],
         "webhook": webhook,
         "shape": SHAPES[webhook.shape] if webhook else "",
     }
