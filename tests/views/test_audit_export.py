@@ -113,3 +113,17 @@ def test_an_export_of_the_configuration_is_told(admin: Client, demo: None) -> No
         ("person", "llm-routing", {"for": "full"}),
         ("command", "llmservices", {"for": "seed"}),
     ]
+
+
+def test_the_page_says_details_as_a_person_reads_them(admin: Client) -> None:
+    """Names and values, lists item by item, and what looks like a key is masked."""
+    details = {
+        "scopes": ["route", "registry:read"],
+        "size": 853,
+        "on": True,
+        "password": "swordfish",
+        "was": [30, None],
+    }
+    write_event(SYSTEM, Act("key.issue", "agent", "text-agent", details))
+    page = text_of(admin.get("/history/audit/"))
+    assert "scopes: route, registry:read · size: 853 · on: true · password: … · was: 30, null" in page

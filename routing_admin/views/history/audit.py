@@ -23,6 +23,7 @@ from artifacts.storage.downloads import in_turn
 from capabilities.access import actor_of, may
 from capabilities.core.permissions import PagePart
 from capabilities.core.providers.redaction import redact
+from capabilities.sentences import join_words
 from routing_admin.actions.readings import note_audit_export
 from routing_admin.configuration.revisions import DRILL_END
 from routing_admin.queries.history import AuditFilter, AuditForm, export_audit, list_audit_events
@@ -118,10 +119,17 @@ class AuditLine:
 
 
 def audit_line(event: AuditEvent) -> AuditLine:
-    """The act in words; its details as JSON, what looks like a key masked, and what came of a fire drill in words."""
+    """The act in words; its details, what looks like a key masked, and what came of a fire drill in words."""
     sentence = describe_noted_end(event.details) if event.action == DRILL_END else ""
-    details = redact(json.dumps(event.details, ensure_ascii=False)) if event.details else ""
+    details = redact(" · ".join(f"{name}: {_text_of(value)}" for name, value in event.details.items()))
     return AuditLine(event, words.act_text(event.action), ICONS.get(event.actor_kind, "user"), details, sentence)
+
+
+def _text_of(value: Any) -> str:
+    """A detail as it is read: a text as it is, a list item by item, all else as JSON."""
+    if isinstance(value, list):
+        return join_words(_text_of(each) for each in value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def link(parameters: Mapping[str, str], **place: int) -> str:

@@ -18,6 +18,9 @@ ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?(\w+)\s*=\s*(.*?)\s*$", re.MULTILINE
 KEPT = {"ROUTING_ADMIN_SECRET_KEY": "secret_key", "ROUTING_ADMIN_KEYS": "keys"}
 """Secrets that are generated into a file of the data directory."""
 
+DEFAULT = "default"
+"""The source of a value that nobody set."""
+
 WORDED = {
     "files in the data directory": gettext_lazy("files in the data directory"),
     "single sign-on": gettext_lazy("single sign-on"),
@@ -38,9 +41,13 @@ class SettingRow:
     is_set: bool
 
 
-def values_in_force() -> list[SettingRow]:
-    """Every setting, in the order of the list in routing_admin/environment.py."""
-    return setting_rows(os.environ, read_dotenv(BASE_DIR / ".env"), settings.DATA_DIR)
+def values_in_force() -> dict[str, list[SettingRow]]:
+    """Every setting, in the order of routing_admin/environment.py: the `explicit` ones, and the `default` ones."""
+    rows = setting_rows(os.environ, read_dotenv(BASE_DIR / ".env"), settings.DATA_DIR)
+    return {
+        "explicit": [row for row in rows if row.source != DEFAULT],
+        "default": [row for row in rows if row.source == DEFAULT],
+    }
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
@@ -91,7 +98,7 @@ def build_unset_row(setting: Setting, data_dir: Path) -> SettingRow:
         "LLM_ENDPOINT": OPENAI_URL,
     }
     value = in_force.get(setting.name, setting.default)
-    return SettingRow(setting, "" if setting.secret else str(WORDED.get(value, value)), "default", is_set=False)
+    return SettingRow(setting, "" if setting.secret else str(WORDED.get(value, value)), DEFAULT, is_set=False)
 
 
 def strip_password(value: str) -> str:
