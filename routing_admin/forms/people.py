@@ -44,6 +44,11 @@ class SignInForm(AuthenticationForm):
                 raise ValidationError(explain_wait(self.wait), code="throttled")
         return super().clean()
 
+    def get_invalid_login_error(self) -> ValidationError:
+        """What is said of a name and a password that do not belong together, whichever of them is wrong."""
+        sentence = _("The user name or the password is wrong. Upper and lower case matter.")
+        return ValidationError(sentence, code="invalid_login")
+
     @property
     def address(self) -> str:
         """Where the person signs in from."""
