@@ -24,16 +24,22 @@ LOOK = {"type": "text", "text": "What is it?"}
 
 @contextmanager
 def describing_lab(
-    script: Mapping[str, Any] | None = None, *, seer: str = "openai", blind: str = "openai", policy: str = POLICY
+    script: Mapping[str, Any] | None = None,
+    *,
+    seer: str = "openai",
+    blind: str = "openai",
+    policy: str = POLICY,
+    retries: int | None = None,
 ) -> Iterator[Lab]:
     """The lab's `seer` on the route `describe`, `blind` on the route `blind`, and both of them on `both`.
 
-    Each speaks the protocol of its name; what the process learns of them is forgotten again.
+    Each speaks the protocol of its name; what the process learns of them is forgotten again. `retries` are the
+    describer's: where one more try shows nothing new, none needs to be waited for.
     """
     with Lab({"seer": f"say:{WORDS}", **(script or {})}) as lab:
         for name, protocol in (("seer", seer), ("blind", blind)):
             add_model(lab, name, protocol, SEES if name == "seer" else ["text"])
-        add_route(DESCRIBE_ROUTE, "seer")
+        add_route(DESCRIBE_ROUTE, "seer", retries=retries)
         add_route("blind", "blind", content={"policy": policy})
         add_route("both", "blind", "seer", content={"policy": policy})
         process_run_context.cache_clear()
