@@ -12,7 +12,7 @@ from capabilities.core.problems import Problem
 from capabilities.core.worded import Fact, Worded
 from capabilities.errors import ActionError, InvalidError
 
-AFTER_WIDE_SIGN = re.compile(r"([。：；，、](?:</\w+>)*) ")
+AFTER_WIDE_SIGN = re.compile(r"[。：；，、](?: ?</\w+>)* ")
 
 
 def translate_sentence(text: str) -> str:
@@ -30,7 +30,7 @@ def join_words(words: Iterable[object]) -> str:
 
 def join_sentences(sentences: Iterable[str]) -> str:
     """Sentences one after the other, without the empty ones: a space between them, none after a full-width sign."""
-    return AFTER_WIDE_SIGN.sub(r"\1", " ".join(filter(None, sentences)))
+    return AFTER_WIDE_SIGN.sub(lambda found: found[0].replace(" ", ""), " ".join(filter(None, sentences)))
 
 
 def _fact(fact: Fact) -> str | int:

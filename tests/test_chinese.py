@@ -127,7 +127,7 @@ def test_chinese_sentences_follow_one_another_without_a_space() -> None:
     """A full-width stop holds its own space; a Latin one is followed by a space."""
     assert join_sentences(("已停用。", "", "请启用。")) == "已停用。请启用。"
     assert join_sentences(("Disabled.", "Enable it.")) == "Disabled. Enable it."
-    assert join_sentences(("<b>已停用。</b>", "请启用。")) == "<b>已停用。</b>请启用。"
+    assert join_sentences(("<b>已停用。", "</b>", "请启用。")) == "<b>已停用。</b>请启用。"
 
 
 GLUED = re.compile(r"\(\{\{|\}\}\)|[%}]\}[,;](?!\S)")
