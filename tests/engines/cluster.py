@@ -31,6 +31,8 @@ OPTIONS = {
     "timezone": "Asia/Shanghai",  # another than ours, so that nobody counts on the server's
 }
 
+RUNUSER = shutil.which("runuser", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or "runuser"
+"""Debian keeps it where only root's own PATH looks."""
 
 CARELESS = ("fsync", "synchronous_commit", "full_page_writes")
 """Options that let it tell of a commit before it is written."""
@@ -108,7 +110,7 @@ class Cluster:
 
     def _run(self, program: str, *words: str) -> str:
         """Runs one of its programs, as the user postgres where we are root: the server refuses to be root's."""
-        as_user: Sequence[str] = ("runuser", "-u", "postgres", "--") if os.geteuid() == 0 else ()
+        as_user: Sequence[str] = (RUNUSER, "-u", "postgres", "--") if os.geteuid() == 0 else ()
         command = [*as_user, str(self.programs / program), *words]
         with tempfile.TemporaryFile() as said:  # not a pipe: the server would hold it open
             done = subprocess.run(command, stdout=said, stderr=subprocess.STDOUT, cwd="/", check=False)
