@@ -12,7 +12,8 @@ from capabilities.core.problems import Problem
 from capabilities.core.worded import Fact, Worded
 from capabilities.errors import ActionError, InvalidError
 
-AFTER_WIDE_SIGN = re.compile(r"[。：；，、](?: ?</\w+>)* ")
+WIDE_END = re.compile(r"[。：；，、](?:</\w+>)*$")
+"""How a text ends after which Chinese has no space; tags that close there are looked through."""
 
 
 def translate_sentence(text: str) -> str:
@@ -29,8 +30,14 @@ def join_words(words: Iterable[object]) -> str:
 
 
 def join_sentences(sentences: Iterable[str]) -> str:
-    """Sentences one after the other, without the empty ones: a space between them, none after a full-width sign."""
-    return AFTER_WIDE_SIGN.sub(lambda found: found[0].replace(" ", ""), " ".join(filter(None, sentences)))
+    """Sentences one after the other, without the empty ones: a space between them, none after a full-width sign.
+
+    What stands inside a sentence stays as it is, such as a provider's own words.
+    """
+    text = ""
+    for sentence in filter(None, sentences):
+        text += sentence if not text or sentence.startswith("</") or WIDE_END.search(text) else f" {sentence}"
+    return text
 
 
 def _fact(fact: Fact) -> str | int:

@@ -128,6 +128,7 @@ def test_chinese_sentences_follow_one_another_without_a_space() -> None:
     assert join_sentences(("已停用。", "", "请启用。")) == "已停用。请启用。"
     assert join_sentences(("Disabled.", "Enable it.")) == "Disabled. Enable it."
     assert join_sentences(("<b>已停用。", "</b>", "请启用。")) == "<b>已停用。</b>请启用。"
+    assert join_sentences(("已停用。", "“错误： 超时。 再试”")) == "已停用。“错误： 超时。 再试”"
 
 
 GLUED = re.compile(r"\(\{\{|\}\}\)|[%}]\}[,;](?!\S)")

@@ -39,7 +39,7 @@ register.filter("translated", translate_sentence)
 @register.simple_block_tag
 def sentences(content: str) -> SafeString:
     """The sentences of several lines, as one text of the reader's language."""
-    return SafeString(join_sentences(content.split()))
+    return SafeString(join_sentences(map(str.strip, content.splitlines())))
 
 
 @register.simple_tag
