@@ -473,7 +473,7 @@ def test_links_to_an_agents_page_are_made_listed_and_revoked(script: Script) -> 
     (found,) = script.get("/agents/text-agent/links")["links"]
     assert (found["name"], found["state"], found["withBodies"]) == ("Mei", "active", True)
     assert found["lastSeenAt"] is not None
-    assert path.split("_")[2] not in str(found)
+    assert path.split("_", 2)[2] not in str(found)  # the secret may begin with another underscore
     for _ in range(2):
         assert script.call("DELETE", f"/agents/text-agent/links/{found['id']}").status_code == 204
     assert Client().get(path).status_code == 404
