@@ -165,7 +165,7 @@ class Pool:
 def url_of(text: str) -> URL:
     """The address as the client takes it. Raises `ValueError` for one that is none."""
     parsed = httpx.URL(text)
-    if not parsed.host:  # reading it decodes it: an international name that is none raises here
+    if not parsed.raw_host:  # not decoded: a name that cannot be is for name servers to know
         raise ValueError("the address names no host")
     return URL(str(parsed))
 

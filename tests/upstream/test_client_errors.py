@@ -219,7 +219,7 @@ async def test_reading_on_after_the_connection_closed_is_said_in_the_words_that_
     assert str(caught.value) == READ_AFTER_END
 
 
-@pytest.mark.parametrize("url", ["http://xn--a/", "http://127.0.0.1:1/" + "x" * 70_000, "http://1.2.3/"])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/" + "x" * 70_000, "http://1.2.3/"])
 async def test_an_address_that_cannot_be_written_is_refused_and_not_an_error_of_ours(url: str) -> None:
     """What the client's own reading of an address finds is told like any other refused address."""
     upstream = Upstream(OriginPolicy(everything=True))

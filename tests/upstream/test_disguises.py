@@ -125,6 +125,16 @@ async def test_a_public_name_that_leads_inside_is_not_connected_to(name: str) ->
         assert {*names.asked} == {name}
 
 
+@pytest.mark.parametrize("host", ["xn--0.example", "xn--a.example", "api.xn--0.example", "xn--.example.com"])
+async def test_an_international_name_is_looked_up_though_nobody_could_read_it(host: str) -> None:
+    """It is for name servers to say whether there is such a name: no call is refused for how it would look."""
+    names = NameServer("10.0.0.1")
+    assert refusal(f"https://{host}/v1", CLOSED) is None
+    async with way_out(names) as upstream:
+        assert await call(upstream, f"https://{host}/v1") is Fault.ORIGIN_REFUSED
+    assert names.asked == [host]
+
+
 async def test_a_name_that_changes_its_mind_is_looked_at_each_time() -> None:
     """Public when it was entered, private when it is called (DNS rebinding)."""
     resolver = CheckedResolver(CLOSED, NameServer("8.8.8.8", "169.254.169.254"))
