@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 CLIENTS := .venv-clients
 CATALOGUE := .catalogue
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of servers, each of which would compile every module
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-clients lint format bench chaos soak catalogue lock screenshots clean
