@@ -104,12 +104,35 @@ SOURCES = (
 """Where catalogue entries of our own come from; pages translate the row's text."""
 
 
+def capability_label(name: str) -> str:
+    """What a capability is called in the reader's language; a custom one is called by its id."""
+    return str(CAPABILITY_LABELS.get(name, name))
+
+
+def content_word(name: str) -> str:
+    """What a model with this capability reads, as sentences call it: images of vision."""
+    return str(CONTENTS.get(name) or capability_label(name))
+
+
+def actor_label(name: str) -> str:
+    """Who acted: a name as it is; the nightly probe and whose token it was in the reader's language."""
+    owner, is_token, token = name.partition("'s token ")
+    if is_token:
+        return gettext("%(owner)s's token %(name)s") % {"owner": owner, "name": token}
+    return str(ACTORS.get(name, name))
+
+
+def role_label(role: str) -> str:
+    """What a person is here, in the reader's language."""
+    return str(ROLES.get(role, role))
+
+
 def label_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """A reason's facts as a person reads them: a capability by its label and its id, a kind of file by its name."""
     named = dict(facts)
     if "capability" in named:
         capability = str(named["capability"])
-        label = str(CAPABILITY_LABELS.get(capability, capability))
+        label = capability_label(capability)
         both = {"label": label, "id": capability}
         named["capability"] = capability if label == capability else gettext("%(label)s (%(id)s)") % both
     if "kind" in named:

@@ -20,9 +20,9 @@ from artifacts.views.receiving import GROUPS, DeliveryCard, build_card
 from capabilities.access import may
 from capabilities.core.permissions import PagePart
 from capabilities.core.side_by_side import SideBySideRow, lines_beside
+from capabilities.quantities import size_text
 from capabilities.sentences import join_words
 from capabilities.templatetags.highlight import json_text
-from capabilities.templatetags.ui import size
 from capabilities.views.answers import require_found
 
 MOST_LINES = 500
@@ -103,7 +103,7 @@ FACTS: tuple[tuple[str | Promise, Callable[[DeliveryCard], str]], ...] = (
     (gettext_lazy("What does not arrive"), lambda card: card.loss),
     (gettext_lazy("Place in the message"), lambda card: card.slot),
     (gettext_lazy("Tokens"), lambda card: f"≈ {card.tokens}" if card.tokens else _("tokens unknown")),
-    (gettext_lazy("Request"), lambda card: size(card.preview.bytes) if card.preview.payload else _("skipped")),
+    (gettext_lazy("Request"), lambda card: size_text(card.preview.bytes) if card.preview.payload else _("skipped")),
     (gettext_lazy("Protocol"), lambda card: card.preview.wire),
     (gettext_lazy("Content policies"), lambda card: join_words(card.policies)),
     (gettext_lazy("In the next turn"), lambda card: card.prefix),

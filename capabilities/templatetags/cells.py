@@ -15,9 +15,10 @@ from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 from django.utils.translation import gettext as _
 
 from capabilities.core.providers.catalogue import Fact, FactVerdict, StatedLimit
+from capabilities.labels import capability_label
 from capabilities.queries.matrix import MatrixRow, Square
 from capabilities.sentences import join_words
-from capabilities.templatetags.ui import capability_label, icon
+from capabilities.templatetags.ui import icon
 
 if TYPE_CHECKING:
     from capabilities.models import Service

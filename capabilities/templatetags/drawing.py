@@ -145,17 +145,6 @@ def tick_step(total: float) -> float:
     return next(step * scale for step in (1.0, 2.0, 5.0, 10.0) if total / (step * scale) <= 5)
 
 
-def duration_text(milliseconds: float) -> str:
-    """A duration in the unit that reads best: `35 ms`, `1.24 s`, `34.1 s`, `2 min 5 s`."""
-    seconds = milliseconds / 1000
-    if seconds < 0.1:
-        return f"{milliseconds:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s"
-
-
 def _tick_label(milliseconds: float, step: float) -> str:
     return f"{milliseconds:g} ms" if step < 100 else f"{milliseconds / 1000:g} s"
 

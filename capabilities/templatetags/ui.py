@@ -25,6 +25,8 @@ from django.utils.translation import gettext as _
 from capabilities import labels
 from capabilities.core.prices import money_text
 from capabilities.core.side_by_side import Parts
+from capabilities.labels import capability_label, content_word
+from capabilities.quantities import duration_text, size_text
 from capabilities.sentences import join_sentences, join_words, translate_sentence
 from capabilities.templatetags import drawing, highlight, moments, toasts
 
@@ -34,6 +36,11 @@ CONCEPTS_COOKIE = "concepts"
 register = template.Library()
 register.filter("join_words", join_words)
 register.filter("translated", translate_sentence)
+register.filter("capability_label", capability_label)
+register.filter("content_word", content_word)
+register.filter("actor_label", labels.actor_label)
+register.filter("role_label", labels.role_label)
+register.filter("exact", moments.exact)
 
 
 @register.simple_block_tag
@@ -87,12 +94,6 @@ def _times(count: int) -> SafeString | str:
 
 
 @register.filter
-def capability_label(name: str) -> str:
-    """What a capability is called in the reader's language; a custom one is called by its id."""
-    return str(labels.CAPABILITY_LABELS.get(name, name))
-
-
-@register.filter
 def soft_breaks(name: str) -> SafeString:
     """An id that a narrow column breaks after a colon, a slash or an underscore rather than within a word."""
     return format_html_join(mark_safe("<wbr>"), "{}", ([part] for part in re.findall(r"[^:/_]*[:/_]?", name) if part))
@@ -102,12 +103,6 @@ def soft_breaks(name: str) -> SafeString:
 def join_labels(names: Iterable[str]) -> str:
     """What these capabilities are called, as a sentence lists it."""
     return join_words(capability_label(name) for name in names)
-
-
-@register.filter
-def content_word(name: str) -> str:
-    """What a model with this capability reads, as sentences call it: images of vision."""
-    return str(labels.CONTENTS.get(name) or capability_label(name))
 
 
 @register.filter
@@ -138,34 +133,10 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), moments.exact(moment), said)
 
 
-register.filter("exact", moments.exact)
-
-
 @register.filter
 def size(count: int | None) -> str:
     """Bytes as `1023 B`, `1.0 KB`, `1.2 MB`; the empty string when unknown."""
-    if count is None:
-        return ""
-    if count < 1024:
-        return f"{count} B"
-    units = ("KB", "MB", "GB", "TB")
-    power = next((n for n in range(1, 4) if round(count / 1024**n, 1) < 1024), 4)
-    return f"{count / 1024**power:.1f} {units[power - 1]}"
-
-
-@register.filter
-def actor_label(name: str) -> str:
-    """Who acted: a name as it is; the nightly probe and whose token it was in the reader's language."""
-    owner, is_token, token = name.partition("'s token ")
-    if is_token:
-        return _("%(owner)s's token %(name)s") % {"owner": owner, "name": token}
-    return str(labels.ACTORS.get(name, name))
-
-
-@register.filter
-def role_label(role: str) -> str:
-    """What a person is here, in the reader's language."""
-    return str(labels.ROLES.get(role, role))
+    return "" if count is None else size_text(count)
 
 
 @register.filter
@@ -183,7 +154,7 @@ def money(nanos: int | None, currency: str) -> str:
 @register.filter
 def duration(milliseconds: float | None) -> str:
     """Milliseconds as `35 ms`, `1.24 s`, `2 min 5 s`; the empty string when unknown."""
-    return "" if milliseconds is None else drawing.duration_text(milliseconds)
+    return "" if milliseconds is None else duration_text(milliseconds)
 
 
 @register.inclusion_tag("components/code.html")

@@ -15,8 +15,8 @@ from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Fault
 from capabilities.core.worded import Worded
 from capabilities.ports import DialAnswer, ports
+from capabilities.quantities import duration_text
 from capabilities.sentences import join_sentences, translate_sentence
-from capabilities.templatetags.drawing import duration_text
 
 if TYPE_CHECKING:
     from capabilities.models import Provider

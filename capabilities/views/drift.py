@@ -17,10 +17,9 @@ from capabilities import actions
 from capabilities.access import actor_of
 from capabilities.core.insertion import insert_facts
 from capabilities.core.providers.probes.drift import DriftKind
-from capabilities.labels import CONTENTS
+from capabilities.labels import CONTENTS, capability_label
 from capabilities.queries.drift import DriftLine
 from capabilities.queries.services import find_service
-from capabilities.templatetags.ui import capability_label
 from capabilities.views.answers import add_toast, require_found
 
 SENTENCES: Mapping[str, str | Promise] = {

@@ -19,6 +19,7 @@ from capabilities.actions.probing import ProbeResult
 from capabilities.core.insertion import insert_facts
 from capabilities.core.vocabulary import Cell
 from capabilities.errors import ActionError
+from capabilities.labels import capability_label
 from capabilities.queries.matrix import (
     SIDES,
     MatrixFilter,
@@ -35,7 +36,6 @@ from capabilities.queries.services import find_row, find_rows
 from capabilities.sentences import join_words
 from capabilities.templatetags.cells import Pen
 from capabilities.templatetags.cells import cell as cell_tag
-from capabilities.templatetags.ui import capability_label
 from capabilities.views import dialling
 from capabilities.views.answers import add_refusal_toast, add_toast, require_found, wants_fragment
 

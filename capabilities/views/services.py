@@ -24,6 +24,7 @@ from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
 from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.services import ServiceForm
+from capabilities.labels import capability_label
 from capabilities.ports import ports
 from capabilities.queries.drift import list_drifts_of
 from capabilities.queries.matrix import Square, list_squares
@@ -31,7 +32,6 @@ from capabilities.queries.probes import estimate_night, list_transcripts
 from capabilities.queries.providers import find_provider
 from capabilities.queries.services import describe_service, find_service, list_agents_using, list_services
 from capabilities.sentences import join_words
-from capabilities.templatetags.ui import capability_label
 from capabilities.views import dialling
 from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found, wants_fragment
 from capabilities.views.consent import find_unconfirmed

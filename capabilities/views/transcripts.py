@@ -11,11 +11,11 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from capabilities.core.prices import money_text
 from capabilities.core.providers.probes.judgement import AnswerReading, ProbeOutcome, ProbeReason
 from capabilities.core.worded import text_of
 from capabilities.queries.probes import sum_usage
 from capabilities.sentences import translate_sentence
-from capabilities.templatetags.ui import money
 
 if TYPE_CHECKING:
     from capabilities.models import ProbeTranscript
@@ -96,7 +96,7 @@ def _render(row: ProbeTranscript) -> TranscriptView:
         row.question,
         row.mime_type,
         None if usage is None else (usage.prompt_tokens or 0) + (usage.completion_tokens or 0),
-        money(sum(each["nanos"] for each in costs), costs[0]["currency"]) if costs else "",
+        money_text(sum(each["nanos"] for each in costs), costs[0]["currency"]) if costs else "",
         tuple(_render_exchange(each) for each in row.exchanges),
     )
 

@@ -17,8 +17,9 @@ from django.utils import translation
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capabilities.quantities import duration_text
 from capabilities.templatetags import ui
-from capabilities.templatetags.drawing import Bar, Track, duration_text, spark_points, split_boxes, tick_step, waterfall
+from capabilities.templatetags.drawing import Bar, Track, spark_points, split_boxes, tick_step, waterfall
 from capabilities.templatetags.highlight import highlight_json
 from capabilities.templatetags.moments import relative
 from routing_admin.server.page_responses import HtmxPagesMiddleware

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from capabilities.core.counts import count_of
-from capabilities.templatetags.ui import size
+from capabilities.quantities import size_text
 from routing_admin.backups.manifest import BackupError
 from routing_admin.backups.saving import back_up
 from routing_admin.management import command
@@ -43,7 +43,7 @@ class Command(command.Command):
             self.stderr.write(f"The file {sha256} is missing or damaged, and not in the backup. Run: doctor")
         self.stdout.write(
             f"Saved to {out}: revision {done.revision or 0}, "
-            f"{count_of(done.artifacts or 0, 'artifact')} ({size(done.artifact_bytes or 0)})."
+            f"{count_of(done.artifacts or 0, 'artifact')} ({size_text(done.artifact_bytes or 0)})."
         )
         if done.audit_head:
             self.stdout.write(f"Audit log up to {done.audit_head}")

@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from capabilities.core.counts import count_of
-from capabilities.templatetags.ui import size
+from capabilities.quantities import size_text
 from routing_admin.actions.pruning import UNDO, prune
 from routing_admin.management import command
 
@@ -42,7 +42,7 @@ class Command(command.Command):
         done = prune(command.command_actor(), timezone.now(), request_days=options["requests"], undo=undo)
         self.stdout.write(
             f"Removed {count_of(done.requests, 'request')}, "
-            f"{count_of(done.artifacts, 'artifact')} ({size(done.bytes)}), "
+            f"{count_of(done.artifacts, 'artifact')} ({size_text(done.bytes)}), "
             f"{count_of(done.agents, 'agent')}, {count_of(done.sessions, 'session')}, "
             f"{count_of(done.leftovers, 'unfinished upload')}, {count_of(done.forgotten, 'orphaned file')}, "
             f"{count_of(done.thumbnails, 'thumbnail')}."

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from capabilities.core.counts import count_of
-from capabilities.templatetags.ui import size
+from capabilities.quantities import size_text
 from routing_admin.backups.manifest import BackupError
 from routing_admin.backups.restoring import restore
 from routing_admin.management import command
@@ -40,7 +40,7 @@ class Command(command.Command):
         artifacts = (
             "artifacts unchanged"
             if found.artifacts is None
-            else f"{count_of(found.artifacts, 'artifact')} ({size(found.artifact_bytes or 0)})"
+            else f"{count_of(found.artifacts, 'artifact')} ({size_text(found.artifact_bytes or 0)})"
         )
         self.stdout.write(f"Restored the backup of {found.created_at}: revision {found.revision or 0}, {artifacts}.")
         for place in done.beside:

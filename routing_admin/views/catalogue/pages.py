@@ -15,9 +15,9 @@ from capabilities.core.providers.catalogue.names import ANY_HOST
 from capabilities.core.providers.catalogue.refreshing import LARGEST, EditionChange
 from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError, InvalidError, NotFoundError
+from capabilities.labels import capability_label
 from capabilities.sentences import translate_refusal
 from capabilities.templatetags.cells import explain_fact
-from capabilities.templatetags.ui import capability_label
 from capabilities.views import dialling
 from capabilities.views.answers import UNPROCESSABLE, add_toast
 from routing_admin.actions import editions

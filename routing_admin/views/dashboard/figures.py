@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from capabilities.templatetags.drawing import duration_text
+from capabilities.quantities import duration_text
 from routing_admin.request_log.health import Day, FirstContent
 
 NOTHING = "–"

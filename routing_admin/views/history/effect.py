@@ -9,7 +9,7 @@ from datetime import timedelta
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy, ngettext
 
-from capabilities.templatetags.drawing import duration_text
+from capabilities.quantities import duration_text
 from routing_admin.core.planning.effect import EffectLine, EffectMeasure, EffectTrend, RevisionEffect
 
 LABELS: Mapping[EffectMeasure, str | Promise] = {

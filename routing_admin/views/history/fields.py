@@ -10,8 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.insertion import insert_facts
-from capabilities.labels import CONTENTS
-from capabilities.templatetags.ui import capability_label
+from capabilities.labels import CONTENTS, capability_label
 
 FIELDS: Mapping[str, str | Promise] = {
     "name": gettext_lazy("name"),

@@ -16,10 +16,9 @@ from capabilities.core.insertion import insert_facts
 from capabilities.core.providers.redaction import redact
 from capabilities.core.side_by_side import SideBySideRow
 from capabilities.forms.content_policies import LABELS
-from capabilities.labels import CONTENTS
+from capabilities.labels import CONTENTS, capability_label
 from capabilities.sentences import join_words
 from capabilities.templatetags.cells import SOURCES
-from capabilities.templatetags.ui import capability_label
 from routing_admin.core.configuration.diff import Change, ChangeKind
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.files.side_by_side import side_by_side
