@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -25,7 +24,8 @@ from tests.bench.processes import Served, install, listens, serve, started, upst
 from tests.bench.table import show
 from tests.bench.upstream import NAME
 from tests.engines.cluster import Cluster, running_cluster
-from tests.engines.redis import redis_running
+from tests.engines.programs import find_program
+from tests.engines.redis import PROGRAMS, redis_running
 from tests.gateway.serving import ROOT, free_port, manage
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
@@ -96,7 +96,7 @@ def main() -> None:
         os.chmod(folder, 0o711)
         to = stack.enter_context(upstream())
         cluster = engine("PostgreSQL", lambda: stack.enter_context(running_cluster(lasting=True)))
-        has_redis = any(map(shutil.which, ("redis-server", "valkey-server"))) or absent("Redis")
+        has_redis = find_program(*PROGRAMS) or absent("Redis")
         lines = [asyncio.run(step.measure()) for step in steps(to, folder, cluster, bool(has_redis))]
         heads = ["step", "calls/s", "cpu ms", "a core's", "limited/s", "cpu ms", "a core's"]
         show(f"Calls, {IN_FLIGHT} in flight, {ROUNDS} rounds of {SECONDS} s, medians; load {load()}", heads, lines)
@@ -125,7 +125,7 @@ def steps(to: Served, folder: Path, cluster: Cluster | None, has_redis: bool) ->
         for workers in (1, 2):
             with machines([environment], workers) as (serving, port):
                 yield Step(f"PostgreSQL, Redis, {workers} worker{'s' * (workers > 1)}", serving, port, keys)
-        if shutil.which("nginx") is None:
+        if find_program("nginx") is None:
             absent("nginx")
             return
         both = [environment, sibling_of(environment, folder / "other")]
@@ -165,7 +165,13 @@ def balancer(folder: Path, ports: Sequence[int]) -> Iterator[int]:
     port, file = free_port(), folder / "nginx.conf"
     servers = " ".join(f"server 127.0.0.1:{each};" for each in ports)
     file.write_text(NGINX.format(folder=folder, servers=servers, port=port))
-    with started("nginx", ["nginx", "-c", str(file), "-e", str(folder / "nginx.log")], port, "", dict(os.environ)):
+    with started(
+        "nginx",
+        [find_program("nginx") or "nginx", "-c", str(file), "-e", str(folder / "nginx.log")],
+        port,
+        "",
+        dict(os.environ),
+    ):
         assert listens(port)
         yield port
 

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +26,7 @@ import pytest
 import yaml
 
 from tests.engines.cluster import running_cluster
+from tests.engines.programs import find_program
 from tests.engines.redis import redis_running
 from tests.engines.s3 import CREDENTIALS, s3_server
 from tests.gateway.serving import ROOT, free_port
@@ -90,7 +90,7 @@ def words_of(service: str) -> list[str]:
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """Everything that compose.yaml names, running."""
-    nginx = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    nginx = find_program("nginx")
     if nginx is None:
         missing = "nginx is missing: apt-get install nginx-light"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.engines.programs import find_program
+
 INSTALL = "PostgreSQL 15 or newer is not installed (Debian: apt-get install postgresql)"
 FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql@*/bin")
 USER = "tests"
@@ -31,8 +33,7 @@ OPTIONS = {
     "timezone": "Asia/Shanghai",  # another than ours, so that nobody counts on the server's
 }
 
-RUNUSER = shutil.which("runuser", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or "runuser"
-"""Debian keeps it where only root's own PATH looks."""
+RUNUSER = find_program("runuser") or "runuser"
 
 CARELESS = ("fsync", "synchronous_commit", "full_page_writes")
 """Options that let it tell of a commit before it is written."""
@@ -40,7 +41,7 @@ CARELESS = ("fsync", "synchronous_commit", "full_page_writes")
 
 def find_programs() -> Path | None:
     """The folder of the newest `initdb` here; None where there is none."""
-    named = shutil.which("initdb")
+    named = find_program("initdb")
     found = [each for folder in FOLDERS for each in Path("/").glob(folder.lstrip("/")) if (each / "initdb").exists()]
     return max(found, key=_version, default=Path(named).parent if named else None)
 

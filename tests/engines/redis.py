@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import pytest
 import redis
+
+from tests.engines.programs import find_program
 
 PROGRAMS = ("redis-server", "valkey-server")
 MISSING = "Redis is missing: apt-get install redis-server"
@@ -39,7 +40,8 @@ class RedisServer:
 
     def start(self) -> None:
         """Starts it, on the same port as before."""
-        program = next(filter(None, map(shutil.which, PROGRAMS)))
+        program = find_program(*PROGRAMS)
+        assert program is not None
         self.port = self.port or free_port()
         words = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.directory)]
         self.process = subprocess.Popen([*words, *self.options], stdout=subprocess.DEVNULL)
@@ -80,7 +82,7 @@ def free_port() -> int:
 @contextmanager
 def redis_running(directory: Path, *options: str) -> Iterator[RedisServer]:
     """A server that answers; the test is skipped where there is none to start, which CI counts as a failure."""
-    if not any(map(shutil.which, PROGRAMS)):
+    if find_program(*PROGRAMS) is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
     server = RedisServer(directory, options)
     server.start()
