@@ -17,6 +17,7 @@ from artifacts.extract.words import Progress, RefusedError, TextCollector
 
 MAX_MEMBERS = 5_000
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024
+MAX_READS_AFTER_END = 16
 UTF_8_NAME, ENCRYPTED = 0x800, 0x1
 """Flags of a zip's entry."""
 
@@ -68,16 +69,23 @@ def tar_listing(source: BinaryIO, words: TextCollector, progress: Progress) -> N
 
 
 class BoundedReader:
-    """A stream that ends in a refusal when it gives more than `MAX_UNPACKED_BYTES`."""
+    """A stream that ends in a refusal when it gives more than `MAX_UNPACKED_BYTES`, or is read on after its end.
+
+    `tarfile` skips an entry by reading it, also one of a terabyte in a file of a kilobyte.
+    """
 
     def __init__(self, stream: object) -> None:
         self._read = stream.read  # type: ignore[attr-defined]
         self._bytes = 0
+        self._reads_after_end = 0
 
     def read(self, size: int = io.DEFAULT_BUFFER_SIZE) -> bytes:
-        """At most `size` bytes; raises `RefusedError` `too_large` past the limit."""
+        """At most `size` bytes; raises `RefusedError`: `too_large` past the limit, `no_text` long after the end."""
         data: bytes = self._read(size)
         self._bytes += len(data)
+        self._reads_after_end += not data
+        if self._reads_after_end > MAX_READS_AFTER_END:
+            raise RefusedError("no_text")
         if self._bytes > MAX_UNPACKED_BYTES:
             raise RefusedError("too_large")
         return data

@@ -12,6 +12,8 @@ import pytest
 from samples import tar_of, zip_of
 
 from artifacts.extract import extract_text
+from artifacts.extract.documents import answer
+from artifacts.extract.words import RefusedError
 from capabilities.core.message import Text
 
 ZIP, TAR, GZIP = "application/zip", "application/x-tar", "application/gzip"
@@ -86,3 +88,24 @@ def gzip_bomb() -> bytes:
 def test_a_bomb_or_damage_gives_nothing(read, data: bytes, mime: str) -> None:
     """None, and never an exception."""
     assert read(data, mime) is None
+
+
+class CountingFile(io.BytesIO):
+    """A file that counts how often it was read."""
+
+    reads = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        """As always, and counted."""
+        self.reads += 1
+        return super().read(size)
+
+
+def test_an_entry_larger_than_its_file_is_not_skipped_read_by_read() -> None:
+    """A terabyte in a file of a kilobyte: the end is met a few times, not a hundred million."""
+    head = tarfile.TarInfo("a")
+    head.size = 1 << 40
+    source = CountingFile(head.tobuf(tarfile.GNU_FORMAT))
+    with pytest.raises(RefusedError, match="no_text"):
+        answer(source, {"reader": "tar", "max_chars": 1000})
+    assert source.reads < 50
