@@ -1,4 +1,4 @@
-"""Dashboard, artifacts and requests in the browser: their main acts, and what axe says of each."""
+"""Dashboard, artifacts and requests in the browser: their main acts; axe is asked in test_every_page.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from routing_admin.demo.requests import record_demo_request
 from routing_admin.models import RequestLog
 
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
-VARIANTS = [(1280, "light", "en"), (390, "dark", "zh-Hans"), (1280, "dark", "zh-Hans"), (390, "light", "en")]
 FILES = Path(__file__).resolve().parents[1] / "artifacts" / "files"
 HELLO = {"name": "你好.txt", "mimeType": "text/plain", "buffer": "你好".encode()}
 
@@ -27,39 +26,6 @@ HELLO = {"name": "你好.txt", "mimeType": "text/plain", "buffer": "你好".enco
 def demo(demo: None) -> str:
     """The demo with its files and its one request; that request's id."""
     return record_demo_request() or ""
-
-
-@pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
-def test_files_and_requests_are_readable_by_everybody(
-    new_page: Callable[..., Any],
-    sign_in: Callable[[Any], Any],
-    axe: Callable[[Any], list[str]],
-    shot: Callable[[Any, str], Path],
-    demo: str,
-    width: int,
-    scheme: str,
-    language: str,
-) -> None:
-    """axe finds nothing against WCAG 2.2 AA on any of them, and none scrolls sideways."""
-    page = sign_in(new_page(width, scheme, language))
-    image = Artifact.objects.filter(kind="image").first()
-    assert image is not None
-    pages = {
-        "dashboard": "/",
-        "artifacts": "/artifacts/",
-        "artifact": f"/artifacts/{image.pk}/",
-        "requests": "/requests/",
-        "requests-none": "/requests/?q=task:none+color:red",
-        "request": f"/requests/{demo}/",
-    }
-    found = []
-    for name, address in pages.items():
-        page.goto(address)
-        shot(page, f"{name}-{width}-{scheme}-{language}")
-        if not page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"):
-            found.append(f"{name} scrolls sideways")
-        found += [f"{name} {violation}" for violation in axe(page)]
-    assert found == []
 
 
 def test_a_chosen_file_is_uploaded_listed_and_shown_as_each_model_gets_it(admin_page: Any, demo: str) -> None:
