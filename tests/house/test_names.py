@@ -53,6 +53,7 @@ AT_THE_ROOT: Mapping[str, set[str]] = {
             "signing",
             "ports",
             "secrets",
+            "quantities",
             "sentences",
         ),  # the app shares them
     },
