@@ -25,6 +25,10 @@ TOO_MANY = "too_many_connections"
 TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or retry in a second."
 
 
+LAST_REQUEST_SECONDS = 0.5
+"""How long an idle connection of a server that ends still takes a request: one may be on its way from a proxy."""
+
+
 class Part(Enum):
     """What of a request is being received."""
 
@@ -51,7 +55,7 @@ class Protocol(HttpToolsProtocol):
         self._counted = process_connections() if connections is None else connections
         self._limits = self._counted.limits
         self._whole, self._timed = False, NOTHING
-        self._received = 0
+        self._received, self._ends = 0, False
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -73,6 +77,12 @@ class Protocol(HttpToolsProtocol):
         """The first byte of a request."""
         super().on_message_begin()
         self._whole = False
+
+    def on_headers_complete(self) -> None:
+        """Its head; where the server ends, the answer says that it is the connection's last."""
+        super().on_headers_complete()
+        if self._ends and self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         """Its last."""
@@ -101,6 +111,14 @@ class Protocol(HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         """No next request has come."""
         self._close()
+
+    def shutdown(self) -> None:
+        """The server ends: what is under way is answered, and what may be on its way is waited for."""
+        if self.cycle is None or self.cycle.response_complete:
+            self._ends = True
+            self.loop.call_later(LAST_REQUEST_SECONDS, super().shutdown)
+        else:
+            super().shutdown()
 
     @property
     def waits_for_head(self) -> bool:

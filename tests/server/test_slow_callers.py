@@ -32,6 +32,7 @@ class Site:
     answer: bytes = b""
     reads: bool = True
     port: int = 0
+    state: ServerState = field(default_factory=ServerState)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.asked.set()
@@ -45,6 +46,11 @@ class Site:
         body = self.answer or body
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
         await send({"type": "http.response.body", "body": body})
+
+    def end(self) -> None:
+        """What the server does to its connections when it is told to stop."""
+        for each in list(self.state.connections):
+            each.shutdown()
 
     async def open(self, sent: bytes = b"") -> Caller:
         """A connection over which that was sent."""
@@ -89,7 +95,7 @@ async def serve(site: Site, limits: ConnectionLimits, answers: bool = True) -> A
     config = uvicorn.Config(site, log_config=None, lifespan="off")  # type: ignore[arg-type]
     config.load()
     connections = Connections(limits)
-    made = partial(Protocol, config, ServerState(), {}, connections=connections)
+    made = partial(Protocol, config, site.state, {}, connections=connections)
     server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
     site.port = server.sockets[0].getsockname()[1]
     try:
@@ -224,3 +230,29 @@ async def test_behind_proxies_requests_are_counted_by_the_address_that_is_forwar
 def via(forwarded: str) -> bytes:
     """A request that a proxy passes on."""
     return b"GET / HTTP/1.1\r\nhost: here\r\nx-forwarded-for: " + forwarded.encode() + b"\r\n\r\n"
+
+
+@pytest.mark.parametrize("before", [b"", GET])
+async def test_a_request_on_its_way_when_the_server_ends_is_answered_as_the_last(before):
+    """A proxy that sends on an idle connection, or on a new one, just then gets its answer and no cut connection."""
+    async with serve(site := Site(answer=b"hello"), ConnectionLimits()):
+        caller = await site.open(before)
+        if before:
+            _status, headers, _body = await caller.answer()
+            assert "connection" not in headers
+        while not site.state.connections:
+            await asyncio.sleep(0)
+        site.end()
+        caller.writer.write(GET)
+        status, headers, body = await caller.answer()
+        assert (status, headers["connection"], body) == (200, "close", b"hello")
+        assert await caller.is_closed()
+
+
+async def test_an_idle_connection_is_closed_when_the_server_ends():
+    """Half a second later, when nothing came."""
+    async with serve(site := Site(answer=b"hello"), ConnectionLimits()):
+        caller = await site.open(GET)
+        await caller.answer()
+        site.end()
+        assert await caller.is_closed()

@@ -16,6 +16,10 @@ from routing_admin.configuration.integrity import artifact_store
 from routing_admin.management import command
 from routing_admin.server.workers import Workers
 
+KEEP_ALIVE_SECONDS = 75
+"""Longer than nginx and load balancers keep a connection (60 s): it is for them to close one that nobody uses, since a
+request that meets our closing cannot be sent to another server."""
+
 
 class Command(command.Command):
     """The server."""
@@ -47,6 +51,7 @@ class Command(command.Command):
             server_header=False,
             proxy_headers=settings.TRUSTED_PROXIES > 0,
             timeout_graceful_shutdown=settings.DRAIN_SECONDS,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             lifespan="auto",
         )
         for problem in artifact_store():  # calls without files are answered meanwhile
