@@ -1,6 +1,6 @@
 /* Upload, the chain's order, the capability matrix: each works as a plain form without this. */
 
-const { $, $$, on, words, clone } = window.frameParts;
+const { $, $$, on, saidFor, clone } = window.frameParts;
 
 /* Upload: a row per file at once, real bytes in its progress, Cancel; a refusal stays in the row with its reason. */
 
@@ -32,19 +32,19 @@ function send(form, file) {
   if (file.size > (form.dataset.maxBytes || Infinity)) return finish(form.dataset.tooLarge.replace("{size}", mega(file.size)));
   const body = new FormData(form);
   body.set("file", file, file.name);
-  request.upload.addEventListener("progress", (event) => {
+  request.upload.onprogress = (event) => {
     bar.value = (100 * event.loaded) / event.total;
     find("done").textContent = `${mega(Math.min(event.loaded, file.size))} / ${mega(file.size)}`;
-  });
-  request.addEventListener("load", () => {
+  };
+  request.onload = () => {
     const answer = request.response || {};
-    const refused = request.status >= 400 && (answer.message || `${words().failed} (${request.status})`);
+    const refused = request.status >= 400 && (answer.message || saidFor(request.status));
     finish(refused, answer.url);
     if (!refused) htmx.trigger(form, "uploaded", answer);
-  });
-  request.addEventListener("error", () => finish(form.dataset.lost));
-  request.addEventListener("abort", () => row.remove());
-  find("cancel").addEventListener("click", () => request.abort());
+  };
+  request.onerror = () => finish(form.dataset.lost);
+  request.onabort = () => row.remove();
+  find("cancel").onclick = () => request.abort();
   request.open("POST", form.action);
   request.responseType = "json";
   request.setRequestHeader("Accept", "application/json");
@@ -61,15 +61,13 @@ on("change", (event) => {
   event.target.value = "";
 });
 
-for (const kind of ["dragover", "dragleave", "drop"]) {
-  on(kind, (event) => {
-    const area = event.target.closest?.(".drop");
-    if (!area) return;
-    event.preventDefault();
-    area.classList.toggle("over", kind === "dragover");
-    if (kind === "drop") sendAll(uploadOf(event), event.dataTransfer.files);
-  });
-}
+for (const kind of ["dragover", "dragleave", "drop"]) on(kind, (event) => {
+  const area = event.target.closest?.(".drop");
+  if (!area) return;
+  event.preventDefault();
+  area.classList.toggle("over", kind === "dragover");
+  if (kind === "drop") sendAll(uploadOf(event), event.dataTransfer.files);
+});
 
 on("paste", (event) => {
   const form = $("#main [data-upload]");

@@ -36,13 +36,13 @@ function offer(form, { at, pairs }) {
   const style = { dateStyle: "short", timeStyle: "short" };
   $("time", bar).textContent = new Date(at).toLocaleString(document.documentElement.lang, style);
   $("[data-newer]", bar).hidden = new Map(pairs).get("version") === form.elements.version?.value;
-  bar.addEventListener("click", ({ target: { value } }) => {
+  bar.onclick = ({ target: { value } }) => {
     if (!value) return;
     bar.remove();
     if (value === "back") restore(form, pairs);
     else drop(form);
     $("#main").focus();
-  });
+  };
   form.prepend(bar);
 }
 

@@ -1,11 +1,11 @@
-/* What makes every page quicker: toasts, copying, keys. */
+/* Every page: toasts, copying, keys. */
 
 const $ = (selector, root = document) => root.querySelector(selector);
 const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 const on = (kind, act) => document.addEventListener(kind, act);
 const clone = (template) => template.content.firstElementChild.cloneNode(true);
 
-/* Toasts: ten seconds, and ten more while the pointer or the focus rests on one. */
+/* Toasts: ten seconds, more under pointer or focus. */
 
 function expire(toast) {
   setTimeout(() => (toast.matches(":hover, :focus-within") ? expire(toast) : toast.remove()), 10000);
@@ -21,9 +21,8 @@ function toast({ text, level = "info", undo, retry }) {
     form.elements.next.value = location.pathname + location.search;
   } else if (retry) {
     const button = document.createElement("button");
-    button.type = "button";
     button.textContent = words().retry;
-    button.addEventListener("click", () => { made.remove(); retry(); });
+    button.onclick = () => { made.remove(); retry(); };
     form.replaceWith(button);
   } else {
     form.remove();
@@ -67,7 +66,7 @@ on("htmx:sendError", ({ detail }) => {
   toast({ text: words().offline, level: "error", retry });
 });
 
-/* What was pressed stays where it was, whatever comes or goes above it, and in sight. */
+/* What was pressed stays in place and in sight. */
 
 const focusTop = () => document.activeElement.getBoundingClientRect().top;
 let focused = {};
@@ -78,6 +77,16 @@ on("htmx:afterSwap", () => {
   if (!focused.id || focused.id !== now.id) return;
   scrollBy(0, focusTop() - focused.top);
   now.scrollIntoView({ block: "nearest" });
+});
+
+/* A second click sends no form twice. */
+
+on("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post") return;
+  if (form.ariaBusy) event.preventDefault();
+  form.ariaBusy = true;
+  setTimeout(() => { form.ariaBusy = null; }, 8000);
 });
 
 /* Between pages: the drawer closes, the page takes a stray focus. */
@@ -119,15 +128,13 @@ on("click", (event) => {
   }
 });
 
-/* Keys. An input method's keys belong to it: Enter there chooses a word and sends nothing. */
+/* Keys; those of an input method are its own: Enter there chooses a word. */
 
-const typing = (element) => element.matches("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
+const typing = (element) => element.matches("input:not([type=checkbox], [type=radio]), textarea, select");
 
-for (const kind of ["keydown", "input"]) {
-  document.addEventListener(kind, (event) => {
-    if (event.isComposing || event.keyCode === 229) event.stopPropagation();
-  }, true);
-}
+for (const kind of ["keydown", "input"]) document.addEventListener(kind, (event) => {
+  if (event.isComposing || event.keyCode === 229) event.stopPropagation();
+}, true);
 
 on("compositionend", (event) => {
   event.target.dispatchEvent(new Event("input", { bubbles: true }));
@@ -186,4 +193,4 @@ on("keydown", (event) => {
 });
 
 for (const shown of $$("#toasts > .toast")) expire(shown);
-window.frameParts = { $, $$, on, words, clone };
+window.frameParts = { $, $$, on, words, saidFor, clone };

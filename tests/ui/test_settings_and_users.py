@@ -10,7 +10,7 @@ import pytest
 from capabilities.core.permissions import UserRole
 from routing_admin.actions import installation, people
 from routing_admin.configuration.installation import Keeping, read_keeping
-from routing_admin.models import Installation, Language
+from routing_admin.models import AdminToken, Installation, Language
 
 pytestmark = [
     pytest.mark.ui,
@@ -111,3 +111,17 @@ def test_these_pages_have_no_violation_of_accessibility_rules(
         page.goto(path)
         assert (path, axe(page)) == (path, [])
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin_page: Any) -> None:
+    """The second click sends nothing; as long as the first is on its way, the form says that it is busy."""
+    admin_page.goto("/tokens/")
+    admin_page.fill("#id_name", "nightly import")
+    form = admin_page.locator("form", has=admin_page.locator("#id_name"))
+    form.locator("[name=scopes]").first.check()
+    busy = "document.addEventListener('submit', (event) => { sessionStorage.busy = event.target.ariaBusy; })"
+    admin_page.evaluate(busy)
+    form.locator("button.primary").dblclick()
+    expect(admin_page.locator("#issued")).to_be_visible()
+    assert admin_page.evaluate("sessionStorage.busy") == "true"
+    assert AdminToken.objects.count() == 1
