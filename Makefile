@@ -80,16 +80,21 @@ $(BIN)/python:
 HEIC = $(BIN)/python -m pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-heic.txt 2>/dev/null \
 	|| echo "There is no pi-heif for this machine; HEIC pictures are described instead of converted."
 
+# The processes that read files may write nothing, and would compile what they are made of each time.
+COMPILE = $(BIN)/python -m compileall -q capabilities artifacts routing_admin
+
 $(VENV)/run: requirements.txt requirements-heic.txt | $(BIN)/python
 	@echo "Installing dependencies (once) …"
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.txt
 	@$(HEIC)
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/dev: requirements-dev.txt requirements-heic.txt | $(BIN)/python
 	@echo "Installing dependencies for development (once) …"
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
 	@$(HEIC)
+	@$(COMPILE)
 	@touch $@ $(VENV)/run
 
 $(CLIENTS)/installed: tests/clients/requirements.txt tests/clients/requirements-crewai.txt tests/clients/requirements-llm.txt tests/clients/node/package-lock.json | $(BIN)/python

@@ -197,6 +197,8 @@ def test_what_the_image_copies_and_runs_is_there():
     copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY")]
     assert all((ROOT / name).exists() for names in copied for name in names)
     assert "manage.py bootstrap && exec python manage.py serve" in text
+    compiled = next(line.split() for line in text.splitlines() if "compileall" in line)
+    assert {"capabilities", "artifacts", "routing_admin"} <= {*compiled} & {name for names in copied for name in names}
 
 
 def test_the_unit_of_systemd_runs_commands_that_are_there():
@@ -206,6 +208,7 @@ def test_the_unit_of_systemd_runs_commands_that_are_there():
     unit.read(DEPLOY / "routing-admin.service")
     words = shlex.split(unit["Service"]["ExecStart"])
     assert words[1:] == ["manage.py", "serve"]
+    assert "=+/opt/routing-admin/.venv/bin/python -m compileall -q" in (DEPLOY / "routing-admin.service").read_text()
     assert int(unit["Service"]["TimeoutStopSec"]) > 30
 
 
