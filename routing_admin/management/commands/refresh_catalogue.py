@@ -65,7 +65,7 @@ class Command(command.Command):
         change = preview.change
         counts = f"{len(change.added)} added, {len(change.removed)} removed, {len(change.changed)}"
         self.stdout.write(preview.name)
-        self.stdout.write(f"models: {counts} read something different")
+        self.stdout.write(f"models: {counts} with other capabilities")
         for each in preview.cells:
             value = "yes" if each.on else "no"
             self.stdout.write(f"{each.service_id}: {each.side} {each.name} {value} ({each.source.value})")
