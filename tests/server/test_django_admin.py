@@ -14,6 +14,7 @@ from tests.lab import Lab
 VISIT = """
 import json, logging
 from django.conf import settings
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.test import Client
 from capabilities.models import AgentKey
@@ -24,7 +25,8 @@ administrator.force_login(User.objects.create_user("ada", is_staff=True))
 root.force_login(User.objects.get(username="admin"))
 from routing_admin.views.django_admin import site
 lists = [f"/django-admin/{model._meta.app_label}/{model._meta.model_name}/" for model in site._registry]
-rows = [f"{path}{row.pk}/change/" for path, model in zip(lists, site._registry) for row in model.objects.all()[:1]]
+found = [(path, row) for path, model in zip(lists, site._registry) for row in model.objects.all()[:1]]
+rows = [f"{path}{quote(row.pk)}/change/" for path, row in found]
 pages = ["/django-admin/", *lists, *rows]
 shown = [root.get(page) for page in pages]
 secrets = [User.objects.get(username="admin").password, AgentKey.objects.get().digest]
