@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from capabilities.core.message import (
     Text,
     UnreadableError,
 )
+from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Kind
 
 
@@ -47,7 +47,7 @@ def open_store(bucket: Bucket | None, root: Path) -> ByteStore:
     return BucketStore(bucket, root / "downloads")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class StoredContent:
     """The ways to a stored file's content; nothing is read before it is asked for."""
 
@@ -139,7 +139,7 @@ def part_of(row: Artifact) -> FilePart:
     return open_artifact(row).part()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RowStore:
     """The `ArtifactStore` port for one agent: what it may read by reference (CONTRACT §3)."""
 

@@ -7,11 +7,12 @@ A request keeps its canonical message untouched; for each candidate `adaptation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from capabilities.core.thoughts import Thought
+from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Kind
 
 
@@ -32,7 +33,7 @@ class UnreadableError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Blob:
     """Bytes that are read only when they are sent: `size` in bytes, `blocks()` starts a fresh pass over them.
 
@@ -50,7 +51,7 @@ def blob_of(data: bytes) -> Blob:
     return Blob(len(data), lambda: iter((data,)))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Text:
     """Readable text of a file: `source` says how it was had, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
 
@@ -63,7 +64,7 @@ class Text:
     share: float | None = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Converted:
     """A file in another form, e.g. a BMP as PNG: its bytes, type and size in pixels where it is an image."""
 
@@ -73,7 +74,7 @@ class Converted:
     height: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PageImages:
     """Pages of a document as images: page number (from 1) → its image, and how many pages there are in all."""
 
@@ -81,7 +82,7 @@ class PageImages:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Inspection:
     """What only a look into a file tells: how long it plays, None where unknown, and whether it wants a password."""
 
@@ -89,7 +90,7 @@ class Inspection:
     locked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ConvertTo:
     """What a converted image must satisfy: one of these types, at most so many bytes and pixels a side."""
 
@@ -135,7 +136,7 @@ class Inspectable(Protocol):
         """What can be told of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CacheMark:
     """The end of a prefix worth keeping: how long in seconds (None as the vendor has it), and where it stood.
 
@@ -146,7 +147,7 @@ class CacheMark:
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TextPart:
     """Words; `cache` marks the end of a prefix."""
 
@@ -154,7 +155,7 @@ class TextPart:
     cache: CacheMark | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FilePart:
     """A file inside a message: what is known of it, and `content`, the way to its bytes (None for a remote URL).
 
@@ -180,7 +181,7 @@ class FilePart:
     cache: CacheMark | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class NativePart:
     """A file as one candidate receives it natively: bytes or, where the protocol takes it, a URL.
 
@@ -202,7 +203,7 @@ class NativePart:
 Part = TextPart | FilePart | NativePart
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ToolCall:
     """A model's wish to call a tool; `arguments` is the JSON text as the model wrote it, of a `custom` tool any text.
 
@@ -222,7 +223,7 @@ class ToolCall:
         return self.signature if self.origin in ("", origin) else None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Message:
     """One turn; `tool_call_id` names the call that a `tool` message answers, `is_error` says that the tool failed.
 
@@ -255,7 +256,7 @@ def find_opening_system(messages: Sequence[Message]) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Tool:
     """A function the model may call; `parameters` is its JSON Schema.
 
@@ -270,7 +271,7 @@ class Tool:
     cache: CacheMark | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ChatRequest:
     """What a caller asks for, independent of who will answer.
 

@@ -10,13 +10,14 @@ import base64
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from capabilities.core.json_codec import write_json
 from capabilities.core.message import Blob, ChatRequest, ToolCall
 from capabilities.core.thoughts import Thought, origin_of
+from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Kind
 
 
@@ -84,7 +85,7 @@ class Fault(StrEnum):
     FIRE_DRILL = "fire_drill"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Target:
     """Where one candidate's request goes: provider, endpoint, key, model, and the provider's ways.
 
@@ -106,7 +107,7 @@ class Target:
         return origin_of(protocol, self.provider, self.model)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MediaData:
     """A place in a payload where a file's base64 goes, after `prefix` as JSON has it, e.g. `data:image/png;base64,`."""
 
@@ -131,7 +132,7 @@ def piece_length(piece: BodyPiece) -> int:
     return piece.length if isinstance(piece, MediaData) else piece.size
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class UpstreamRequest:
     """One HTTP call, its payload still a JSON value in which files stand as `MediaData`."""
 
@@ -226,7 +227,7 @@ def open_media(blob: Blob, lead: str = "") -> MediaData:
     return MediaData(replace(blob, blocks=lambda: blocks), json.dumps(lead, ensure_ascii=False)[1:-1])
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Usage:
     """Tokens as the provider counted them; None where it did not say.
 
@@ -255,7 +256,7 @@ class Usage:
         return self.prompt_tokens is not None or self.completion_tokens is not None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AnswerDetails:
     """What a provider says beside an answer, in its own words; None where it does not.
 
@@ -271,7 +272,7 @@ class AnswerDetails:
 NO_DETAILS = AnswerDetails()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Media:
     """Something that a model made: its base64 as it came, or the address where it stands.
 
@@ -294,7 +295,7 @@ Annotation = Mapping[str, Any]
 """Where words of an answer come from, as OpenAI writes it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Answer:
     """What a model said; `finish_reason` in OpenAI's words (stop, length, tool_calls, content_filter).
 
@@ -316,7 +317,7 @@ class Answer:
     annotations: tuple[Annotation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Failure:
     """Why a call gave no answer: a value until nobody can act on it.
 
@@ -338,7 +339,7 @@ class Failure:
         return replace(self, usage=usage) if self.usage is None and usage.is_counted else self
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ToolCallDelta:
     """A piece of a tool call: id and name come with the first piece of an index, arguments in fragments."""
 
@@ -368,7 +369,7 @@ class Supplement(NamedTuple):
     annotations: tuple[Annotation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Finish:
     """The model is done: why, and the count where the provider sends one.
 

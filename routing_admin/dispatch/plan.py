@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from capabilities.core.delivery.adaptation import CannotRead, TextStyle, adapt, text_style_for
@@ -11,6 +11,7 @@ from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.receiver import Receiver, prepare
 from capabilities.core.message import ChatRequest, FilePart
 from capabilities.core.protocols.parameters import brief_names
+from capabilities.core.values import value_class
 from capabilities.core.wire import WireProtocol
 from capabilities.core.worded import worded
 from routing_admin.configuration.snapshot import Snapshot
@@ -31,7 +32,7 @@ Keep = Callable[[FilePart], FilePart]
 """Stores media that came inside a request, so that its description can carry a reference; gives the part with it."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PlannedRequest:
     """A request that is decided and not yet sent; `chat` is canonical, its language directive in place.
 

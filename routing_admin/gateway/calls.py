@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from artifacts.storage.content import RowStore
@@ -20,6 +20,7 @@ from capabilities.core.permissions import methods_of_call
 from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.services.labels import NO_LABELS, Labels
 from capabilities.core.services.limit_holders import LimitHolder
+from capabilities.core.values import value_class
 from capabilities.core.wire import Answer
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt, RunResult
@@ -63,7 +64,7 @@ AFFINITY_HEADER = "x-routing-affinity"
 STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AdmittedCall:
     """A call that is parsed and decided; `agent` makes it, at `door`.
 

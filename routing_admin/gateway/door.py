@@ -7,11 +7,12 @@ plans, the walk through the chain and the log are those of `calls`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from capabilities.core.message import ChatRequest
 from capabilities.core.operations.passing import Passing
+from capabilities.core.values import value_class
 from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media
 from capabilities.core.worded import worded
 from routing_admin.core.planning.model_names import LONGEST_NAME
@@ -26,7 +27,7 @@ SMALL_BYTES = 2 * 1024 * 1024
 """A body up to this size is looked through faster than a thread is entered and left."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ChatCall:
     """A parsed call: the canonical request, the model's name, and the wishes about routing and streaming.
 
@@ -46,7 +47,7 @@ class ChatCall:
     passing: Passing | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Wishes:
     """What a request says about its routing: the model's name, or the task type, and the language of the answer."""
 
@@ -96,7 +97,7 @@ class AnswerEvents(Protocol):
         """That the answer broke off; nothing follows."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Door:
     """One address and its words.
 

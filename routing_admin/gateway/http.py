@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.http.request import UnreadablePostError
 
 from capabilities.body_limits import body_limit
+from capabilities.core.values import value_class
 from routing_admin.server.places import CallPlace
 from routing_admin.server.request_id import request_id_of
 
@@ -27,7 +28,7 @@ class WaitingBody:
         return data
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class HttpCall:
     """A call that has come whole; names of headers are in lower case, `address` is the caller's.
 

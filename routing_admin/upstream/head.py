@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import aiohttp
 import httpx
 from aiohttp.http_exceptions import HttpProcessingError
 
+from capabilities.core.values import value_class
 from capabilities.core.wire import Fault
 from routing_admin.upstream.faults import CLIENT_ERRORS, fault_of
 
@@ -27,7 +28,7 @@ class BrokenBodyError(Exception):
         self.fault = fault
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Head:
     """The head of an answer; names of headers are found in any case. `read` gives what has come, `b""` at the end.
 

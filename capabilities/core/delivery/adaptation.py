@@ -21,11 +21,12 @@ from capabilities.core.delivery.slots import slot_key
 from capabilities.core.delivery.writing import TextStyle, WrittenFile, name_of, text_style_for
 from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Part, Role, TextPart
 from capabilities.core.texts.description import artifact_lead, nearest
+from capabilities.core.values import value_class
 
 __all__ = ["Adapted", "CannotRead", "PartDelivery", "TextStyle", "adapt", "summary", "text_style_for"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PartDelivery:
     """How one file went: where it stood in the canonical request, the decision, and what stands there instead."""
 
@@ -37,7 +38,7 @@ class PartDelivery:
     natives: tuple[NativePart, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Adapted:
     """The derived request, with no `FilePart` left in it, and one delivery for each there was, in order."""
 
@@ -45,7 +46,7 @@ class Adapted:
     deliveries: tuple[PartDelivery, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CannotRead:
     """Policy `native_only`: this candidate is skipped, because of this file and for this reason."""
 

@@ -8,7 +8,7 @@ applies; then the reader's policies may still find a form that does fit, and oth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -19,6 +19,7 @@ from capabilities.core.delivery.reader import ContentPolicy, Position, Reader, p
 from capabilities.core.delivery.reasons import Reason, ReasonCode, because
 from capabilities.core.delivery.slots import Slot
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Role, Text, UnreadableError
+from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Kind
 
 __all__ = [
@@ -70,7 +71,7 @@ FORMS: Mapping[Outcome, DeliveryForm] = MappingProxyType(
 """The word for what arrives whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Delivery:
     """What happens to a file and why; `mime_type` is what arrives, `hoist` whether it moves behind the tool results.
 
@@ -145,7 +146,7 @@ def can_read(file: FilePart, reader: Reader) -> bool:
     return decide(at_hand, itself).form is not DeliveryForm.DESCRIBED
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _AtHand:
     """Content that is there, and is not looked at."""
 

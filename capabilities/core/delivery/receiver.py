@@ -6,7 +6,7 @@ Preview, simulation and every attempt of the data plane call `prepare`, so what 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +20,7 @@ from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.presets import preset_for_host, quirks_for
 from capabilities.core.providers.quirks import LIMIT_FIELD, LIMIT_NAMES, passed_headers
+from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target, UpstreamRequest, WireProtocol
 
@@ -27,7 +28,7 @@ EVERYTHING = "*"
 """Said instead of capabilities to withhold: all but text."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Receiver:
     """Who receives: the wire protocol, where it goes, and the reader that deliveries are decided for.
 
@@ -53,7 +54,7 @@ class Receiver:
         return self.service_id or f"{self.target.provider}/{self.target.model}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Prepared:
     """A request ready to be sent to one receiver, and how each file went."""
 

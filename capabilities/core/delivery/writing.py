@@ -7,7 +7,7 @@ description whose reason says so. Nothing here raises.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from capabilities.core.delivery.decision import (
@@ -43,6 +43,7 @@ from capabilities.core.texts.description import (
     treatment_lead,
 )
 from capabilities.core.texts.excerpt import head_and_tail
+from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Kind
 
 
@@ -51,7 +52,7 @@ def find_no_agent(_: FilePart) -> Sequence[str]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TextStyle:
     """How texts for this model are worded: their language, who else could read a file, and which tools it has.
 
@@ -73,7 +74,7 @@ def text_style_for(
     return TextStyle(language, agents_for, chat.has_tool("send_message"), chat.has_tool("get_artifact"))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class WrittenFile:
     """What became of one file: the delivery as it really ended, and its text or its native parts behind a lead.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capabilities.core.message import Blob
+from capabilities.core.values import value_class
 from capabilities.core.wire import BodyPiece, UpstreamRequest
 
 ESCAPES = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})
@@ -26,7 +27,7 @@ FormFields = Mapping[str, tuple[str | FormFile, ...]]
 """A form's fields in order, each with all its values."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FormRequest(UpstreamRequest):
     """One HTTP call whose payload, `FormFields`, goes as a form; `boundary` stands in none of its values."""
 

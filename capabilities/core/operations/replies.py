@@ -16,6 +16,7 @@ from capabilities.core.protocols.errors import bad_shape, failure_inside, failur
 from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.openai.replies import is_error
 from capabilities.core.providers.redaction import brief
+from capabilities.core.values import value_class
 from capabilities.core.wire import Answer, Failure, Fault, Media
 from capabilities.core.worded import worded
 
@@ -39,7 +40,7 @@ PLAIN_TYPES = ("text/plain", "text/vtt", "application/x-subrip")
 """What a caller is told of bytes and of words whose own type no caller should act on."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PassedAnswer(Answer):
     """An answer that goes on as it came: `body`, and `value` where that is a JSON object."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
+from capabilities.core.values import value_class
 from capabilities.core.wire import Failure, Fault, Usage
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.policy import Policy
@@ -50,7 +51,7 @@ SKIP_SENTENCES: Mapping[SkipReason, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Timeouts:
     """Seconds: to connect, to the first content, between contents, and for the whole request."""
 
@@ -60,7 +61,7 @@ class Timeouts:
     total: float = 600.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PoolKey:
     """One of several keys of a provider: its name, and a mark that changes with the key and does not tell it."""
 
@@ -68,7 +69,7 @@ class PoolKey:
     mark: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PlannedCandidate:
     """One (provider, model) of a chain, the primary first; `skip` is set when it is known not to be callable.
 
@@ -94,7 +95,7 @@ class PlannedCandidate:
         return f"{self.provider}/{self.model}" if self.model else self.provider
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Plan:
     """A decided request: the route taken, its chain, and the rules of the run.
 
@@ -117,7 +118,7 @@ class Plan:
     affinity: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Call:
     """Ask this candidate now. `timeouts.total` is what is left of the whole request, in seconds.
 
@@ -135,7 +136,7 @@ class Call:
     key: PoolKey | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Wait:
     """Do nothing for that many seconds, then go on."""
 
@@ -146,7 +147,7 @@ class Wait:
 Step = Call | Wait
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Reply(Generic[T]):
     """A call's outcome with what the driver knows of it: how content was adapted, which parameters were dropped."""
 
@@ -155,7 +156,7 @@ class Reply(Generic[T]):
     dropped_params: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Try:
     """One call of an attempt: when it began and how long it took (milliseconds), and what came of it.
 
@@ -171,7 +172,7 @@ class Try:
     usage: Usage | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Attempt:
     """What became of one candidate; exactly one per candidate reached, in chain order (CONTRACT §4).
 
@@ -216,7 +217,7 @@ class Attempt:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RunResult(Generic[T]):
     """A run that ended well: the answer, the call it came from, and every attempt, the answering one last."""
 

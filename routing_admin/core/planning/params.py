@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.message import ChatRequest
+from capabilities.core.values import value_class
 from routing_admin.core.fallback.chain import Call
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Params:
     """Sampling parameters somebody named; None where nobody did. Temperature 0 is a value (decision 8)."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.providers.environment import key_variable
 from capabilities.core.providers.origins import OriginPolicy, refusal
+from capabilities.core.values import value_class
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import (
     DEFAULT_ROUTE,
@@ -47,7 +48,7 @@ class NoRouteError(Exception):
         super().__init__(self.sentence)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RoutingQuery:
     """What a request says about its routing; None and empty where it says nothing (MMR-E5).
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.message import Message, Part, Role, TextPart, ToolCall
 from capabilities.core.protocols.thought_fields import signature_of
+from capabilities.core.values import value_class
 from capabilities.core.worded import worded
 from routing_admin.gateway.chat.parts import PARTS
 from routing_admin.gateway.errors import BadRequestError
@@ -50,7 +51,7 @@ FUNCTION = "function"
 """The role of a result in the old way, which names the function instead of the call."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MessageReader:
     """Reads messages for one agent; `find` gives the artifacts it may see, which `must_exist` in the newest message.
 

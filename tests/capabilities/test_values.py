@@ -1,0 +1,61 @@
+"""Values that are frozen for the type checker alone: everything else about them is a frozen dataclass's."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.values import value_class
+from capabilities.core.wire import Usage
+
+
+@value_class
+class Light:
+    """Made cheaply."""
+
+    name: str
+    number: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """What it is to be like."""
+
+    name: str
+    number: int = 1
+
+
+def test_a_value_is_equal_and_hashed_by_its_fields_as_a_frozen_one():
+    assert (Light("a"), hash(Light("a", 2))) == (Light("a", 1), hash(Light("a", 2)))
+    assert Light("a") != Light("b")
+    assert len({Light("a"), Light("a"), Light("b")}) == len({Frozen("a"), Frozen("a"), Frozen("b")}) == 2
+    assert repr(Light("a")) == "Light(name='a', number=1)"
+
+
+def test_a_value_has_no_room_for_what_it_does_not_name():
+    with pytest.raises(AttributeError):
+        Light("a").other = 1  # type: ignore[attr-defined]
+    with pytest.raises(FrozenInstanceError):
+        Frozen("a").number = 2  # type: ignore[misc]
+
+
+def test_a_value_is_replaced_copied_and_sent_to_another_process():
+    usage = replace(Usage(), prompt_tokens=3)
+    request = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))
+    assert (usage.prompt_tokens, Usage().prompt_tokens) == (3, None)
+    assert copy.deepcopy(request) == pickle.loads(pickle.dumps(request)) == request
+
+
+def test_the_type_checker_refuses_to_change_one(tmp_path: Path):
+    program = tmp_path / "changes.py"
+    program.write_text("from capabilities.core.wire import Usage\n\nusage = Usage()\nusage.prompt_tokens = 3\n")
+    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", str(tmp_path), str(program)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert 'Property "prompt_tokens" defined in "Usage" is read-only' in result.stdout
