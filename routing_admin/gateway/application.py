@@ -37,6 +37,7 @@ from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.server.places import CallPlace, OverloadedError, bodies, calls, lookups
 from routing_admin.server.refusals import send_refusal
 from routing_admin.server.request_id import make_request_id
+from routing_admin.server.whole_answer import send_whole
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 
 DOORS: Mapping[str, Door] = MappingProxyType(
@@ -77,7 +78,7 @@ async def answer_call(scope: Mapping[str, Any], receive: Receive, send: Send) ->
 async def _answer_body(scope: Mapping[str, Any], receive: Receive, send: Send, body: WaitingBody) -> None:
     watch, place = _Watch(receive), CallPlace(calls())
     try:
-        await _send_reply(await _reply_to(scope, body, place), send)
+        await _send_reply(scope, await _reply_to(scope, body, place), send)
     except asyncio.CancelledError:
         if not watch.has_left():
             raise
@@ -132,13 +133,11 @@ async def _reply_to(scope: Mapping[str, Any], body: WaitingBody, place: CallPlac
     return await complete(door, call_of_scope(scope, request_id, headers, body, place))
 
 
-async def _send_reply(reply: HttpReply, send: Send) -> None:
-    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
-    headers.append((b"x-content-type-options", b"nosniff"))
+async def _send_reply(scope: Mapping[str, Any], reply: HttpReply, send: Send) -> None:
+    reply.headers["x-content-type-options"] = "nosniff"
     if reply.blocks is None:
-        headers.append((b"content-length", str(len(reply.body)).encode()))
-        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-        return await send({"type": "http.response.body", "body": reply.body})
+        return await send_whole(scope, reply.status, reply.headers, reply.body, send)
+    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
     timer = PhaseTimer(FOREVER)
     try:
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})

@@ -18,15 +18,16 @@ from uvicorn.server import ServerState
 from routing_admin.server.addresses import address_in
 from routing_admin.server.connections import Connections, process_connections
 from routing_admin.server.refusals import refusal_parts, send_refusal
+from routing_admin.server.whole_answer import EXTENSION
 
 Message = MutableMapping[str, Any]
 
 TOO_MANY = "too_many_connections"
 TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or retry in a second."
-
-
 LAST_REQUEST_SECONDS = 0.5
 """How long an idle connection of a server that ends still takes a request: one may be on its way from a proxy."""
+JOINED_BYTES = 65_536
+"""A longer body is not copied to stand behind its head."""
 
 
 class Part(Enum):
@@ -228,7 +229,34 @@ class Protocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if self._limits.proxies:
             app = self._count_request(app)
-        super()._start_asgi_task(cycle, _without_chunks(cycle, app) if cycle.scope["http_version"] == "1.0" else app)
+        if cycle.scope["http_version"] == "1.0":
+            app = _without_chunks(cycle, app)
+        elif not cycle.access_log and cycle.scope["method"] != "HEAD":
+            cycle.scope["extensions"] = {EXTENSION: {"write": self._write_whole}}
+        super()._start_asgi_task(cycle, app)
+
+    def _write_whole(self, status: int, lines: bytes, body: bytes) -> bool:
+        """Sends an answer as the cycle would in its two steps; False where it cannot be sent at once, or is the last.
+
+        Nothing waits behind it: `self.cycle` is the one that is answered.
+        """
+        cycle = self.cycle
+        if self.pipeline or self.flow.write_paused or cycle.disconnected or not cycle.keep_alive:
+            return False
+        if cycle.response_started:
+            raise RuntimeError("the answer has begun already")
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        ours = b"".join([b"%b: %b\r\n" % pair for pair in cycle.default_headers])
+        head = b"%b%b%b\r\n" % (STATUS_LINE[status], ours, lines)
+        if len(body) > JOINED_BYTES:
+            self.transport.write(head)
+            self.transport.write(body)
+        else:
+            self.transport.write(head + body)
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
 
     def _count_request(self, app: Any) -> Any:
         """The application, for so many requests at a time of the address that is behind the proxies."""
