@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 from capabilities.core.wire import Usage
 from routing_admin.core.fallback.chain import OK
@@ -22,6 +23,7 @@ KINDS = {
     "reasoning": "reasoning_tokens",
 }
 """What a sort of tokens is called, and its count."""
+_read_counts = attrgetter(*KINDS.values())
 OPERATIONS = {"v1/embeddings": "embeddings", "v1/images": "generate_content"}
 """What OpenTelemetry calls the work of a surface, by the name that the log has for it; all others are `chat`."""
 
@@ -73,5 +75,4 @@ def _count_costs(entry: Entry) -> None:
 
 
 def _tokens_of(usage: Usage) -> dict[str, int]:
-    counts = ((kind, getattr(usage, name)) for kind, name in KINDS.items())
-    return {kind: count for kind, count in counts if count}
+    return {kind: count for kind, count in zip(KINDS, _read_counts(usage), strict=True) if count}

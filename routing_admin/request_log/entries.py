@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from capabilities.core.delivery.receiver import Prepared
@@ -143,10 +144,12 @@ TOKEN_DETAILS: Mapping[str, str] = {
 }
 """What log and API call the parts of `Usage` that say of what sort the tokens were."""
 
+_read_details = attrgetter(*TOKEN_DETAILS.values())
+
 
 def token_details(usage: Usage) -> dict[str, int]:
     """Of what sort the tokens were, as far as the provider said it."""
-    counts = ((name, getattr(usage, field)) for name, field in TOKEN_DETAILS.items())
+    counts = zip(TOKEN_DETAILS, _read_details(usage), strict=True)
     return {name: count for name, count in counts if count is not None}
 
 
