@@ -58,7 +58,7 @@ ANY_VIDEO = FilePart(Kind.VIDEO, "video/*")
 """What is known of a file by the slot it stands in alone."""
 URL_CHARS = 8192
 OPENAI_PREFIX = "file-"
-PIECE_CHARS = 4 * 256 * 1024
+PIECE_CHARS = 4 * 1024 * 1024
 """Base64 that is decoded in one go: whole groups of four characters."""
 
 Find = Callable[[str], FilePart | None]
@@ -222,6 +222,8 @@ def decode_pieces(text: str, start: int) -> bytes:
     padding = text.find("=", start)
     if padding != -1 and padding < len(text) - 2:
         raise ValueError("padding stands at the end")
+    if len(text) - start <= PIECE_CHARS:
+        return pybase64.b64decode(text[start:], validate=True)
     data = io.BytesIO()
     for at in range(start, len(text), PIECE_CHARS):
         data.write(pybase64.b64decode(text[at : at + PIECE_CHARS], validate=True))

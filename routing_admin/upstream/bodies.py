@@ -19,6 +19,10 @@ STREAM_BYTES = 64 * 1024 * 1024
 LINE_BYTES = ANSWER_BYTES
 
 
+Blocks = tuple[bytes, ...]
+"""A body that is all in memory, in the order in which it is written."""
+
+
 class AnswerTooLargeError(Exception):
     """An answer, or one line of a stream, is larger than is read."""
 
@@ -65,9 +69,9 @@ class RequestBody:
         blobs = (each.blob if isinstance(each, MediaData) else each for each in self._pieces)
         return any(isinstance(each, Blob) and each.is_remote for each in blobs)
 
-    def whole(self) -> bytes:
-        """All of it. Raises what reading a file raises."""
-        return b"".join(request_blocks(self._pieces))
+    def blocks(self) -> Blocks:
+        """All of it, in blocks that nobody has to join. Raises what reading a file raises."""
+        return tuple(request_blocks(self._pieces))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         blocks = request_blocks(self._pieces)

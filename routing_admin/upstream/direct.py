@@ -17,6 +17,7 @@ import aiohttp
 from aiohttp.http import RawResponseMessage
 from yarl import URL
 
+from routing_admin.upstream.bodies import Blocks
 from routing_admin.upstream.head import Head, end_with
 
 CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -43,7 +44,7 @@ class DirectCalls:
         self._opening = lru_cache(maxsize=1000)(_open_with)
 
     async def send(
-        self, method: str, url: URL, content: bytes, headers: Mapping[str, str], timeout: aiohttp.ClientTimeout
+        self, method: str, url: URL, content: Blocks, headers: Mapping[str, str], timeout: aiohttp.ClientTimeout
     ) -> Head:
         """The head of the answer. Raises `CLIENT_ERRORS`, `ConnectionTimeoutError` among them."""
         opening = self._opening(method, url, tuple(headers.items()))
@@ -71,12 +72,12 @@ def _open_with(method: str, url: URL, headers: Headers) -> _Opening:
     return _Opening(target, "\r\n".join([*lines, f"{LENGTH}: "]).encode())
 
 
-async def _exchange(connection: aiohttp.connector.Connection, head: bytes, content: bytes) -> Head:
+async def _exchange(connection: aiohttp.connector.Connection, head: bytes, content: Blocks) -> Head:
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or transport.is_closing():
         raise aiohttp.ClientConnectionResetError("the connection was closed before it was written to")
     protocol.set_response_params(read_until_eof=True, auto_decompress=False)
-    transport.writelines((b"%b%d\r\n\r\n" % (head, len(content)), content))
+    transport.writelines((b"%b%d\r\n\r\n" % (head, sum(map(len, content))), *content))
     message: RawResponseMessage
     message, payload = await protocol.read()
     while message.code in INFORMATION and message.code != SWITCHING:

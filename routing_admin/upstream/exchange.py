@@ -8,7 +8,14 @@ from dataclasses import replace
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Failure, Fault, UpstreamRequest
 from routing_admin.core.fallback.chain import Timeouts
-from routing_admin.upstream.bodies import ANSWER_BYTES, AnswerTooLargeError, BadEncodingError, Plain, RequestBody
+from routing_admin.upstream.bodies import (
+    ANSWER_BYTES,
+    AnswerTooLargeError,
+    BadEncodingError,
+    Blocks,
+    Plain,
+    RequestBody,
+)
 from routing_admin.upstream.faults import CLIENT_ERRORS, connection_failure, failure
 from routing_admin.upstream.head import BrokenBodyError, Head
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
@@ -16,7 +23,7 @@ from routing_admin.upstream.pools import Pool
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization")
 CODE_BYTES = 200
-ONE_PIECE_BYTES = 4 * 1024 * 1024
+AT_ONCE_BYTES = 4 * 1024 * 1024
 """A body up to this size is written at once, a larger one block by block, so that memory stays flat."""
 SLOWEST_BYTES = 1024
 """Bytes that must arrive in a third of the time allowed between contents (1 KiB in 10 s by default)."""
@@ -43,17 +50,17 @@ async def send(request: UpstreamRequest, pool: Pool, timeouts: Timeouts, timer: 
     return head
 
 
-async def _content(request: UpstreamRequest) -> bytes | RequestBody | None:
-    """The body in one piece, or to be read as it is sent where there are large files in it; None for a GET."""
+async def _content(request: UpstreamRequest) -> Blocks | RequestBody | None:
+    """The body, or what reads it as it is sent where there are large files in it; None for a GET."""
     if request.method == "GET":
         return None
     pieces = request.pieces()
     if len(pieces) == 1 and isinstance(pieces[0], bytes):
-        return pieces[0]
+        return (pieces[0],)
     body = RequestBody(pieces)
-    if body.length > ONE_PIECE_BYTES:
+    if body.length > AT_ONCE_BYTES:
         return body
-    return await asyncio.to_thread(body.whole) if body.is_remote else body.whole()
+    return await asyncio.to_thread(body.blocks) if body.is_remote else body.blocks()
 
 
 async def read_body(head: Head, timeouts: Timeouts, timer: PhaseTimer, most: int = ANSWER_BYTES) -> bytes | Failure:

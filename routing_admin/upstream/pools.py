@@ -19,7 +19,7 @@ from yarl import URL
 
 from capabilities.core.providers.origins import OriginPolicy, check_addresses
 from capabilities.core.wire import UpstreamRequest
-from routing_admin.upstream.bodies import RequestBody
+from routing_admin.upstream.bodies import Blocks, RequestBody
 from routing_admin.upstream.connector import RememberingConnector, carried_before, fresh_only
 from routing_admin.upstream.direct import DirectCalls
 from routing_admin.upstream.faults import ForbiddenAddressError
@@ -116,7 +116,7 @@ class Pool:
             auth = aiohttp.BasicAuth(*parsed.auth) if parsed.auth else None
             self._proxy = {"proxy": str(parsed.url), "proxy_auth": auth, "proxy_headers": parsed.headers}
 
-    async def send(self, request: UpstreamRequest, content: bytes | RequestBody | None, connect: float) -> Head:
+    async def send(self, request: UpstreamRequest, content: Blocks | RequestBody | None, connect: float) -> Head:
         """The head of the answer; `connect` is how many seconds connecting may take. Raises `CLIENT_ERRORS`.
 
         A host may close a connection that was kept at the very moment at which it is used again, and answers nothing:
@@ -131,7 +131,7 @@ class Pool:
         try:
             return await self._call(request, content, headers, connect)
         except LEFT_IDLE:
-            if not (carried_before.get() and isinstance(content, bytes)):
+            if not carried_before.get() or isinstance(content, RequestBody):
                 raise
         token = fresh_only.set(True)
         try:
@@ -140,13 +140,14 @@ class Pool:
             fresh_only.reset(token)
 
     async def _call(
-        self, request: UpstreamRequest, content: bytes | RequestBody, headers: Mapping[str, str], connect: float
+        self, request: UpstreamRequest, content: Blocks | RequestBody, headers: Mapping[str, str], connect: float
     ) -> Head:
         url, timeout = url_of(request.url), _connecting_within(connect)
-        if self._direct is not None and isinstance(content, bytes):
+        if self._direct is not None and not isinstance(content, RequestBody):
             return await self._direct.send(request.method, url, content, headers, timeout)
+        data = content if isinstance(content, RequestBody) else b"".join(content)
         response = await self._session.request(
-            request.method, url, data=content, headers=headers, allow_redirects=False, timeout=timeout, **self._proxy
+            request.method, url, data=data, headers=headers, allow_redirects=False, timeout=timeout, **self._proxy
         )
         return head_of_call(response)
 

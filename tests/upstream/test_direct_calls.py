@@ -112,6 +112,24 @@ async def test_an_answer_that_only_informs_is_passed_over(pools: Pools) -> None:
         assert host.connections == 1
 
 
+async def test_a_body_in_blocks_goes_out_as_one() -> None:
+    """Nobody joins them: a file's base64 is written from where it was encoded, also where it does not go at once."""
+    blocks, got = (b'{"a":"', b"QQ==" * 200_000, b"", b'"}'), list[bytes]()
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append(await reader.readexactly(sum(map(len, blocks))))
+        writer.write(FINE)
+
+    async with Host(echo).serve() as host, aiohttp.TCPConnector(socket_factory=narrow_socket) as connector:
+        calls, url = DirectCalls(connector), URL(f"http://127.0.0.1:{host.port}/")
+        for _ in range(2):
+            head = await calls.send("POST", url, blocks, {}, aiohttp.ClientTimeout())
+            assert (head.status, await head.block()) == (200, b"{}")
+            await head.close()
+        assert got == [b"".join(blocks)] * 2
+        assert [b"content-length: 800008\r\n" in each.lower() for each in host.heads] == [True, True]
+
+
 def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
     """A socket that takes little at once, as one does whose other end is far away."""
     made = socket.socket(*address[:3])
@@ -130,7 +148,7 @@ async def test_a_connection_that_still_has_to_send_is_not_kept() -> None:
     async with Host(refuse).serve() as host, aiohttp.TCPConnector(socket_factory=narrow_socket) as connector:
         calls, url = DirectCalls(connector), URL(f"http://127.0.0.1:{host.port}/")
         for size in (4_000_000, 2):
-            head = await calls.send("POST", url, bytes(size), {}, aiohttp.ClientTimeout())
+            head = await calls.send("POST", url, (bytes(size),), {}, aiohttp.ClientTimeout())
             assert (head.status, await head.block()) == (413, b"{}")
             await head.close()
         assert (host.connections, len(host.heads)) == (2, 2)
