@@ -32,12 +32,12 @@ from routing_admin.server.body_limit import (
     refuse,
     refuse_unknown,
 )
+from routing_admin.server.direct_answers import block_writer, send_whole
 from routing_admin.server.hosts import is_known_host
 from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.server.places import CallPlace, OverloadedError, bodies, calls, lookups
 from routing_admin.server.refusals import send_refusal
 from routing_admin.server.request_id import make_request_id
-from routing_admin.server.whole_answer import send_whole
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 
 DOORS: Mapping[str, Door] = MappingProxyType(
@@ -141,7 +141,10 @@ async def _send_reply(scope: Mapping[str, Any], reply: HttpReply, send: Send) ->
     timer = PhaseTimer(FOREVER)
     try:
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        write = block_writer(scope)
         async for block in reply.blocks:
+            if write(block):
+                continue
             with timer.within(SLOWEST_READER_SECONDS):
                 await send({"type": "http.response.body", "body": block, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
@@ -157,7 +160,7 @@ class _Watch:
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self._task = asyncio.current_task()
+        self._task = asyncio.current_task(asyncio.get_running_loop())
         self._left = False
         self._listener: asyncio.Task[None] | None = None
         self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._start_listening)

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from routing_admin.server.body_limit import App, Receive, Send, headers_of_scope
+from routing_admin.server.direct_answers import withdraw_direct_answers
 from routing_admin.server.near_misses import meant_path
 from routing_admin.server.refusals import send_refusal
-from routing_admin.server.whole_answer import withdraw_whole_answers
 
 SETTING = "ROUTING_ADMIN_CORS_ORIGINS"
 SHARED = re.compile(r"/(?:v1|mcp|api/v1(?!/docs$))(?:/.*)?", re.S)
@@ -66,7 +66,7 @@ def share(app: App, origins: Collection[str]) -> App:
                 message = {**message, "headers": _add_grant(message["headers"], grant if origin else "", everybody)}
             await send(message)
 
-        await app(withdraw_whole_answers(scope), receive, sharing)
+        await app(withdraw_direct_answers(scope), receive, sharing)
 
     return application
 

@@ -45,9 +45,9 @@ class _Stretch:
         self._waiting, self._over, self._given_up = waiting, over, False
 
     def __enter__(self) -> None:
-        self._task = asyncio.current_task()
-        self._others = self._task.cancelling() if self._task else 0
         loop = self._waiting[self] = asyncio.get_running_loop()
+        self._task = asyncio.current_task(loop)
+        self._others = self._task.cancelling() if self._task else 0
         if self._over:
             loop.call_soon(self.give_up)
 

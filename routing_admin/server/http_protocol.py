@@ -7,7 +7,6 @@ it fires is told 408 and closed, unless it is we who let it wait.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import MutableMapping
 from enum import Enum
 from typing import Any
 
@@ -17,10 +16,9 @@ from uvicorn.server import ServerState
 
 from routing_admin.server.addresses import address_in
 from routing_admin.server.connections import Connections, process_connections
+from routing_admin.server.direct_answers import EXTENSION
+from routing_admin.server.http_1_0 import without_chunks
 from routing_admin.server.refusals import refusal_parts, send_refusal
-from routing_admin.server.whole_answer import EXTENSION
-
-Message = MutableMapping[str, Any]
 
 TOO_MANY = "too_many_connections"
 TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or retry in a second."
@@ -58,6 +56,7 @@ class Protocol(HttpToolsProtocol):
         self._whole, self._timed = False, NOTHING
         self._received, self._ends = 0, False
         self._timer: asyncio.TimerHandle | None = None
+        self._extensions: Any = {EXTENSION: {"write_whole": self._write_whole, "write_block": self._write_block}}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A caller has come: a head is due, if its address may have one more connection."""
@@ -230,9 +229,9 @@ class Protocol(HttpToolsProtocol):
         if self._limits.proxies:
             app = self._count_request(app)
         if cycle.scope["http_version"] == "1.0":
-            app = _without_chunks(cycle, app)
+            app = without_chunks(cycle, app)
         elif not cycle.access_log and cycle.scope["method"] != "HEAD":
-            cycle.scope["extensions"] = {EXTENSION: {"write": self._write_whole}}
+            cycle.scope["extensions"] = self._extensions
         super()._start_asgi_task(cycle, app)
 
     def _write_whole(self, status: int, lines: bytes, body: bytes) -> bool:
@@ -258,6 +257,14 @@ class Protocol(HttpToolsProtocol):
         cycle.on_response()
         return True
 
+    def _write_block(self, block: bytes) -> bool:
+        """Sends a block of an answer without a length; False where the caller takes nothing just now."""
+        cycle = self.cycle
+        if self.pipeline or self.flow.write_paused or cycle.disconnected or not (cycle.chunked_encoding and block):
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(block), block))
+        return True
+
     def _count_request(self, app: Any) -> Any:
         """The application, for so many requests at a time of the address that is behind the proxies."""
 
@@ -274,26 +281,3 @@ class Protocol(HttpToolsProtocol):
                 self._counted.leave(self, address)
 
         return counting
-
-
-def _without_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
-    """The application, whose answers of unknown length are sent as they are: each piece is all that is expected.
-
-    HTTP/1.0 knows no chunks, and closes the connection at the end anyhow.
-    """
-
-    async def answering(scope: Any, receive: Any, send: Any) -> None:
-        is_open = False
-
-        async def sending(message: Message) -> None:
-            nonlocal is_open
-            if message["type"] == "http.response.start":
-                is_open = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
-                cycle.chunked_encoding = False if is_open else None
-            elif is_open:
-                cycle.expected_content_length = len(message.get("body", b""))
-            await send(message)
-
-        await app(scope, receive, sending)
-
-    return answering

@@ -6,7 +6,7 @@ A wait only moves the moment. The loop's timer is set again when it would ring t
 from __future__ import annotations
 
 import asyncio
-from typing import Self, cast
+from typing import Self
 
 AHEAD_SECONDS = 5.0
 """How far ahead the loop's timer is set at most, so that a shorter wait that follows needs no other one."""
@@ -48,10 +48,10 @@ class PhaseTimer:
         return self.until(self._loop.time() + seconds)
 
     def __enter__(self) -> None:
-        self._task = task = cast("asyncio.Task[object]", asyncio.current_task())
+        self._task = task = asyncio.current_task(self._loop)
         if self._handle is None or self._rings_at > self._until:
             self._set(self._until)
-        self._others = task.cancelling()
+        self._others = task.cancelling() if task is not None else 0
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         task, rang = self._task, self._rang

@@ -1,9 +1,9 @@
-"""A whole answer in one write: what the caller reads is the same, and a server that cannot do it sends two messages."""
+"""Answers handed over in one step: what the caller reads is the same, and who cannot take it so is sent messages."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,8 +16,8 @@ from uvicorn.server import ServerState
 from routing_admin.server import http_protocol
 from routing_admin.server.connections import ConnectionLimits, Connections
 from routing_admin.server.cross_origin import share
+from routing_admin.server.direct_answers import EXTENSION, block_writer, send_whole, withdraw_direct_answers
 from routing_admin.server.http_protocol import Protocol
-from routing_admin.server.whole_answer import EXTENSION, send_whole, withdraw_whole_answers
 
 HEADERS = {"Content-Type": "application/json", "X-Request-ID": "req_1"}
 BODY = b'{"hello": 1}'
@@ -27,13 +27,14 @@ LAST = GET.replace(b"host", b"connection: close\r\nhost")
 
 @dataclass
 class Site:
-    """An application that answers whole, with the extension or without; counts writes to its connections."""
+    """An application that answers whole or in blocks, with the extension or without; notes what was written at once."""
 
     body: bytes = BODY
     headers: dict[str, str] = field(default_factory=lambda: dict(HEADERS))
     offers: bool = True
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
-    before: bytes = b""
+    blocks: tuple[bytes, ...] = ()
+    direct: list[bool] = field(default_factory=list)
     writes: list[bytes] = field(default_factory=list)
     seen: list[bool] = field(default_factory=list)
     port: int = 0
@@ -41,8 +42,19 @@ class Site:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self.may_answer.wait()
         self.seen.append(EXTENSION in scope.get("extensions", {}))
-        offered = scope if self.offers else withdraw_whole_answers(scope)
-        await send_whole(offered, 200, self.headers, self.body, send)
+        offered = scope if self.offers else withdraw_direct_answers(scope)
+        if self.blocks:
+            await self._stream(block_writer(offered), send)
+        else:
+            await send_whole(offered, 200, self.headers, self.body, send)
+
+    async def _stream(self, write: Callable[[bytes], bool], send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for block in self.blocks:
+            self.direct.append(write(block))
+            if not self.direct[-1]:
+                await send({"type": "http.response.body", "body": block, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
 
     async def ask(self, *sent: bytes) -> bytes:
         """All that comes back until the connection is closed, but for the date; each is sent after the last answer."""
@@ -163,3 +175,32 @@ async def test_a_caller_who_takes_nothing_is_waited_for():
         assert len(await reader.readexactly(8_000_000)) == 8_000_000
         assert (await reader.read(-1)).endswith(bytes(8_000_000))
         writer.close()
+
+
+BLOCKS = (b"data: 1\n\n", b"", b"data: 2\n\n")
+
+
+async def test_a_block_of_a_stream_is_one_write_and_says_what_a_message_would():
+    """An empty one would be the end of the answer: it is left to the server."""
+    async with serve(Site(blocks=BLOCKS)) as one, serve(Site(blocks=BLOCKS, offers=False)) as two:
+        answers = [await each.ask(LAST) for each in (one, two)]
+    assert answers[0] == answers[1]
+    assert answers[0].endswith(b"9\r\ndata: 1\n\n\r\n9\r\ndata: 2\n\n\r\n0\r\n\r\n")
+    assert (one.direct, two.direct) == ([True, False, True], [False] * 3)
+
+
+async def test_a_stream_that_another_call_waits_behind_is_not_written_past_it():
+    async with serve(Site(blocks=BLOCKS)) as site:
+        answer = await site.ask(GET * 2 + LAST)
+    assert site.direct == [False] * 6 + [True, False, True]
+    assert answer.count(b"transfer-encoding: chunked") == answer.count(b"9\r\ndata: 2") == 3
+
+
+async def test_blocks_wait_for_a_caller_who_takes_nothing():
+    """Only so much is written ahead; the rest is sent when there is room, and nothing is lost."""
+    async with serve(Site(blocks=(bytes(1_000_000),) * 20)) as site:
+        answer = await site.ask(LAST)
+    assert True in site.direct
+    assert False in site.direct
+    assert answer.count(b"\0") == 20_000_000
+    assert answer.endswith(b"\r\n0\r\n\r\n")
