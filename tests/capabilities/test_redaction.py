@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from capabilities.core.providers.redaction import MESSAGE_BYTES, brief, redact
+from capabilities.core.providers.redaction import MESSAGE_BYTES, PATTERNS, brief, redact
 
 SECRET = st.text(string.ascii_letters + string.digits + "_-", min_size=20, max_size=60)
 FORMS = st.sampled_from(
@@ -34,6 +34,42 @@ def test_no_known_form_of_a_key_survives(before: str, form: str, secret: str, af
 def test_redacting_twice_changes_nothing(text: str) -> None:
     """For any text, what is redacted stays as it is."""
     assert redact(redact(text)) == redact(text)
+
+
+PIECES = st.sampled_from(
+    [
+        *("Bearer ", "BASIC ", "https://", "a:b@", "?", "&", "key", "Token", "api-KEY", "x-Api-key", "Access_Token"),
+        *("sig", "Signature", "client-Secret", "SECRET_access_key", "passWord", "set-Cookie", "=", ": ", '": "'),
+        *(
+            "/uploads/",
+            "0123abcd",
+            "0123456789abcdef" * 2,
+            ".",
+            "sk-",
+            "Zm9vOmJhcg==",
+            "abcdefgh12345678",
+            " ",
+            "ſ",
+            "K",
+        ),
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=8).map("".join))
+def test_no_pattern_finds_anything_that_its_words_did_not_announce(text: str) -> None:
+    """A pattern is not asked where none of its words is: what all would find is found."""
+    for words, pattern in PATTERNS:
+        found = text.isascii() and pattern.search(text)
+        assert not (words and found) or any(word in text.lower() for word in words)
+    cleaned = text
+    while True:
+        before = cleaned
+        for _, pattern in PATTERNS:
+            cleaned = pattern.sub(lambda match: f"{match[1]}…", cleaned)
+        if cleaned == before:
+            break
+    assert redact(text) == cleaned
 
 
 @given(text=st.text(max_size=60), secret=st.text(min_size=4, max_size=20))

@@ -23,16 +23,23 @@ _NAMES = (
     r"|(?:set-)?cookie"
 )
 
-_PATTERNS = (
-    re.compile(rf"(?<![A-Za-z])({_PREFIXES}){_VALUE}{{6,}}"),
-    re.compile(rf"(?i)((?:bearer\s+)+){_VALUE}{{6,}}"),
-    re.compile(r"(?i)(\bbasic\s+)(?=[a-z+/]*[0-9=])[A-Za-z0-9+/]{8,}={0,2}"),
-    re.compile(r"(://[^\s/@:]*:)[^\s/@]+(?=@)"),
-    re.compile(r"(?i)([?&](?:key|token|sig|signature|api[-_]?key|access[-_]?token)=)[^&\s\"'<>#]+"),
-    re.compile(rf"(?i)((?:{_NAMES})[\"']?\s*[:=]\s*[\"']?){_VALUE}{{4,}}"),
-    re.compile(r"(/uploads/+)[0-9a-f]{8}[A-Za-z0-9_-]{16,}"),  # the secret of one of our own upload links
-    re.compile(r"(?<![0-9a-f])([0-9a-f]{4})[0-9a-f]{28}\.[A-Za-z0-9]{12,}"),  # Zhipu: 32 hex digits, a dot, a secret
+PATTERNS = (
+    ((), re.compile(rf"(?<![A-Za-z])({_PREFIXES}){_VALUE}{{6,}}")),
+    (("bearer",), re.compile(rf"(?i)((?:bearer\s+)+){_VALUE}{{6,}}")),
+    (("basic",), re.compile(r"(?i)(\bbasic\s+)(?=[a-z+/]*[0-9=])[A-Za-z0-9+/]{8,}={0,2}")),
+    (("://",), re.compile(r"(://[^\s/@:]*:)[^\s/@]+(?=@)")),
+    (("=",), re.compile(r"(?i)([?&](?:key|token|sig|signature|api[-_]?key|access[-_]?token)=)[^&\s\"'<>#]+")),
+    (
+        ("key", "token", "secret", "password", "cookie"),
+        re.compile(rf"(?i)((?:{_NAMES})[\"']?\s*[:=]\s*[\"']?){_VALUE}{{4,}}"),
+    ),
+    # the secret of one of our own upload links
+    (("/uploads/",), re.compile(r"(/uploads/+)[0-9a-f]{8}[A-Za-z0-9_-]{16,}")),
+    # Zhipu: 32 hex digits, a dot, a secret
+    ((), re.compile(r"(?<![0-9a-f])([0-9a-f]{4})[0-9a-f]{28}\.[A-Za-z0-9]{12,}")),
 )
+"""How secrets look, each behind words without one of which, in small letters, a text holds none that looks so: looking
+for a word takes a fiftieth of the time of a pattern that is blind to case."""
 _BLOB = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|[A-Za-z0-9+/_-]{200,}={0,2}")
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]+")
 """Terminal colours, control characters, line ends, and marks that turn the reading direction around."""
@@ -55,8 +62,10 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
 
 
 def _redact_once(text: str) -> str:
-    for pattern in _PATTERNS:
-        text = pattern.sub(_mask, text)
+    small = text.lower() if text.isascii() else ""  # other alphabets have letters that only a pattern takes for ours
+    for words, pattern in PATTERNS:
+        if not (words and small) or any(word in small for word in words):
+            text = pattern.sub(_mask, text)
     return text
 
 
