@@ -68,11 +68,10 @@ def list_parts(content: Any, param: str, words: str) -> list[Object]:
 def read_text(source: Object, key: str, at: str, *, required: bool = False) -> str | None:
     """A string; None when absent or null. Raises `BadRequestError` for anything else, and when it is `required`."""
     value = source.get(key)
-    param = f"{at}.{key}".lstrip(".")
     if value is None and required:
-        raise refusal_of_missing(param)
+        raise refusal_of_missing(f"{at}.{key}".lstrip("."))
     if value is not None and not isinstance(value, str):
-        raise refusal_of_type(A_STRING, param)
+        raise refusal_of_type(A_STRING, f"{at}.{key}".lstrip("."))
     return value
 
 
