@@ -197,4 +197,4 @@ SQLITE_ADAPTERS: Mapping[type, Callable[[Any], Any]] = {
     DateTimeField: _utc_text,
     BooleanField: int,
 }
-"""Its module would take a bool, too, but only after a search for somebody who makes a plain value of it."""
+"""Python's module for it takes a bool as it is, too, but searches for an adapter each time."""
