@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.data_plane_rows import CALLS, ROWS, SECONDS, STEADY_CALLS, STEADY_SECONDS
+from tests.bench.kills import KILLS, LOADED_SECONDS, STEP_SECONDS, answered_until_killed, oldest_missing
 from tests.bench.load import closed_loop, connect, open_loop, request_bytes
-from tests.bench.processes import FAILING, FAILOVERS, Served, lean_proxy, ours, upstream
+from tests.bench.processes import FAILING, FAILOVERS, Served, install, lean_proxy, ours, serve, upstream
 from tests.bench.table import show
 from tests.bench.upstream import CHUNKS, NAME, PAUSE_SECONDS
 
@@ -191,6 +192,19 @@ def measure_lasting(to: Served, folder: Path, own: Target) -> None:
     own.note("lost", answered + before - rows_in_log(folder))
 
 
+def measure_kills(to: Served, folder: Path, own: Target) -> None:
+    """What the log lacks of servers that are killed under load."""
+    environment, key = install(to, folder)
+    ages = []
+    for number in range(KILLS):
+        with serve(environment, key) as served:
+            request, seconds = own_target(served).request("plain"), LOADED_SECONDS + number * STEP_SECONDS
+            answered = asyncio.run(answered_until_killed(served, request, STEADY_CALLS, seconds))
+            served.process.wait()
+        ages.append(oldest_missing(folder, answered))
+    own.note("killed", max(ages))
+
+
 @contextmanager
 def everybody(folder: Path) -> Iterator[list[Target]]:
     """The upstream, the yardstick and ours, each ready."""
@@ -225,6 +239,7 @@ def main() -> None:
         to, _, own = targets
         measure_workers(to.served, folder / "two", own)
         measure_lasting(to.served, folder / "lasting", own)
+        measure_kills(to.served, folder / "killed", own)
     heads = ("", *(target.served.name for target in targets), "compared", "wanted", "met")
     show(
         f"{ROUNDS} rounds of {SECONDS} s each, medians",
