@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from tests.bench.load import Connection, connect
+from tests.bench.load import Connection, connect, fixed_moments
 from tests.bench.processes import Served
 
 KILLS = 5
@@ -22,7 +22,6 @@ async def answered_until_killed(served: Served, request: bytes, per_second: floa
     """Calls at fixed moments until the server is killed: by the id of each answered one, how many ms before the end."""
     idle: list[Connection] = []
     answered: dict[str, float] = {}
-    began = time.perf_counter()
 
     async def one(name: str) -> None:
         connection = idle.pop() if idle else await connect(served.port)
@@ -30,10 +29,8 @@ async def answered_until_killed(served: Served, request: bytes, per_second: floa
             answered[name] = time.perf_counter()
             idle.append(connection)
 
-    calls = []
-    for number in range(int(per_second * seconds)):
-        await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
-        calls.append(asyncio.ensure_future(one(f"killed-{seconds:.3f}-{number}")))
+    names = (f"killed-{seconds:.3f}-{number}" async for number in fixed_moments(per_second, seconds))
+    calls = [asyncio.ensure_future(one(name)) async for name in names]
     served.process.kill()
     end = time.perf_counter()
     await asyncio.gather(*calls, return_exceptions=True)  # those that were under way were not answered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 
 
 class Connection(asyncio.Protocol):
@@ -88,6 +89,14 @@ async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float)
     return taken
 
 
+async def fixed_moments(per_second: float, seconds: float) -> AsyncIterator[int]:
+    """Numbers from 0, each at its moment; whoever was late for one is given the next ones at once."""
+    began = time.perf_counter()
+    for number in range(int(per_second * seconds)):
+        await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
+        yield number
+
+
 async def open_loop(port: int, request: bytes, per_second: float, seconds: float) -> list[float]:
     """Calls that begin at fixed moments, whether or not those before were answered; milliseconds of each that was."""
     idle: list[Connection] = []
@@ -102,11 +111,7 @@ async def open_loop(port: int, request: bytes, per_second: float, seconds: float
             taken.append((time.perf_counter() - began) * 1000)
         idle.append(connection)
 
-    began, calls = time.perf_counter(), []
-    for number in range(int(per_second * seconds)):
-        await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
-        calls.append(asyncio.ensure_future(one()))
-    await asyncio.gather(*calls)
+    await asyncio.gather(*[asyncio.ensure_future(one()) async for _ in fixed_moments(per_second, seconds)])
     for connection in idle:
         connection.transport.close()
     return taken
