@@ -32,7 +32,7 @@ from routing_admin.server.body_limit import (
     refuse,
     refuse_unknown,
 )
-from routing_admin.server.direct_answers import block_writer, send_whole
+from routing_admin.server.direct_answers import block_writer, header_pairs, send_whole
 from routing_admin.server.hosts import is_known_host
 from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.server.places import CallPlace, OverloadedError, bodies, calls, lookups
@@ -137,10 +137,9 @@ async def _send_reply(scope: Mapping[str, Any], reply: HttpReply, send: Send) ->
     reply.headers["x-content-type-options"] = "nosniff"
     if reply.blocks is None:
         return await send_whole(scope, reply.status, reply.headers, reply.body, send)
-    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
     timer = PhaseTimer(FOREVER)
     try:
-        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.start", "status": reply.status, "headers": header_pairs(reply.headers)})
         write = block_writer(scope)
         async for block in reply.blocks:
             if write(block):

@@ -23,14 +23,19 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 async def send_whole(scope: Scope, status: int, headers: Mapping[str, str], body: bytes, send: Send) -> None:
     """Sends an answer with its length. Raises `ValueError` for a header that cannot be written."""
-    pairs = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
-    pairs.append((b"content-length", b"%d" % len(body)))
-    if CONTROL.search(b" ".join([value for _, value in pairs])):
-        raise ValueError("a header of the answer holds a control character")
+    pairs = [*header_pairs(headers), (b"content-length", b"%d" % len(body))]
     offer = _offer_of(scope)
     if offer is None or not offer["write_whole"](status, b"".join([b"%b: %b\r\n" % pair for pair in pairs]), body):
         await send({"type": "http.response.start", "status": status, "headers": pairs})
         await send({"type": "http.response.body", "body": body})
+
+
+def header_pairs(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Headers as ASGI takes them. Raises `ValueError` for one that cannot be written."""
+    pairs = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+    if CONTROL.search(b" ".join([value for _, value in pairs])):
+        raise ValueError("a header of the answer holds a control character")
+    return pairs
 
 
 def block_writer(scope: Scope) -> Callable[[bytes], bool]:

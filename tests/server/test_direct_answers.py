@@ -6,11 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import pytest
-import uvicorn
 from uvicorn.server import ServerState
 
 from routing_admin.server import http_protocol
@@ -18,6 +16,7 @@ from routing_admin.server.connections import ConnectionLimits, Connections
 from routing_admin.server.cross_origin import share
 from routing_admin.server.direct_answers import EXTENSION, block_writer, send_whole, withdraw_direct_answers
 from routing_admin.server.http_protocol import Protocol
+from tests.server.protocol_server import listen
 
 HEADERS = {"Content-Type": "application/json", "X-Request-ID": "req_1"}
 BODY = b'{"hello": 1}'
@@ -73,21 +72,14 @@ class Site:
 async def serve(site: Site, app: Any = None) -> AsyncIterator[Site]:
     """The site behind a real socket, by our protocol."""
     site.may_answer.set()
-    config = uvicorn.Config(app or site, log_config=None, access_log=False, lifespan="off")
-    config.load()
 
     class Counted(Protocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(CountedTransport(transport, site.writes))  # type: ignore[arg-type]
 
     connections = Connections(ConnectionLimits())
-    made = partial(Counted, config, ServerState(), {}, connections=connections)
-    server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
-    site.port = server.sockets[0].getsockname()[1]
-    try:
+    async with listen(app or site, connections, ServerState(), Counted, access_log=False) as site.port:
         yield site
-    finally:
-        server.close()
 
 
 class CountedTransport:

@@ -7,15 +7,13 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import pytest
-import uvicorn
 from uvicorn.server import ServerState
 
 from routing_admin.server.connections import ConnectionLimits, Connections
-from routing_admin.server.http_protocol import Protocol
+from tests.server.protocol_server import listen
 
 SHORT, LONG = 0.02, 30.0
 GET = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
@@ -92,16 +90,9 @@ async def serve(site: Site, limits: ConnectionLimits, answers: bool = True) -> A
     """The site behind real sockets, with those limits."""
     if answers:
         site.may_answer.set()
-    config = uvicorn.Config(site, log_config=None, lifespan="off")  # type: ignore[arg-type]
-    config.load()
     connections = Connections(limits)
-    made = partial(Protocol, config, site.state, {}, connections=connections)
-    server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
-    site.port = server.sockets[0].getsockname()[1]
-    try:
+    async with listen(site, connections, site.state) as site.port:
         yield connections
-    finally:
-        server.close()
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: here\r\n", GET + b"GET"])
