@@ -158,11 +158,12 @@ class _Watch:
     """Cancels the running task when its caller leaves, which the server tells by `http.disconnect`."""
 
     def __init__(self, receive: Receive) -> None:
+        loop = asyncio.get_running_loop()
         self._receive = receive
-        self._task = asyncio.current_task(asyncio.get_running_loop())
+        self._task = asyncio.current_task(loop)
         self._left = False
         self._listener: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER_SECONDS, self._start_listening)
+        self._timer = loop.call_later(WATCH_AFTER_SECONDS, self._start_listening)
 
     def has_left(self) -> bool:
         """Whether the task was cancelled since the caller left; it is as if it had not been, then."""

@@ -13,14 +13,13 @@ import base64
 import json
 import logging
 import os
-import sqlite3
 import statistics
 import struct
 import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from typing import Any
 from tests.bench.data_plane_rows import CALLS, ROWS, SECONDS, STEADY_CALLS, STEADY_SECONDS
 from tests.bench.kills import KILLS, LOADED_SECONDS, STEP_SECONDS, answered_until_killed, oldest_missing
 from tests.bench.load import closed_loop, connect, open_loop, request_bytes
-from tests.bench.processes import FAILING, FAILOVERS, Served, install, lean_proxy, ours, serve, upstream
+from tests.bench.processes import FAILING, FAILOVERS, Served, install, lean_proxy, ours, read_log, serve, upstream
 from tests.bench.table import show
 from tests.bench.upstream import CHUNKS, NAME, PAUSE_SECONDS
 
@@ -171,9 +170,8 @@ async def last(target: Target) -> int:
 
 
 def rows_in_log(folder: Path) -> int:
-    """How many requests the log of an installation has, read as another program would."""
-    with closing(sqlite3.connect(f"file:{folder / 'logs.sqlite3'}?mode=ro", uri=True)) as rows:
-        return int(rows.execute("select count(*) from routing_admin_requestlog").fetchone()[0])
+    """How many requests the log of an installation has."""
+    return int(read_log(folder, "select count(*) from routing_admin_requestlog")[0][0])
 
 
 def measure_workers(to: Served, folder: Path, own: Target) -> None:

@@ -91,6 +91,6 @@ ROWS: tuple[Row, ...] = (
     Row(f"answered of {STEADY_CALLS * STEADY_SECONDS:g} at {STEADY_CALLS}/s", "answered", base=alone,
         at_least=STEADY_CALLS * STEADY_SECONDS),
     Row("answered calls missing in the log after SIGTERM", "lost", at_most=0, base=alone),
-    Row("ms from the oldest such call to kill -9", "killed", at_most=100, base=alone),
+    Row("age in ms of the oldest answered call lost by kill -9", "killed", at_most=100, base=alone),
 )  # fmt: skip
 """What is measured, and what is wanted of it."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 from tests.bench.load import Connection, connect, fixed_moments
-from tests.bench.processes import Served
+from tests.bench.processes import Served, read_log
 
 KILLS = 5
 """Servers that are killed, each at another moment of the journal's round."""
@@ -39,6 +37,5 @@ async def answered_until_killed(served: Served, request: bytes, per_second: floa
 
 def oldest_missing(folder: Path, answered: Mapping[str, float]) -> float:
     """The greatest of these ages among the calls that the log of an installation lacks; 0 where it lacks none."""
-    with closing(sqlite3.connect(f"file:{folder / 'logs.sqlite3'}?mode=ro", uri=True)) as rows:
-        there = {name for (name,) in rows.execute("select id from routing_admin_requestlog where id like 'killed-%'")}
+    there = {name for (name,) in read_log(folder, "select id from routing_admin_requestlog where id like 'killed-%'")}
     return max((age for name, age in answered.items() if name not in there), default=0.0)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -143,6 +144,12 @@ def serve(environment: dict[str, str], key: str, workers: int = 1) -> Iterator[S
     command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
     with started("/v1", command, port, key, environment) as made:
         yield made
+
+
+def read_log(folder: Path, query: str) -> list[Any]:
+    """What a query of an installation's log gives, read as another program would."""
+    with closing(sqlite3.connect(f"file:{folder / 'logs.sqlite3'}?mode=ro", uri=True)) as rows:
+        return rows.execute(query).fetchall()
 
 
 def routing(origin: str) -> dict[str, Any]:
