@@ -42,6 +42,12 @@ def list_families() -> Iterator[MetricFamily]:
     yield MetricFamily(
         "routing_admin_log_entries_lost", "Requests that could not be logged.", {ONE: journal.dropped}, only_grows=True
     )
+    yield MetricFamily(
+        "routing_admin_log_entries_repaired",
+        "Requests logged without a value that the log cannot hold.",
+        {ONE: journal.repaired},
+        only_grows=True,
+    )
     yield info_family()
     try:
         with waiting_at_most(WAIT_SECONDS):

@@ -90,6 +90,13 @@ def entry_of(
     return Entry(facts, tuple(attempts), sent, digest_of(chat) if sent and chat else None)
 
 
+def bare_entry(entry: Entry) -> Entry:
+    """Return the entry of a request with what we know of it ourselves, and nothing that a provider said."""
+    known, names = entry.facts, ("agent", "key", "task_type", "language", "stream", "outcome", "status", "duration_ms")
+    facts = RequestFacts(known.id, known.began, known.surface, **{name: getattr(known, name) for name in names})
+    return Entry(facts)
+
+
 def request_columns(entry: Entry) -> dict[str, Any]:
     """The columns of a request's row, by the names of its fields."""
     facts, attempts = entry.facts, entry.attempts

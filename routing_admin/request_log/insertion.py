@@ -6,6 +6,7 @@ What stands in a row is what the ORM would have written.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,8 +24,10 @@ from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.chunks import in_chunks
 from routing_admin.request_log.costs import cost_columns
-from routing_admin.request_log.entries import Entry, attempt_columns, request_columns
+from routing_admin.request_log.entries import Entry, attempt_columns, bare_entry, request_columns
 from routing_admin.request_log.usage_sums import add_usage
+
+log = logging.getLogger("routing_admin.request_log.insertion")
 
 Columns = Mapping[str, Any]
 Row = tuple[Columns, Sequence[Columns]]
@@ -41,11 +44,19 @@ def write(entries: Iterable[Entry]) -> None:
 
 
 def rows_of(entries: Iterable[Entry]) -> Rows:
-    """The entries as rows."""
+    """The entries as rows; one of which no row can be made has at least what we know of it ourselves."""
     return [_row_of(entry) for entry in entries]
 
 
 def _row_of(entry: Entry) -> Row:
+    try:
+        return _columns_of(entry)
+    except Exception:
+        log.exception("request %s is logged without what its provider said", entry.facts.id)
+        return _columns_of(bare_entry(entry))
+
+
+def _columns_of(entry: Entry) -> Row:
     cost, costs = cost_columns(entry)
     attempts = [{**row, **spent} for row, spent in zip(attempt_columns(entry), costs, strict=True)]
     return {**request_columns(entry), **cost}, attempts
@@ -78,11 +89,11 @@ def write_missing(rows: Rows) -> None:
     """The same for rows some of which may be there already: those are passed over."""
     with transaction.atomic(using=LOGS):
         there = _ids_there(rows)
-        write_rows([_complete(row) for row in rows if (row[0]["id"], str(row[0]["started_at"])) not in there])
+        write_rows([complete(row) for row in rows if (row[0]["id"], str(row[0]["started_at"])) not in there])
 
 
-def _complete(row: Row) -> Row:
-    """The row with what an earlier version did not know of."""
+def complete(row: Row) -> Row:
+    """The row with what it does not say, as an earlier version did not know of it."""
     request, attempts = row
     return {**_defaults(RequestLog), **request}, [{**_defaults(AttemptLog), **each} for each in attempts]
 

@@ -24,8 +24,9 @@ from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.request_log.call_signs import call_signs
 from routing_admin.request_log.counting import count_entries
 from routing_admin.request_log.entries import Entry
-from routing_admin.request_log.insertion import Row, Rows, rows_of, write, write_missing
+from routing_admin.request_log.insertion import Row, Rows, rows_of, write_missing, write_rows
 from routing_admin.request_log.refused_files import note_refused_files
+from routing_admin.request_log.repair import repaired
 from routing_admin.request_log.spool import Spool
 from routing_admin.request_log.tracing import tracing
 from routing_admin.server.repeating_thread import RepeatingThread
@@ -53,11 +54,13 @@ class Journal:
     """Entries that wait, and who writes them.
 
     `behind_since` is when the database first did not take one, None while it takes all; `disk_is_full` says that those
-    it did not take cannot go to disk either and wait in memory; `dropped` counts those lost.
+    it did not take cannot go to disk either and wait in memory; `dropped` counts those lost, `repaired` those stored
+    without values that the database refused.
     """
 
     waiting: deque[Entry] = field(default_factory=deque)
     dropped: int = 0
+    repaired: int = 0
     behind_since: datetime | None = None
     disk_is_full: bool = False
     folder: Callable[[], Path] = spool_folder
@@ -97,7 +100,6 @@ class Journal:
                 batch = self._next_batch()
                 if not self._write(batch):
                     break
-                note_refused_files(batch)
         if self.behind_since is not None:
             self._thread.demand()
 
@@ -126,29 +128,19 @@ class Journal:
         """Whether the batch is out of memory: in the log, on disk, or given up."""
         done = (self.behind_since is None and self._insert(batch)) or self._keep(batch)
         if done:
-            count_entries(batch)
-            call_signs.note(batch)
-            if tracing.writer is not None:
-                tracing.export(batch)
+            _notify(batch)
         return done
 
     def _insert(self, batch: Sequence[Entry]) -> bool:
-        """Whether the log has taken the batch, but for entries that it will never take; those are given up."""
+        """Whether the log has taken the batch; False while the database is unavailable."""
         try:
-            write(batch)
-        except Exception as error:  # whatever the database trips over, one entry must not take the others along
-            if is_away(error):
-                self._fall_behind(error)
-                return False
-            for entry in batch:
-                self._write_one(entry)
+            self._store(rows_of(batch), write_rows)
+        except Exception as error:
+            if not is_away(error):
+                raise
+            self._fall_behind(error)
+            return False
         return True
-
-    def _write_one(self, entry: Entry) -> None:
-        try:
-            write((entry,))
-        except Exception as error:  # the journal never fails a request; the server's log says what is missing
-            self._give_up(entry.facts.id, error)
 
     def _keep(self, batch: Sequence[Entry]) -> bool:
         """Whether the batch is on disk; where that cannot be, it waits on in memory."""
@@ -163,27 +155,39 @@ class Journal:
         self.disk_is_full = False
         return True
 
-    def _write_again(self, rows: Rows) -> None:
-        """Rows from disk; one that the database will never take is given up. Raises what says that it is away."""
+    def _store(self, rows: Rows, write: Callable[[Rows], None]) -> None:
+        """Write rows; those that the database refuses together one by one, and a row that it refuses repaired.
+
+        Raises what says that the database is unavailable; what was written until then is passed over next time.
+        """
         try:
-            write_missing(rows)
+            write(rows)
         except Exception as error:
             if is_away(error):
                 raise
             for row in rows:
-                self._write_row_again(row)
+                self._store_one(row)
 
-    def _write_row_again(self, row: Row) -> None:
+    def _store_one(self, row: Row) -> None:
         try:
             write_missing((row,))
         except Exception as error:
             if is_away(error):
                 raise
-            self._give_up(row[0]["id"], error)
+            self._store_repaired(row, error)
 
-    def _give_up(self, request_id: str, error: Exception) -> None:
-        self.dropped += 1
-        log.error("request %s could not be logged: %s", request_id, type(error).__name__)
+    def _store_repaired(self, row: Row, refused: Exception) -> None:
+        key, why = row[0]["id"], type(refused).__name__
+        try:
+            write_missing((repaired(row),))
+        except Exception as error:  # the journal never fails a request; the server's log says what is missing
+            if is_away(error):
+                raise
+            self.dropped += 1
+            log.error("request %s could not be logged: %s", key, why)
+        else:
+            self.repaired += 1
+            log.error("request %s had values that the log cannot hold (%s): it is logged without them", key, why)
 
     def _fall_behind(self, error: BaseException | None = None) -> None:
         self._retry_at = time.monotonic() + AGAIN_SECONDS
@@ -196,7 +200,7 @@ class Journal:
     def _drain(self) -> None:
         """Writes what is on disk, and first of what is in memory; the log is up to date again when it takes both."""
         try:
-            self.spool.drain(self._write_again)
+            self.spool.drain(lambda rows: self._store(rows, write_missing))
         except Exception as error:  # it stays on disk, whatever is wrong
             self._retry_at = time.monotonic() + AGAIN_SECONDS
             if not is_away(error):
@@ -206,8 +210,18 @@ class Journal:
         if batch and not self._insert(batch):
             self.waiting.extendleft(reversed(batch))
             return
+        _notify(batch)
         log.warning("the request log is written again")
         self.behind_since, self.disk_is_full = None, False
+
+
+def _notify(batch: Sequence[Entry]) -> None:
+    """Hand requests that the log or the disk has taken to all that counts them; the failure of one is its own."""
+    for observe in (count_entries, call_signs.note, note_refused_files, tracing.export):
+        try:
+            observe(batch)
+        except Exception:
+            log.exception("%s logged requests are missing from %s", len(batch), observe.__qualname__)
 
 
 def close_connection() -> None:

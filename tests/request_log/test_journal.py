@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from django.db import connections
@@ -21,7 +21,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import AnswerDetails, Media, UpstreamRequest, Usage
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Try
-from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.models import AttemptLog, RequestLog, UsageSum
 from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import (
     Entry,
@@ -70,14 +70,40 @@ def test_an_id_that_is_taken_overwrites_nothing():
     assert AttemptLog.objects.count() == 5
 
 
-def test_what_cannot_be_written_is_dropped_and_counted_and_the_rest_is_kept():
-    """One entry that the database refuses fails nobody: not its request, not its neighbours."""
+ODD_VALUES: list[dict[str, Any]] = [
+    {"status": -1},
+    {"status": 2**70},
+    {"usage": Usage(-1_000_000, 2**70, cached_tokens=2**80, reasoning_tokens=-7)},
+    {"first_content_ms": float("nan"), "duration_ms": float("inf")},
+    {"asked_model": "half \ud83d", "answered_model": "half \ud83d", "error": "half \ud83d", "finish_reason": "\ud83d"},
+    {"details": AnswerDetails(stop_details={"deep": float("nan"), "half": "\ud83d"})},
+    {"details": AnswerDetails(service_tier=cast(str, 7))},
+]
+
+
+@pytest.mark.parametrize("odd", ODD_VALUES)
+def test_a_value_that_the_log_cannot_hold_costs_no_request_its_row(odd: dict[str, Any]):
+    """Neither its own, which is stored without the value and said to be, nor that of its neighbours."""
     journal = Journal()
     journal.record(entry("good"))
-    journal.record(entry("bad", status=-1))
+    journal.record(entry("odd", Attempt("one", "m", "ok"), agent="ada", **odd))
     journal.record(entry("also good"))
     journal.flush()
-    assert set(RequestLog.objects.values_list("pk", flat=True)) == {"good", "also good"}
+    assert set(RequestLog.objects.values_list("pk", flat=True)) == {"good", "odd", "also good"}
+    assert journal.dropped == 0
+    row = RequestLog.objects.get(pk="odd")
+    assert (row.agent, row.outcome) == ("ada", "ok")
+    assert all(0 <= each <= 2**31 - 1 for each in (row.prompt_tokens or 0, row.completion_tokens or 0))
+    assert all(each >= 0 for each in UsageSum.objects.values_list("prompt_tokens", flat=True))
+
+
+def test_what_no_repair_makes_storable_is_counted_as_lost():
+    """And costs its neighbours nothing."""
+    journal = Journal()
+    journal.record(entry("good"))
+    journal.record(entry_of(RequestFacts("bad", cast(Any, "no moment"), "v1")))
+    journal.flush()
+    assert set(RequestLog.objects.values_list("pk", flat=True)) == {"good"}
     assert journal.dropped == 1
 
 

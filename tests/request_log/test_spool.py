@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from django.db import connections
@@ -19,10 +20,14 @@ from django.utils import timezone
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log import refused_files
+from routing_admin.request_log.call_signs import call_signs
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of
 from routing_admin.request_log.journal import AGAIN_SECONDS, BATCH, Journal
 from routing_admin.request_log.spool import Spool
+from routing_admin.request_log.tracing import tracing
+from routing_admin.server.metrics import request_metrics
 from tests.engines import others
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
@@ -186,11 +191,44 @@ def test_a_log_that_takes_nothing_is_behind_since_the_first_entry(journal: Journ
 
 
 def test_a_row_that_the_database_never_takes_holds_up_no_other(journal: Journal) -> None:
-    """It is given up and counted."""
+    """It is stored repaired, and counted."""
     journal.spool.append(rows_of([entry("good"), entry("bad", status=-1), entry("also good")]))
     journal.behind_since = timezone.now()
     catch_up(journal)
-    assert (ids(), journal.dropped) == ({"good", "also good"}, 1)
+    assert (ids(), journal.dropped, journal.repaired) == ({"good", "bad", "also good"}, 0, 1)
+
+
+@pytest.mark.parametrize("disk_is_full", [False, True])
+def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, disk_is_full: bool
+) -> None:
+    """Those that waited on disk, and those that waited in memory until the database came back."""
+    traced, doubted = list[str](), list[str]()
+    monkeypatch.setattr(tracing, "writer", SimpleNamespace(write=lambda each: traced.append(each.facts.id)))
+    monkeypatch.setattr(refused_files, "find_refused_files", lambda each: doubted.append(each.facts.id) or ())
+    call_signs.take()
+    if disk_is_full:
+        journal.folder().write_text("no folder can be made here")
+    with locked():
+        for number in range(BATCH + 3):
+            journal.record(refused(f"meanwhile {number}", f"outage {disk_is_full}"))
+        journal.flush()
+    journal.record(refused("after", f"outage {disk_is_full}"))
+    catch_up(journal)
+    journal.flush()
+    assert sorted(traced) == sorted(doubted) == sorted(ids())
+    assert len(ids()) == BATCH + 4
+    assert [sign.outcome for sign in call_signs.take()] == ["http_401"]
+    counted = {"route": f"outage {disk_is_full}", "surface": "v1", "outcome": "ok"}
+    assert request_metrics.registry.get_sample_value("routing_admin_requests_total", counted) == BATCH + 4
+
+
+def refused(name: str, route: str) -> Entry:
+    """A request with a file, and with a key that its provider refuses."""
+    attempt = Attempt("one", "m", "http_401", 401, tries=(Try(0.0, 1.0, "http_401", 401),))
+    made = entry_of(RequestFacts(name, timezone.now(), "v1", task_type=route), (attempt,))
+    made.sent = {1: cast("Any", ("a file",))}
+    return made
 
 
 def test_the_files_are_their_owners_alone(journal: Journal) -> None:
