@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.conf import settings
-from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX, make_password
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
 from django.db import transaction
@@ -182,13 +182,15 @@ def token_of(user: User) -> str:
 def choose_password(actor: Actor, user: User, password: str, *, language: str = "", staying: str = "") -> None:
     """Writes a checked password, and the language of the pages; the user's sessions end but the one with that key.
 
-    Raises `ConflictError` when another password was chosen since `user` was read: a link works once.
+    Raises `ConflictError` when another password was chosen since `user` was read: a link works once; and
+    `OverloadedError`.
     """
     action = "user.join" if is_invited(user) else "user.password"
+    hashed = make_password(password)  # before the transaction: hashing may wait, and writers would wait with it
     with ledger.audit(actor, Act(action, "user", user.get_username())):
         if lock_user(user.pk).password != user.password:
             raise ConflictError(_("The password was changed in the meantime. Sign in with the new one."))
-        user.set_password(password)
+        user.password = hashed
         user.save(update_fields=["password"])
         delete_sessions(user, staying=staying)
         if language:

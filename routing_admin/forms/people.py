@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django import forms
 from django.conf import settings
@@ -11,18 +12,22 @@ from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, Se
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
+from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from capabilities.core.permissions import UserRole
 from routing_admin.server import throttle
 from routing_admin.server.addresses import address_in
+from routing_admin.server.password_hashing import hashing_slots
+from routing_admin.server.places import OverloadedError
 
 if TYPE_CHECKING:
     _SetPasswordForm = SetPasswordForm[User]
 else:
     _SetPasswordForm = SetPasswordForm
 
+_T = TypeVar("_T")
 ROLES = (
     (UserRole.VIEWER.value, _("Viewer: reads")),
     (UserRole.EDITOR.value, _("Editor: sees everything; changes routes, services and agents, but not keys")),
@@ -30,18 +35,37 @@ ROLES = (
 )
 
 
-class SignInForm(AuthenticationForm):
-    """Name and password; too many failures are refused before the password is looked at. `wait` is in seconds."""
+class PasswordCheck:
+    """A form that checks a password; refused for now, it has the seconds to `wait` and the answer's `status`."""
 
-    wait = 0
+    wait, status = 0, 200
+
+    def check_password_of(self, name: str, address: str, check: Callable[[], _T]) -> _T:
+        """Return what the check says, if it may be made now. Raise `ValidationError` if too many failed, or wait.
+
+        The slot is held first: a try that found none is not counted as a failed one.
+        """
+        try:
+            with hashing_slots.hold(address):
+                self.wait = throttle.enter(name, address)
+                if not self.wait:
+                    return check()
+        except OverloadedError as error:
+            self.wait, self.status = math.ceil(error.retry_after), 503
+            busy = _("Many passwords are being checked at this moment. Try again in a few seconds.")
+            raise ValidationError(busy, code="overloaded") from None
+        self.status = 429
+        raise ValidationError(explain_wait(self.wait), code="throttled")
+
+
+class SignInForm(PasswordCheck, AuthenticationForm):
+    """Name and password; too many failures are refused before the password is looked at."""
 
     def clean(self) -> dict[str, Any]:
         """The checked fields. Raises `ValidationError` when throttled or when name and password do not belong."""
         name = self.cleaned_data.get("username")
         if name and self.cleaned_data.get("password"):
-            self.wait = throttle.enter(name, self.address)
-            if self.wait:
-                raise ValidationError(explain_wait(self.wait), code="throttled")
+            return self.check_password_of(name, self.address, super().clean)
         return super().clean()
 
     def get_invalid_login_error(self) -> ValidationError:
@@ -93,10 +117,21 @@ def new_password_fields() -> tuple[Any, Any]:
     return password, again
 
 
-class PasswordForm(PasswordChangeForm):
-    """The old password, and a new one twice."""
+class PasswordForm(PasswordCheck, PasswordChangeForm):
+    """The old password, which is throttled as at sign-in, and a new one twice."""
 
     new_password1, new_password2 = new_password_fields()
+
+    def __init__(self, user: User, data: QueryDict | None, address: str) -> None:
+        super().__init__(user, data)
+        self.address = address
+
+    def clean_old_password(self) -> str:
+        """Return the old password. Raise `ValidationError` where it is wrong, or may not be tried now."""
+        name = self.user.get_username()
+        password = self.check_password_of(name, self.address, super().clean_old_password)
+        throttle.leave(name, self.address)
+        return password
 
 
 class JoinForm(_SetPasswordForm):

@@ -14,6 +14,7 @@ from artifacts.core.errors import StoreAwayError
 from capabilities.core.providers.redaction import redact
 from routing_admin.databases.away import is_away
 from routing_admin.databases.explaining import explain_failure
+from routing_admin.server.places import OverloadedError
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of the request that is answered just now."""
@@ -30,7 +31,7 @@ class RedactFilter(logging.Filter):
         return True
 
 
-REFUSALS = (PermissionDenied, BadRequest, MultiPartParserError)
+REFUSALS = (PermissionDenied, BadRequest, MultiPartParserError, OverloadedError)
 """What a caller is refused for; the line says what and where, and nothing of ours is broken."""
 
 

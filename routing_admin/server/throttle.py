@@ -2,8 +2,8 @@
 
 No account is ever locked for everybody, so nobody can shut out an administrator from elsewhere. A try takes its place
 before the password is looked at and gives it back when it was right: many tries at once, in any number of processes,
-are no way round the limit (security reference §2.1). Links to agents' own pages are counted in the same way, by their
-public part: only those that open nothing take a place.
+are no way round the limit (security reference §2.1). Links to agents' own pages are counted apart from sign-in, in the
+same way, by their public part: only those that open nothing take a place.
 """
 
 from __future__ import annotations
@@ -44,10 +44,13 @@ def seconds_to_wait(failed: Iterable[datetime], limit: Limit, now: datetime) -> 
     return math.ceil((recent[limit.failures - 1] + limit.window - now).total_seconds())
 
 
-def enter(name: str, address: str, now: datetime | None = None) -> int:
-    """Takes a place for one try to sign in; 0 when it may go on, else the seconds to wait, and no place is taken."""
+def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "") -> int:
+    """Takes a place for one try to sign in; 0 when it may go on, else the seconds to wait, and no place is taken.
+
+    Tries of another `kind` are counted apart.
+    """
     now = now or timezone.now()
-    digest, place = digest_of(name), place_of(address)
+    digest, place = digest_of(name), _count_under(address, kind)
     with one_at_a_time(LOCK):
         SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
         wait = _find_wait(digest, place, now)
@@ -56,15 +59,19 @@ def enter(name: str, address: str, now: datetime | None = None) -> int:
     return wait
 
 
-def find_wait(name: str, address: str) -> int:
+def find_wait(name: str, address: str, *, kind: str = "") -> int:
     """Whole seconds until that name may be tried again from there, 0 for now; takes no place. One query."""
-    return _find_wait(digest_of(name), place_of(address), timezone.now())
+    return _find_wait(digest_of(name), _count_under(address, kind), timezone.now())
 
 
 def _find_wait(digest: str, place: str, now: datetime) -> int:
     tries = list(SignInAttempt.objects.filter(address=place).values_list("name", "at"))
     own = [at for tried, at in tries if tried == digest]
     return max(seconds_to_wait(own, NAME_AND_ADDRESS, now), seconds_to_wait((at for _, at in tries), ADDRESS, now))
+
+
+def _count_under(address: str, kind: str) -> str:
+    return f"{kind} {place_of(address)}"[:64] if kind else place_of(address)
 
 
 def leave(name: str, address: str) -> None:

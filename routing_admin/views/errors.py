@@ -16,6 +16,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.databases.away import AGAIN_SECONDS, is_away
 from routing_admin.server.disk_space import low_disk_space
 from routing_admin.server.permissions import READING
+from routing_admin.server.places import OverloadedError
 
 log = logging.getLogger(__name__)
 
@@ -29,12 +30,15 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The error page: 503 where the database does not answer, with since when, or the artifact store; else 500."""
+    """The error page: 503 where the database does not answer, with since when, or the artifact store,
+    or too much is asked of the server at once; else 500."""
     error = sys.exc_info()[1]
     if isinstance(error, StoreAwayError):
         log.error("a page needs an artifact: %s", error.details)
         where = {"store_details": translate_sentence(error.details)}
         return _come_again(render(request, "503.html", where, status=503))
+    if isinstance(error, OverloadedError):
+        return _come_again(render(request, "503.html", {"overloaded": True}, status=503))
     if not is_away(error):
         return render(request, "500.html", status=500)
     snapshot.look()

@@ -22,7 +22,7 @@ from capabilities.models import Agent, AgentLink
 from routing_admin.configuration import snapshot
 from routing_admin.databases.router import LOGS
 from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLog, SignInAttempt
-from tests.cast import key_of, person
+from tests.cast import PASSWORD, key_of, person
 from tests.views.visits import queries_of, text_of
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"])]
@@ -244,6 +244,29 @@ def test_guessing_is_slowed_down_and_bothers_no_other_link(admin: Client) -> Non
     assert "Too many invalid links" in text_of(answer)
     assert Client().get(other).status_code == 200
     assert SignInAttempt.objects.count() == 5
+
+
+def guess(**headers: str) -> int:
+    """The status of a link that nothing made."""
+    return Client(**headers).get(f"/agent-page/{make_key(LINK_KIND)[0]}/").status_code
+
+
+def test_guessed_links_lock_out_of_links_and_not_out_of_signing_in(admin_account: Any) -> None:
+    """Fifty guesses from an address; then links wait, and people there still sign in."""
+    assert [guess() for _ in range(51)] == [404] * 50 + [429]
+    form = {"username": admin_account.get_username(), "password": PASSWORD}
+    assert Client().post("/login/", form).status_code == 302
+
+
+def test_what_another_site_makes_a_browser_ask_for_counts_nothing() -> None:
+    """A page with images or frames of guessed links locks its readers' office out of nothing."""
+    assert {guess(HTTP_SEC_FETCH_SITE="cross-site") for _ in range(60)} == {404}
+    assert not SignInAttempt.objects.exists()
+
+
+def test_a_good_link_opens_from_another_site(admin: Client) -> None:
+    """It is clicked in a chat program's page."""
+    assert Client(HTTP_SEC_FETCH_SITE="cross-site").get(make(admin)).status_code == 200
 
 
 def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Client) -> None:

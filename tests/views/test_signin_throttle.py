@@ -262,3 +262,29 @@ def test_behind_a_trusted_proxy_people_are_told_apart(settings: Any) -> None:
 def test_ways_of_writing_a_name_are_counted_as_one(written: str) -> None:
     """Case and full-width letters are no way round the limit."""
     assert digest_of(written) == digest_of("alice")
+
+
+def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
+    """Five wrong old passwords, then 429, the right one included: a stolen session guesses no faster."""
+    client, new = browser_of(alice), "violet umbrella quarterly sonnet"
+
+    def change(old: str) -> Any:
+        form = {"old_password": old, "new_password1": new, "new_password2": new}
+        return client.post("/password/", form, REMOTE_ADDR=HERE)
+
+    assert [change("wrong").status_code for _ in range(5)] == [422] * 5
+    refused = change(PASSWORD)
+    assert refused.status_code == 429
+    assert 0 < int(refused.headers["Retry-After"]) <= 900
+    alice.refresh_from_db()
+    assert alice.check_password(PASSWORD)
+    assert sign_in("alice", PASSWORD).status_code == 429
+    assert sign_in("alice", PASSWORD, ELSEWHERE).status_code == 302
+
+
+def test_the_right_old_password_is_not_counted(alice: User) -> None:
+    """A new password that is too short six times over locks its owner out of nothing."""
+    form = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
+    client = browser_of(alice)
+    assert [client.post("/password/", form, REMOTE_ADDR=HERE).status_code for _ in range(6)] == [422] * 6
+    assert not SignInAttempt.objects.exists()

@@ -56,12 +56,17 @@ def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 
 def try_link(request: HttpRequest, text: str) -> tuple[AgentLink | None, int]:
-    """The link of that text, and the seconds to wait where too many were tried; whoever waits is not let in."""
-    name, address = f"{LINK_KIND}_{public_part_in(text)}", address_of(request)
-    if wait := throttle.find_wait(name, address):
+    """The link of that text, and the seconds to wait where too many were tried; whoever waits is not let in.
+
+    What another site made a browser ask for is not counted: fifty images on a page would lock its reader's office out.
+    """
+    name, address = public_part_in(text), address_of(request)
+    if wait := throttle.find_wait(name, address, kind=LINK_KIND):
         return None, wait
     row = open_link(text)
-    return (row, 0) if row is not None else (None, throttle.enter(name, address))
+    if row is not None or request.headers.get("Sec-Fetch-Site") == "cross-site":
+        return row, 0
+    return None, throttle.enter(name, address, kind=LINK_KIND)
 
 
 def refuse_link(request: HttpRequest, wait: int = 0) -> HttpResponse:

@@ -15,6 +15,7 @@ from capabilities.errors import ConflictError
 from routing_admin.actions import people
 from routing_admin.forms.people import PasswordForm
 from routing_admin.queries.people import list_identities
+from routing_admin.views.people.signin import address_of, refuse_for_now
 from routing_admin.views.people.users import user_or_404
 
 
@@ -22,7 +23,7 @@ from routing_admin.views.people.users import user_or_404
 def password_change(request: HttpRequest) -> HttpResponse:
     """Asks for the old password and a new one; this session stays, all others of the person end."""
     user = user_or_404(request.user.pk)
-    form = PasswordForm(user, request.POST or None)
+    form = PasswordForm(user, request.POST or None, address_of(request))
     if request.method == "POST" and form.is_valid():
         try:
             key = request.session.session_key or ""
@@ -34,4 +35,7 @@ def password_change(request: HttpRequest) -> HttpResponse:
             messages.success(request, _("Password changed; other sessions have ended"))
             return redirect("password_change")
     page = {"form": form, "identities": list_identities(user), "providers": settings.IDENTITY.providers}
-    return render(request, "users/password.html", page, status=422 if request.method == "POST" else 200)
+    response = render(request, "users/password.html", page, status=422 if request.method == "POST" else 200)
+    if form.wait:
+        refuse_for_now(response, form)
+    return response

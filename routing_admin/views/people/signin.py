@@ -1,4 +1,4 @@
-"""Signing in and out: throttled, audited, and in the person's own language."""
+"""Signing in and out: throttled, queued, audited, and in the person's own language."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from capabilities.access import actor_of
 from capabilities.acts import Actor
 from routing_admin.actions import people
-from routing_admin.forms.people import SignInForm
+from routing_admin.forms.people import PasswordCheck, SignInForm
 from routing_admin.queries.people import find_language
 from routing_admin.server import throttle
 from routing_admin.server.addresses import address_in
@@ -22,7 +22,7 @@ from routing_admin.views.people.language import remember_language
 
 
 class SignIn(LoginView):
-    """The sign-in page; 429 with Retry-After after too many failures from one address."""
+    """The sign-in page; 429 after too many failures from one address, 503 while many sign in, both with Retry-After."""
 
     authentication_form = SignInForm
     redirect_authenticated_user = True
@@ -41,9 +41,9 @@ class SignIn(LoginView):
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         """The page again: what is wrong, once, with the name kept."""
         response = super().form_invalid(form)
-        if wait := getattr(form, "wait", 0):
-            response.status_code = 429
-            response.headers["Retry-After"] = str(wait)
+        assert isinstance(form, SignInForm)  # noqa: S101 - this view's own form, for the type checker
+        if form.wait:
+            refuse_for_now(response, form)
         elif form.cleaned_data.get("username") and form.cleaned_data.get("password"):
             people.note_sign_in(build_visitor(self.request), "user.sign_in_failed", [form.cleaned_data["username"]])
         return response
@@ -58,6 +58,12 @@ class SignOut(LogoutView):
         response = super().post(request, *args, **kwargs)
         people.note_sign_in(actor, "user.sign_out", [actor.name])
         return response
+
+
+def refuse_for_now(response: HttpResponse, form: PasswordCheck) -> None:
+    """Give an answer the status and the wait of a password that may not be checked now."""
+    response.status_code = form.status
+    response.headers["Retry-After"] = str(form.wait)
 
 
 def build_visitor(request: HttpRequest) -> Actor:

@@ -1,0 +1,180 @@
+"""Few passwords are hashed at a time, in a fair and bounded queue; who finds no place is asked to try again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from django.contrib.auth.hashers import get_hashers_by_algorithm, make_password
+from django.contrib.auth.models import User
+from django.test import Client
+
+from routing_admin.models import SignInAttempt
+from routing_admin.server.password_hashing import HashingSlots, hashing_slots
+from routing_admin.server.places import OverloadedError
+from tests.cast import PASSWORD, browser_of
+from tests.views.test_users import NEW, accept, invite
+
+ARGON2 = "routing_admin.server.password_hashing.BoundedArgon2Hasher"
+
+
+class Holder:
+    """A thread that holds a slot until it is told to end."""
+
+    def __init__(self, slots: HashingSlots, name: str) -> None:
+        self.holds, self._end = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(slots, name), daemon=True)
+        self._thread.start()
+
+    def _run(self, slots: HashingSlots, name: str) -> None:
+        with slots.hold(name):
+            self.holds.set()
+            self._end.wait(30)
+
+    def end(self) -> None:
+        """Give the slot back."""
+        self._end.set()
+        self._thread.join(30)
+
+
+def wait_for_waiters(slots: HashingSlots, count: int) -> None:
+    """Return once so many wait."""
+    pause = threading.Event()
+    for _ in range(3000):
+        if slots.waiting == count:
+            return
+        pause.wait(0.01)
+    raise AssertionError(slots.waiting)
+
+
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """The process's slots are held by others, and no time is left to wait for one."""
+    with ExitStack() as stack:
+        for _ in range(hashing_slots.slots):
+            holder = Holder(hashing_slots, "elsewhere")
+            assert holder.holds.wait(30)
+            stack.callback(holder.end)
+        stack.callback(setattr, hashing_slots, "wait_seconds", hashing_slots.wait_seconds)
+        hashing_slots.wait_seconds = 0.0
+        yield
+
+
+def test_a_process_computes_two_hashes_at_a_time_whatever_asks_for_them(settings: Any) -> None:
+    """Law: the product's hasher goes through the slots, for signing in, invitations and commands alike."""
+    from routing_admin import settings as product
+
+    assert product.PASSWORD_HASHERS[0] == ARGON2
+    assert (hashing_slots.slots, hashing_slots.queue) == (2, 32)
+    settings.PASSWORD_HASHERS = [ARGON2]
+    get_hashers_by_algorithm.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hashing_slots, "wait_seconds", 60.0)
+        with ThreadPoolExecutor(8) as pool:
+            hashes = list(pool.map(make_password, [PASSWORD] * 8))
+    assert len(set(hashes)) == 8
+    assert not hashing_slots.waiting
+
+
+@pytest.mark.usefixtures("busy")
+def test_without_a_slot_nothing_is_hashed(settings: Any) -> None:
+    """Making and checking a hash both raise what becomes 503."""
+    settings.PASSWORD_HASHERS = [ARGON2]
+    with pytest.raises(OverloadedError):
+        make_password(PASSWORD)
+
+
+def test_never_more_than_the_slots_hold_at_once() -> None:
+    """Twelve threads, three slots."""
+    slots, inside, most, lock = HashingSlots(3, 64, 30.0), 0, 0, threading.Lock()
+
+    def work(name: str) -> None:
+        nonlocal inside, most
+        with slots.hold(name), slots.hold(name):  # a thread that holds one needs no second
+            with lock:
+                inside += 1
+                most = max(most, inside)
+            threading.Event().wait(0.001)
+            with lock:
+                inside -= 1
+
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(work, "abcabcabcabc"))
+    assert most == 3
+
+
+def test_a_slot_goes_to_the_address_that_holds_least() -> None:
+    """One address with many tries does not keep another's waiting behind them all."""
+    slots = HashingSlots(2, 8, 30.0)
+    holders = [Holder(slots, "many") for _ in range(2)]
+    for holder in holders:
+        assert holder.holds.wait(30)
+    waiting = [Holder(slots, "many") for _ in range(3)]
+    wait_for_waiters(slots, 3)
+    other = Holder(slots, "other")
+    wait_for_waiters(slots, 4)
+    holders[0].end()
+    assert other.holds.wait(30)
+    for each in [other, holders[1], *waiting]:
+        each.end()
+    assert not slots.waiting
+
+
+def test_one_address_fills_three_quarters_of_the_queue_and_no_more() -> None:
+    """The queue is bounded, and a newcomer finds a place in it."""
+    slots = HashingSlots(1, 4, 30.0)
+    holders = [Holder(slots, "many")]
+    assert holders[0].holds.wait(30)
+    for count in (1, 2, 3):
+        holders.append(Holder(slots, "many"))
+        wait_for_waiters(slots, count)
+    with pytest.raises(OverloadedError), slots.hold("many"):
+        pass
+    holders.append(Holder(slots, "newcomer"))
+    wait_for_waiters(slots, 4)
+    with pytest.raises(OverloadedError), slots.hold("third"):
+        pass
+    for each in holders:
+        each.end()
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+@pytest.mark.usefixtures("busy")
+def test_signing_in_says_503_when_too_many_do_and_counts_no_failure(admin_account: User) -> None:
+    """The name stays typed in, a wait is named, and no try is lost by it."""
+    answer = Client().post("/login/", {"username": admin_account.get_username(), "password": PASSWORD})
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"] == "1"
+    assert "Many passwords are being checked at this moment" in answer.content.decode()
+    assert f'value="{admin_account.get_username()}"' in answer.content.decode()
+    assert not SignInAttempt.objects.exists()
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+@pytest.mark.usefixtures("busy")
+def test_changing_a_password_says_503_when_too_many_hash(viewer_account: User) -> None:
+    """The same as at sign-in."""
+    form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
+    answer = browser_of(viewer_account).post("/password/", form)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+def test_an_invitation_says_503_when_too_many_hash_and_stays_good(
+    admin_account: User, settings: Any, request: pytest.FixtureRequest
+) -> None:
+    """Nothing is half done: the link works a little later."""
+    link = invite(admin_account)
+    settings.PASSWORD_HASHERS = [ARGON2]
+    request.getfixturevalue("busy")
+    client = Client(raise_request_exception=False)
+    answer = client.post(link, {"new_password1": NEW, "new_password2": NEW, "language": "en"})
+    assert answer.status_code == 503
+    assert "Nothing was changed. Try again in a few seconds." in answer.content.decode()
+    assert int(answer.headers["Retry-After"]) > 0
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    assert accept(link)[1].status_code == 302
