@@ -11,14 +11,15 @@ from enum import Enum
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from routing_admin.server.addresses import address_in
 from routing_admin.server.connections import Connections, process_connections
 from routing_admin.server.direct_answers import EXTENSION
 from routing_admin.server.http_1_0 import without_chunks
-from routing_admin.server.refusals import refusal_parts, send_refusal
+from routing_admin.server.refusals import send_refusal
+from routing_admin.server.request_reading import RequestReader
 
 TOO_MANY = "too_many_connections"
 TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or retry in a second."
@@ -39,8 +40,8 @@ class Part(Enum):
 HEAD, BODY, NOTHING = Part
 
 
-class Protocol(HttpToolsProtocol):
-    """uvicorn's, with limits on how long and how often a caller may hold a connection."""
+class Protocol(RequestReader):
+    """One with limits on how long and how often a caller may hold a connection."""
 
     def __init__(
         self,
@@ -53,8 +54,8 @@ class Protocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._counted = process_connections() if connections is None else connections
         self._limits = self._counted.limits
-        self._whole, self._timed = False, NOTHING
-        self._received, self._ends = 0, False
+        self._max_head = self._limits.head_bytes
+        self._timed, self._ends = NOTHING, False
         self._timer: asyncio.TimerHandle | None = None
         self._extensions: Any = {EXTENSION: {"write_whole": self._write_whole, "write_block": self._write_block}}
 
@@ -73,21 +74,11 @@ class Protocol(HttpToolsProtocol):
         if not self._limits.proxies:
             self._counted.leave(self, self._peer)
 
-    def on_message_begin(self) -> None:
-        """The first byte of a request."""
-        super().on_message_begin()
-        self._whole = False
-
     def on_headers_complete(self) -> None:
-        """Its head; where the server ends, the answer says that it is the connection's last."""
+        """Start the request; where the server ends, the answer says that it is the connection's last."""
         super().on_headers_complete()
         if self._ends and self.cycle is not None:
             self.cycle.keep_alive = False
-
-    def on_message_complete(self) -> None:
-        """Its last."""
-        super().on_message_complete()
-        self._whole = True
 
     def data_received(self, data: bytes) -> None:
         """The next bytes; a timer runs as long as they leave a request in the middle."""
@@ -152,9 +143,8 @@ class Protocol(HttpToolsProtocol):
             self._time(part)
             return
         self._received += size
-        if part is HEAD and self._received > self._limits.head_bytes:
-            message = f"The request headers are larger than {self._limits.head_bytes} bytes. Send fewer."
-            self._refuse(431, "head_too_large", message)
+        if part is HEAD and self._received > self._max_head:
+            self._refuse(*self._too_large("request headers"))
 
     def _time(self, part: Part) -> None:
         self._stop_timer()
@@ -195,21 +185,6 @@ class Protocol(HttpToolsProtocol):
         if part is HEAD or self.cycle.response_complete:
             return False
         return self._received >= self._limits.body_seconds * self._limits.body_rate
-
-    def _refuse(self, status: int, code: str, message: str) -> None:
-        """Says why, where an answer can still be given, and closes."""
-        cycle = self.cycle
-        begun = cycle is None or self.scope is not cycle.scope or not cycle.response_started
-        if begun and not self.transport.is_closing():
-            path = cycle.scope["path"] if cycle is not None and not cycle.response_complete else ""
-            word = dict(cycle.scope["headers"]).get(b"x-request-id", b"") if path and cycle is not None else b""
-            headers, body = refusal_parts(path, status, code, message, word.decode("latin-1"))
-            lines = b"".join(b"%s: %s\r\n" % pair for pair in [*self.server_state.default_headers, *headers])
-            self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + body)
-        if cycle is not None and not cycle.response_complete:
-            cycle.disconnected = True
-            cycle.message_event.set()
-        self._close()
 
     def _close(self) -> None:
         self._stop_timer()

@@ -4,95 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
-from uvicorn.server import ServerState
 
-from routing_admin.server.connections import ConnectionLimits, Connections
-from tests.server.protocol_server import listen
+from routing_admin.server.connections import ConnectionLimits
+from tests.server.protocol_server import GET, Site, serve
 
 SHORT, LONG = 0.02, 30.0
-GET = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
 POST = b"POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ncontent-length: 6\r\n\r\n"
 CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
-
-
-@dataclass
-class Site:
-    """An application that answers a body with itself once it may; and the address of its server."""
-
-    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
-    answer: bytes = b""
-    reads: bool = True
-    port: int = 0
-    state: ServerState = field(default_factory=ServerState)
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        self.asked.set()
-        await self.may_answer.wait()
-        body, more = b"", self.reads
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body, more = body + message["body"], message["more_body"]
-        body = self.answer or body
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
-        await send({"type": "http.response.body", "body": body})
-
-    def end(self) -> None:
-        """What the server does to its connections when it is told to stop."""
-        for each in list(self.state.connections):
-            each.shutdown()
-
-    async def open(self, sent: bytes = b"") -> Caller:
-        """A connection over which that was sent."""
-        caller = Caller(*await asyncio.open_connection("127.0.0.1", self.port))
-        caller.writer.write(sent)
-        return caller
-
-
-@dataclass
-class Caller:
-    """One connection."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    async def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """The next answer: status, headers, body."""
-        head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        headers = dict(line.split(": ", 1) for line in head[1:] if line)
-        return int(head[0].split()[1]), headers, await self.reader.readexactly(int(headers["content-length"]))
-
-    async def refusal(self) -> tuple[int, Any]:
-        """The next answer, after which the connection is closed: status and JSON."""
-        status, headers, body = await self.answer()
-        assert headers["connection"] == "close"
-        assert await self.is_closed()
-        return status, json.loads(body)
-
-    async def is_closed(self) -> bool:
-        """Waits for the end; True when nothing more came before it."""
-        try:
-            return await self.reader.read() == b""
-        except ConnectionResetError:
-            return True
-
-
-@asynccontextmanager
-async def serve(site: Site, limits: ConnectionLimits, answers: bool = True) -> AsyncIterator[Connections]:
-    """The site behind real sockets, with those limits."""
-    if answers:
-        site.may_answer.set()
-    connections = Connections(limits)
-    async with listen(site, connections, site.state) as site.port:
-        yield connections
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: here\r\n", GET + b"GET"])

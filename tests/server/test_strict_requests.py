@@ -1,0 +1,133 @@
+"""What a request may not say, and what is not taken from it: heads, trailers, extensions, pipelines."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from uvicorn.server import ServerState
+
+from routing_admin.server.connections import ConnectionLimits, Connections
+from tests.server.protocol_server import GET, Site, listen, serve
+
+CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
+H = b" / HTTP/1.1\r\nhost: here\r\n"
+
+REFUSED = {
+    b"GET / HTTP/1.1\r\n\r\n": (400, "bad_host"),
+    b"GET" + H + b"host: there\r\n\r\n": (400, "bad_host"),
+    b"GET / HTTP/1.0\r\nhost: a\r\nhost: b\r\n\r\n": (400, "bad_host"),
+    b"GET /\r\n\r\n": (505, "http_version_not_supported"),
+    b"GET / HTTP/2.0\r\nhost: here\r\n\r\n": (505, "http_version_not_supported"),
+    b"POST" + H + b"transfer-encoding: gzip, chunked\r\n\r\n": (501, "unsupported_transfer_encoding"),
+    b"POST" + H + b"transfer-encoding: identity\r\n\r\n": (501, "unsupported_transfer_encoding"),
+    b"POST" + H + b"transfer-encoding: xchunked\r\n\r\n": (501, "unsupported_transfer_encoding"),
+    b"POST / HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n": (400, "ambiguous_length"),
+    b"POST" + H + b"transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n": (400, "bad_request"),
+    b"POST" + H + b"transfer-encoding: chunked\r\ncontent-length: 3\r\n\r\n": (400, "bad_request"),
+    b"POST" + H + b"content-length: 3\r\ncontent-length: 3\r\n\r\n": (400, "bad_request"),
+    b"CONNECT here:443 HTTP/1.1\r\nhost: here\r\n\r\n": (501, "method_not_implemented"),
+    b"GET" + H + b"x: a\r\n b\r\n\r\n": (400, "bad_request"),
+    b"GET" + H + b"x: a\0b\r\n\r\n": (400, "bad_request"),
+    b"GET / HTTP/1.1\nhost: here\n\n": (400, "bad_request"),
+    b"GET" + H + b"x: \r\n" * 256 + b"\r\n": (431, "head_too_large"),
+    b"GET" + H + b"x: " + b"x" * 65_536 + b"\r\n\r\n": (431, "head_too_large"),
+    b"GET /" + b"x" * 65_536 + b" HTTP/1.1\r\nhost: here\r\n\r\n": (431, "head_too_large"),
+}
+
+
+@pytest.mark.parametrize("sent", REFUSED, ids=range(len(REFUSED)))
+async def test_a_head_that_two_servers_may_read_differently_is_refused(sent):
+    """In words, without asking the application, and the connection ends."""
+    async with serve(site := Site(), ConnectionLimits()):
+        status, told = await (await site.open(sent)).refusal()
+    assert ((status, told["error"]), site.asked.is_set()) == (REFUSED[sent], False)
+
+
+async def test_a_refused_head_has_the_error_shape_of_its_address():
+    """OpenAI's under /v1."""
+    async with serve(site := Site(), ConnectionLimits()):
+        _, told = await (await site.open(b"GET /v1/models HTTP/1.1\r\n\r\n")).refusal()
+    assert told["error"]["code"] == "bad_host"
+
+
+async def test_a_trailer_is_no_header():
+    """Not even while the application has yet to look at the headers."""
+    async with serve(site := Site(), ConnectionLimits(), answers=False):
+        trailers = b"0\r\nx-forwarded-for: 203.0.113.1\r\nauthorization: Bearer x\r\n\r\n"
+        caller = await site.open(CHUNKED + b"3\r\nabc\r\n" + trailers)
+        site.may_answer.set()
+        assert (await caller.answer())[2] == b"abc"
+    assert [name for name, _ in site.headers] == [b"host", b"transfer-encoding"]
+
+
+@pytest.mark.parametrize(
+    "endless", [b"0\r\n" + b"x-trailer: y\r\n" * 100, b"3" + b";name=value" * 100], ids=["trailers", "extensions"]
+)
+async def test_what_frames_a_body_is_bounded(endless):
+    """Trailers and extensions of chunks end with 431 where a head would."""
+    async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
+        caller = await site.open(CHUNKED)
+        await site.asked.wait()
+        caller.writer.write(endless)
+        status, told = await caller.refusal()
+    assert (status, told["error"]) == (431, "head_too_large")
+
+
+async def test_a_body_in_small_chunks_passes():
+    """Its framing is not larger than itself."""
+    async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
+        caller = await site.open(CHUNKED)
+        await site.asked.wait()
+        for _ in range(100):
+            caller.writer.write(b"a\r\n0123456789\r\n" * 100)
+            await caller.writer.drain()
+        caller.writer.write(b"0\r\n\r\n")
+        assert (await caller.answer())[2] == b"0123456789" * 10_000
+
+
+async def test_a_request_to_upgrade_is_answered_whole_without_it():
+    """Java's client asks so for every request over http; its body and the request behind it are read."""
+    async with serve(site := Site(), ConnectionLimits()):
+        upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n"
+        caller = await site.open(b"POST" + H + upgrade + b"content-length: 3\r\n\r\nabc" + GET)
+        assert [(await caller.answer())[::2] for _ in range(2)] == [(200, b"abc"), (200, b"")]
+
+
+async def test_http_1_0_gets_no_interim_answer():
+    """It would take 100 for the answer."""
+    async with serve(site := Site(), ConnectionLimits()):
+        caller = await site.open(b"POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\nabc")
+        assert (await caller.answer())[::2] == (200, b"abc")
+
+
+@pytest.mark.parametrize("second", [b"\0\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", GET * 50], ids=["none", "host", "many"])
+async def test_a_bad_request_behind_a_good_one_waits_for_its_answer_and_gets_none(second):
+    """An error in the middle of another's answer would be taken for a part of it."""
+    async with serve(site := Site(), ConnectionLimits(), answers=False):
+        caller = await site.open(GET + second)
+        await site.asked.wait()
+        site.may_answer.set()
+        accepted = 33 if second == GET * 50 else 1
+        answers = [await caller.answer() for _ in range(accepted)]
+        assert {status for status, _, _ in answers} == {200}
+        assert answers[-1][1]["connection"] == "close"
+        assert await caller.is_closed()
+
+
+async def test_a_caller_who_leaves_ends_the_request_that_is_answered_too():
+    """Not only the newest of those that it sent at once."""
+    ended = asyncio.Event()
+
+    async def waits(scope, receive, send):
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        ended.set()
+
+    async with listen(waits, Connections(ConnectionLimits()), ServerState()) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(GET + GET)
+        await writer.drain()
+        writer.close()
+        async with asyncio.timeout(5):
+            await ended.wait()
