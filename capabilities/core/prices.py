@@ -16,6 +16,8 @@ from capabilities.core.wire import Usage
 
 NANO = 1_000_000_000
 """Nanos in one unit of a currency."""
+MAX_NANOS = 10**15
+"""A million units for one call: what would cost more is miscounted or mispriced, and cut to this."""
 CURRENCY = re.compile(r"[A-Z]{3}")
 NO_CURRENCY = "XXX"
 """What ISO 4217 calls an amount in no currency: that of what costs nothing wherever it is billed."""
@@ -165,8 +167,8 @@ def _sum(parts: Sequence[Part]) -> int:
 
 
 def _nanos(total: int) -> int:
-    """Tokens times millionths a million tokens, as nanos, rounded."""
-    return (total + 500) // 1000
+    """Tokens times millionths a million tokens, as nanos, rounded, and no more than a sum of many of them can hold."""
+    return min((total + 500) // 1000, MAX_NANOS)
 
 
 def money_text(nanos: int, currency: str) -> str:

@@ -233,7 +233,7 @@ class Usage:
 
     All that follow `total_tokens` are parts of the prompt or of the completion. `cached_tokens` were read from the
     provider's cache; `cache_write_tokens` were written to it, `_5m` and `_1h` of them to be kept so long.
-    `tool_tokens` are what the provider's own tools gave the model to read.
+    `tool_tokens` are what the provider's own tools gave the model to read. The `_requests` count calls of such tools.
     """
 
     prompt_tokens: int | None = None
@@ -249,6 +249,14 @@ class Usage:
     tool_tokens: int | None = None
     completion_audio_tokens: int | None = None
     completion_image_tokens: int | None = None
+    prompt_text_tokens: int | None = None
+    completion_text_tokens: int | None = None
+    accepted_prediction_tokens: int | None = None
+    rejected_prediction_tokens: int | None = None
+    cache_write_30m_tokens: int | None = None
+    cache_write_12h_tokens: int | None = None
+    web_search_requests: int | None = None
+    web_fetch_requests: int | None = None
 
     @property
     def is_counted(self) -> bool:

@@ -28,6 +28,10 @@ SORTS: Mapping[str, str | Promise] = {
     "reasoningTokens": gettext_lazy("thinking"),
     "completionAudioTokens": gettext_lazy("audio output"),
     "completionImageTokens": gettext_lazy("image output"),
+    "acceptedPredictionTokens": gettext_lazy("predicted and right"),
+    "rejectedPredictionTokens": gettext_lazy("predicted and wrong"),
+    "webSearchRequests": gettext_lazy("web searches (calls)"),
+    "webFetchRequests": gettext_lazy("web pages fetched (calls)"),
 }
 """What each sort of tokens is called, in the order of the page."""
 

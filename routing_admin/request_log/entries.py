@@ -148,8 +148,12 @@ TOKEN_DETAILS: Mapping[str, str] = {
     "reasoningTokens": "reasoning_tokens",
     "completionAudioTokens": "completion_audio_tokens",
     "completionImageTokens": "completion_image_tokens",
+    "acceptedPredictionTokens": "accepted_prediction_tokens",
+    "rejectedPredictionTokens": "rejected_prediction_tokens",
+    "webSearchRequests": "web_search_requests",
+    "webFetchRequests": "web_fetch_requests",
 }
-"""What log and API call the parts of `Usage` that say of what sort the tokens were."""
+"""What log and API call the parts of `Usage` that say of what sort the tokens were, and the calls of web tools."""
 
 _read_details = attrgetter(*TOKEN_DETAILS.values())
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connections
 
 from routing_admin.core.fallback.chain import OK
-from routing_admin.databases.router import LOGS
+from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import UsageSum
 from routing_admin.request_log.chunks import in_chunks
 from routing_admin.request_log.sum_labels import LabelNames, day_of, sum_labels
@@ -25,6 +25,8 @@ COUNTS = (
 """What is summed up."""
 SPENT = ("prompt_tokens", "completion_tokens", "cost_nanos")
 """What rows of requests and attempts both say."""
+MAX_SUM = 2**62
+"""Where a sum no longer grows by much: a column holds twice that, and one batch adds less than this."""
 CHUNKS = (20, 6, 2, 1)
 """How many sums one statement adds to."""
 Place = tuple[Any, ...]
@@ -98,6 +100,7 @@ def _statement(rows: int) -> str:
     table, place = quote(UsageSum._meta.db_table), ", ".join(map(quote, PLACE))
     names, marks = ", ".join(map(quote, (*PLACE, *COUNTS))), ", ".join(["%s"] * (len(PLACE) + len(COUNTS)))
     values = ", ".join([f"({marks})"] * rows)
-    added = ", ".join(f"{quote(name)} = {table}.{quote(name)} + excluded.{quote(name)}" for name in COUNTS)
+    least = "LEAST" if connections[LOGS].vendor == POSTGRESQL else "MIN"
+    added = ", ".join(f"{name} = {least}({table}.{name}, {MAX_SUM}) + excluded.{name}" for name in map(quote, COUNTS))
     insert = f"INSERT INTO {table} ({names}) VALUES {values}"  # noqa: S608  # our models' own names
     return f"{insert} ON CONFLICT ({place}) DO UPDATE SET {added}"

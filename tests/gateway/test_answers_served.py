@@ -72,8 +72,9 @@ def test_a_failed_generation_goes_to_the_next_candidate(client, server, stream):
 
 DETAILS = {
     "one": (
-        {"cached_tokens": 20, "cache_write_tokens": 100, "audio_tokens": 5, "image_tokens": 6},
-        {"reasoning_tokens": 7, "audio_tokens": 8},
+        {"cached_tokens": 20, "cache_write_tokens": 100, "audio_tokens": 5, "image_tokens": 6} | {"text_tokens": 129},
+        {"reasoning_tokens": 7, "audio_tokens": 8, "text_tokens": 15}
+        | {"accepted_prediction_tokens": 2, "rejected_prediction_tokens": 3},
     ),
     "by-anthropic": (
         {
@@ -84,7 +85,7 @@ DETAILS = {
         {"reasoning_tokens": 7},
     ),
     "by-gemini": (
-        {"cached_tokens": 20, "audio_tokens": 5, "image_tokens": 6, "tool_tokens": 20},
+        {"cached_tokens": 20, "audio_tokens": 5, "image_tokens": 6, "text_tokens": 109, "tool_tokens": 20},
         {"reasoning_tokens": 7, "audio_tokens": 8},
     ),
 }

@@ -94,7 +94,13 @@ COUNTS = {
                 "image_tokens": 6,
                 "text_tokens": 129,
             },
-            "completion_tokens_details": {"reasoning_tokens": 7, "audio_tokens": 8, "rejected_prediction_tokens": 0},
+            "completion_tokens_details": {
+                "reasoning_tokens": 7,
+                "audio_tokens": 8,
+                "text_tokens": 15,
+                "accepted_prediction_tokens": 2,
+                "rejected_prediction_tokens": 3,
+            },
         },
         service_tier="priority",
         system_fingerprint="fp_lab",
@@ -109,7 +115,12 @@ COUNTS = {
             "cache_creation": {"ephemeral_5m_input_tokens": 60, "ephemeral_1h_input_tokens": 40},
             "service_tier": "standard",
         },
-        end_usage={"input_tokens": 20, "output_tokens": 30, "output_tokens_details": {"thinking_tokens": 7}},
+        end_usage={
+            "input_tokens": 20,
+            "output_tokens": 30,
+            "output_tokens_details": {"thinking_tokens": 7},
+            "server_tool_use": {"web_search_requests": 2, "web_fetch_requests": 1},
+        },
     ),
     "gemini": gemini_answer(
         [{"text": "Coun"}, {"text": "ted."}],

@@ -44,6 +44,11 @@ class Installation:
             self.drawn -= self.held.pop(process) - self.told[process]
 
 
+def test_what_a_call_used_is_never_less_than_nothing():
+    """A number below zero would fill a budget up again."""
+    assert Share(100, DAY, granted=100, used=40, reserved=10).settle(10, -1_000_000).used == 40
+
+
 acts = st.lists(
     st.tuples(st.integers(0, 2), st.sampled_from(["call", "end", "fail", "give", "tell"]), st.integers(1, 40)),
     max_size=60,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.prices import NANO, Cost, Price, Rates, Tier, amount_of, amount_text, cost_of, rate_of
+from capabilities.core.prices import MAX_NANOS, NANO, Cost, Price, Rates, Tier, amount_of, amount_text, cost_of, rate_of
 from capabilities.core.wire import Usage
 
 
@@ -91,3 +91,12 @@ def test_a_rate_is_kept_as_it_is_written(amount: Decimal):
     rate = rate_of(amount)
     assert rate is not None
     assert amount_of(rate) == amount
+
+
+@given(st.integers(0, 2**70), st.integers(0, 2**70))
+def test_a_cost_is_never_more_than_a_column_holds_many_times(prompt, completion):
+    """A miscounted call at a mispriced rate costs at most a million units, so that a sum of thousands is one."""
+    cost = cost_of(Usage(prompt, completion), price(input="1000000", output="1000000"))
+    assert cost is not None
+    assert 0 <= cost.nanos <= MAX_NANOS
+    assert 9000 * MAX_NANOS < 2**63

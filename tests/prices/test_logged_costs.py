@@ -173,3 +173,12 @@ def test_rows_that_an_earlier_version_left_on_disk_are_taken(priced: None, tmp_p
 def test_a_day_is_the_installations():
     """It begins at midnight where the administrators are."""
     assert day_of(datetime(2026, 11, 20, 17, tzinfo=UTC)) == datetime(2026, 11, 20, 16, tzinfo=UTC)
+
+
+def test_a_sum_that_is_full_takes_no_request_from_the_log(priced: None):
+    """It stops growing; a number that its column cannot hold would cost the whole batch."""
+    write([entry("a")])
+    UsageSum.objects.update(cost_nanos=2**63 - 1, saved_nanos=2**63 - 1)
+    write([entry("b")])
+    assert RequestLog.objects.count() == 2
+    assert {each.cost_nanos for each in UsageSum.objects.all()} == {2**62 + 2_200_000}

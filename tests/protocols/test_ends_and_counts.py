@@ -116,6 +116,10 @@ COUNTED = {
         prompt_image_tokens=6,
         reasoning_tokens=7,
         completion_audio_tokens=8,
+        prompt_text_tokens=129,
+        completion_text_tokens=15,
+        accepted_prediction_tokens=2,
+        rejected_prediction_tokens=3,
     ),
     "anthropic": Usage(
         140,
@@ -126,6 +130,8 @@ COUNTED = {
         cache_write_5m_tokens=60,
         cache_write_1h_tokens=40,
         reasoning_tokens=7,
+        web_search_requests=2,
+        web_fetch_requests=1,
     ),
     "gemini": Usage(
         140,
@@ -137,6 +143,7 @@ COUNTED = {
         prompt_image_tokens=6,
         reasoning_tokens=7,
         completion_audio_tokens=8,
+        prompt_text_tokens=109,
     ),
 }
 

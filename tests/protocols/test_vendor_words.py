@@ -73,10 +73,10 @@ def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
     metadata, modalities = gemini_types.GenerateContentResponseUsageMetadata, gemini_types.MediaModality
     return [
         ("openai", names(completion_usage.CompletionUsage), {*openai.TOTALS, *openai.DETAILS}),
-        ("openai", names(prompt), {*openai.PROMPT, *openai.UNREAD}),
-        ("openai", names(completion), {*openai.COMPLETION, *openai.UNREAD}),
+        ("openai", names(prompt), set(openai.PROMPT)),
+        ("openai", names(completion), set(openai.COMPLETION)),
         ("openai-responses", names(responses.ResponseUsage), {*tokens.TOTALS, *tokens.DETAILS}),
-        ("openai-responses", names(read), {*tokens.DETAILS["input_tokens_details"], *tokens.UNREAD}),
+        ("openai-responses", names(read), {*tokens.DETAILS["input_tokens_details"], "cache_write_tokens_details"}),
         ("openai-responses", names(wrote), set(tokens.DETAILS["output_tokens_details"])),
         *(("anthropic", names(each), counted) for each in (anthropic_types.Usage, anthropic_types.MessageDeltaUsage)),
         *(
@@ -84,6 +84,8 @@ def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
             for each in (anthropic_beta.BetaUsage, anthropic_beta.BetaMessageDeltaUsage)
         ),
         ("anthropic", names(written), set(anthropic.DETAILS["cache_creation"])),
+        ("anthropic", names(anthropic_types.ServerToolUsage), set(anthropic.DETAILS["server_tool_use"])),
+        ("openai-responses", names(response_usage.InputTokensDetailsCacheWriteTokensDetails), set(tokens.WRITTEN)),
         ("anthropic", names(thought), set(anthropic.DETAILS["output_tokens_details"])),
         ("gemini", names(metadata), {*gemini.TOTALS, *gemini.DETAILS, *gemini.UNREAD}),
         *(

@@ -19,11 +19,13 @@ TOTALS: Mapping[str, str] = {
 INPUT: Mapping[str, str] = {
     "audio_tokens": "prompt_audio_tokens",
     "image_tokens": "prompt_image_tokens",
+    "text_tokens": "prompt_text_tokens",
     "cached_tokens": "cached_tokens",
 }
 OUTPUT: Mapping[str, str] = {
     "audio_tokens": "completion_audio_tokens",
     "image_tokens": "completion_image_tokens",
+    "text_tokens": "completion_text_tokens",
     "reasoning_tokens": "reasoning_tokens",
 }
 DETAILS: Mapping[str, Mapping[str, str]] = {
@@ -34,7 +36,6 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
 }
 """From the names of a `usage` object and of its parts to those of `Usage`."""
 UNREAD: Mapping[str, str] = {
-    "text_tokens": "what the other parts leave",
     "seconds": "a length and no count of tokens",
     "type": "says whether tokens or seconds are counted",
 }

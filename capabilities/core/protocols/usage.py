@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from capabilities.core.protocols.fields import count_of
+
 
 def read_counts(value: Any, names: Mapping[str, str], into: dict[str, int]) -> None:
     """Adds the counts of an object under our names; what the table does not name, or is no count, adds nothing."""
@@ -12,5 +14,6 @@ def read_counts(value: Any, names: Mapping[str, str], into: dict[str, int]) -> N
         return
     for name, number in value.items():
         ours = names.get(name)
-        if ours is not None and isinstance(number, int) and not isinstance(number, bool):
-            into[ours] = number
+        counted = count_of(number) if ours is not None else None
+        if ours is not None and counted is not None:
+            into[ours] = counted

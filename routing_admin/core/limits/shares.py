@@ -57,8 +57,8 @@ class Share:
         return replace(self, reserved=self.reserved + amount) if amount <= self.free else None
 
     def settle(self, reserved: int, used: int) -> Share:
-        """The share once a call that reserved so much has used so much."""
-        return replace(self, reserved=self.reserved - reserved, used=self.used + used)
+        """The share once a call that reserved so much has used so much, which is never less than nothing."""
+        return replace(self, reserved=self.reserved - reserved, used=self.used + max(used, 0))
 
     def book(self, granted: int, drawn: int, last: int) -> Share:
         """The share as the ledger has it now."""

@@ -83,7 +83,7 @@ def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
         "cache_creation_input_tokens": written,
         "cache_creation": None,
         "output_tokens_details": None if thought is None else {"thinking_tokens": thought},
-        "server_tool_use": None,
+        "server_tool_use": _tool_use_json(usage),
         "inference_geo": None,
         "service_tier": tier if tier in TIERS else None,
     }
@@ -92,6 +92,13 @@ def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
         kinds = {"ephemeral_5m_input_tokens": short or 0, "ephemeral_1h_input_tokens": long or 0}
         fields["cache_creation"] = kinds
     return fields
+
+
+def _tool_use_json(usage: Usage) -> dict[str, int] | None:
+    searches, fetches = usage.web_search_requests, usage.web_fetch_requests
+    if searches is None and fetches is None:
+        return None
+    return {"web_search_requests": searches or 0, "web_fetch_requests": fetches or 0}
 
 
 def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:

@@ -118,12 +118,12 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
     if read is None and wrote is None:
         return None
     total = usage.total_tokens if usage.total_tokens is not None else (read or 0) + (wrote or 0)
+    cached = {"cached_tokens": usage.cached_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
+    short, long = usage.cache_write_30m_tokens, usage.cache_write_12h_tokens
+    kept = {"cache_write_tokens_details": {"ttl_30m_tokens": short or 0, "ttl_12h_tokens": long or 0}}
     return {
         "input_tokens": read or 0,
-        "input_tokens_details": {
-            "cached_tokens": usage.cached_tokens or 0,
-            "cache_write_tokens": usage.cache_write_tokens or 0,
-        },
+        "input_tokens_details": cached if short is None and long is None else {**cached, **kept},
         "output_tokens": wrote or 0,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
         "total_tokens": total,

@@ -21,11 +21,11 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
         "ephemeral_1h_input_tokens": "cache_write_1h_tokens",
     },
     "output_tokens_details": {"thinking_tokens": "reasoning_tokens"},
+    "server_tool_use": {"web_search_requests": "web_search_requests", "web_fetch_requests": "web_fetch_requests"},
 }
 """From the names of a `usage` object and of its parts to those of `Usage`."""
 UNREAD: Mapping[str, str] = {
     "service_tier": "stands in the details of the answer",
-    "server_tool_use": "counts calls, not tokens",
     "inference_geo": "no count",
     "speed": "no count",
     "iterations": "the same tokens, call by call",
@@ -44,7 +44,9 @@ def usage_of(value: Any) -> Usage:
     if written is not None:
         found.setdefault("cache_write_tokens", written)
     if "prompt_tokens" in found:
-        found["prompt_tokens"] += found.get("cached_tokens", 0) + found.get("cache_write_tokens", 0)
-        if "completion_tokens" in found:
-            found["total_tokens"] = found["prompt_tokens"] + found["completion_tokens"]
+        read = (found["prompt_tokens"], found.get("cached_tokens"), found.get("cache_write_tokens"))
+        prompt = total_of(*read)
+        return Usage(
+            **found | {"prompt_tokens": prompt, "total_tokens": total_of(prompt, found.get("completion_tokens"))}
+        )
     return Usage(**found)

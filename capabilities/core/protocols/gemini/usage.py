@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from capabilities.core.protocols.fields import count, filled
+from capabilities.core.protocols.fields import filled, total_of
 from capabilities.core.protocols.usage import read_counts
 from capabilities.core.wire import Usage
 
@@ -18,8 +18,16 @@ TOTALS: Mapping[str, str] = {
     "toolUsePromptTokenCount": "tool_tokens",
 }
 DETAILS: Mapping[str, Mapping[str, str]] = {
-    "promptTokensDetails": {"AUDIO": "prompt_audio_tokens", "IMAGE": "prompt_image_tokens"},
-    "candidatesTokensDetails": {"AUDIO": "completion_audio_tokens", "IMAGE": "completion_image_tokens"},
+    "promptTokensDetails": {
+        "TEXT": "prompt_text_tokens",
+        "AUDIO": "prompt_audio_tokens",
+        "IMAGE": "prompt_image_tokens",
+    },
+    "candidatesTokensDetails": {
+        "TEXT": "completion_text_tokens",
+        "AUDIO": "completion_audio_tokens",
+        "IMAGE": "completion_image_tokens",
+    },
 }
 """From the names of `usageMetadata`, and of the modalities in its lists, to those of `Usage`."""
 UNREAD: Mapping[str, str] = {
@@ -27,7 +35,7 @@ UNREAD: Mapping[str, str] = {
     "toolUsePromptTokensDetails": "of what sort the tools' part was",
     "trafficType": "no count",
 }
-UNREAD_MODALITIES = frozenset({"MODALITY_UNSPECIFIED", "TEXT", "VIDEO", "DOCUMENT"})
+UNREAD_MODALITIES = frozenset({"MODALITY_UNSPECIFIED", "VIDEO", "DOCUMENT"})
 """Names that are known and not kept; `Usage` has no place for these sorts."""
 
 
@@ -42,10 +50,10 @@ def usage_of(value: Any) -> Usage:
             read_counts(_by_modality(value[name]), names, found)
     for part, whole in (("reasoning_tokens", "completion_tokens"), ("tool_tokens", "prompt_tokens")):
         if part in found:
-            found[whole] = found.get(whole, 0) + found[part]
+            found[whole] = total_of(found.get(whole), found[part]) or 0
     return Usage(**found)
 
 
-def _by_modality(value: Any) -> dict[str, int | None]:
+def _by_modality(value: Any) -> dict[str, Any]:
     each = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-    return {filled(item.get("modality")) or "": count(item, "tokenCount") for item in each}
+    return {filled(item.get("modality")) or "": item.get("tokenCount") for item in each}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from capabilities.core.protocols.fields import count, total_of
+from capabilities.core.protocols.fields import count_of, total_of
 from capabilities.core.protocols.usage import read_counts
 from capabilities.core.wire import Usage
 
@@ -21,23 +21,21 @@ PROMPT: Mapping[str, str] = {
     "cache_write_tokens": "cache_write_tokens",
     "audio_tokens": "prompt_audio_tokens",
     "image_tokens": "prompt_image_tokens",
+    "text_tokens": "prompt_text_tokens",
 }
 COMPLETION: Mapping[str, str] = {
     "reasoning_tokens": "reasoning_tokens",
     "audio_tokens": "completion_audio_tokens",
     "image_tokens": "completion_image_tokens",
+    "text_tokens": "completion_text_tokens",
+    "accepted_prediction_tokens": "accepted_prediction_tokens",
+    "rejected_prediction_tokens": "rejected_prediction_tokens",
 }
 DETAILS: Mapping[str, Mapping[str, str]] = {
     "prompt_tokens_details": PROMPT,
     "completion_tokens_details": COMPLETION,
 }
 """From the names of a `usage` object and of its parts to those of `Usage`."""
-UNREAD: Mapping[str, str] = {
-    "text_tokens": "what the other parts leave",
-    "accepted_prediction_tokens": "we pass no prediction on",
-    "rejected_prediction_tokens": "we pass no prediction on",
-}
-"""Names that are known and not kept, and why."""
 
 
 def usage_of(value: Any) -> Usage:
@@ -49,6 +47,6 @@ def usage_of(value: Any) -> Usage:
     for name, names in DETAILS.items():
         read_counts(value.get(name), names, found)
     if "prompt_tokens" not in found and "prompt_cache_miss_tokens" in value:  # DeepSeek counts both sorts apart
-        hit, miss = found.get("cached_tokens"), count(value, "prompt_cache_miss_tokens")
+        hit, miss = found.get("cached_tokens"), count_of(value["prompt_cache_miss_tokens"])
         return Usage(total_of(hit, miss), **found)
     return Usage(**found)

@@ -18,10 +18,8 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "output_tokens_details": {"reasoning_tokens": "reasoning_tokens"},
 }
 """From the names of a `usage` object and of its parts to those of `Usage`."""
-UNREAD: Mapping[str, str] = {
-    "cache_write_tokens_details": "the same tokens by how long they are kept, for 30 minutes or for 12 hours",
-}
-"""Names that are known and not kept, and why."""
+WRITTEN: Mapping[str, str] = {"ttl_30m_tokens": "cache_write_30m_tokens", "ttl_12h_tokens": "cache_write_12h_tokens"}
+"""The same for the part of `input_tokens_details` that says how long a cache keeps what was written."""
 
 
 def usage_of(value: Any) -> Usage:
@@ -32,4 +30,6 @@ def usage_of(value: Any) -> Usage:
     read_counts(value, TOTALS, counts)
     for name, names in DETAILS.items():
         read_counts(value.get(name), names, counts)
+    read = value.get("input_tokens_details")
+    read_counts(read.get("cache_write_tokens_details") if isinstance(read, dict) else None, WRITTEN, counts)
     return Usage(**counts)

@@ -1,0 +1,90 @@
+"""A provider's numbers are read as counts, or not at all: whatever it says, a budget and the log can bear it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.operations import usage as operations
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.anthropic import usage as anthropic
+from capabilities.core.protocols.fields import MAX_COUNT, count_of
+from capabilities.core.protocols.gemini import usage as gemini
+from capabilities.core.protocols.openai import usage as openai
+from capabilities.core.protocols.openai_responses import usage as responses
+from capabilities.core.wire import Answer, Usage
+
+Read = Callable[[Any], Usage]
+READERS: Mapping[str, tuple[Read, Mapping[str, str], Mapping[str, Mapping[str, str]]]] = {
+    "openai": (openai.usage_of, openai.TOTALS, openai.DETAILS),
+    "openai-responses": (responses.usage_of, responses.TOTALS, responses.DETAILS),
+    "anthropic": (anthropic.usage_of, anthropic.TOTALS, anthropic.DETAILS),
+    "gemini": (gemini.usage_of, gemini.TOTALS, {}),
+    "operations": (lambda value: operations.usage_of({"usage": value}), operations.TOTALS, operations.DETAILS),
+}
+NUMBERS = st.one_of(
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.booleans(),
+    st.none(),
+    st.text(max_size=5),
+    st.sampled_from(["-1000000", "NaN", [], {}, [1], {"a": 1}, 2**63, -(2**63), 2**64 - 1]),
+)
+
+
+@pytest.mark.parametrize("name", READERS)
+@given(data=st.data())
+def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: st.DataObject) -> None:
+    """From 0 to a hundred million; what counts nothing is None."""
+    read, totals, details = READERS[name]
+    said: dict[str, Any] = {key: data.draw(NUMBERS) for key in totals}
+    for part, names in details.items():
+        said[part] = data.draw(st.one_of(NUMBERS, st.fixed_dictionaries(dict.fromkeys(names, NUMBERS))))
+    usage = read(said)
+    counts = [getattr(usage, each.name) for each in fields(usage)]
+    assert all(each is None or (type(each) is int and 0 <= each <= MAX_COUNT) for each in counts)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        (0, 0),
+        (12, 12),
+        (12.0, 12),
+        (12.7, 12),
+        (2**63, MAX_COUNT),
+        (1e300, MAX_COUNT),
+        (-1, None),
+        (-1e300, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (True, None),
+        ("12", None),
+        (None, None),
+        ([12], None),
+    ],
+)
+def test_a_number_is_a_count_or_nothing(said: Any, read: int | None) -> None:
+    """Some hosts count in floats; nothing below zero, no truth and no text is a count."""
+    assert count_of(said) == read
+
+
+def test_a_host_that_counts_the_missed_cache_below_zero_refills_nothing() -> None:
+    """DeepSeek's two sorts are summed up, of those that are counts."""
+    usage = openai.usage_of({"prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": -(2**70)})
+    assert usage.prompt_tokens == 64
+
+
+def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
+    """Nothing of it is lost for its count."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": -1_000_000, "completion_tokens": 2**80, "total_tokens": "many"}
+    said = PROTOCOLS["openai"].decode(200, {}, json.dumps({"choices": [choice], "usage": usage}).encode())
+    assert isinstance(said, Answer)
+    assert (said.text, said.usage) == ("Here.", Usage(None, MAX_COUNT))
