@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import orjson
 
+from capabilities.core.json_codec import read_json
 from capabilities.core.protocols.anthropic.replies import DIALECT
 from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta
@@ -27,6 +30,9 @@ from routing_admin.gateway.messages.rendering import (
 from routing_admin.gateway.messages.thinking_blocks import block_of_thought
 from routing_admin.gateway.origins import label_signature
 
+COMPLETION_CHECKS = 8
+"""How often the arguments of one call are read to see whether they are complete; then it is open until the next one."""
+
 
 class BlockKind(StrEnum):
     """What kind of block is open."""
@@ -38,17 +44,37 @@ class BlockKind(StrEnum):
 
 
 @dataclass(slots=True)
-class WaitingCall:
-    """A tool call whose pieces come while another one's block is open."""
+class CallBlock:
+    """A tool call with the pieces of its arguments so far."""
 
     id: str
     name: str
-    arguments: str = ""
+    custom: bool = False
+    pieces: list[str] = field(default_factory=list)
+    checks: int = COMPLETION_CHECKS
+    checked: int = 0
+
+    def is_complete(self) -> bool:
+        """Whether the arguments are a whole object, behind which nothing can follow."""
+        if self.custom or not self.checks or len(self.pieces) == self.checked:
+            return False
+        self.checked = len(self.pieces)
+        if not self.pieces[-1].rstrip().endswith("}"):
+            return False
+        self.checks -= 1
+        try:
+            return isinstance(read_json("".join(self.pieces)), dict)
+        except (ValueError, RecursionError):
+            return False
 
 
 @dataclass(slots=True)
 class MessageEvents:
-    """The events of one message; calls that come beside each other are told one after the other."""
+    """The events of one message.
+
+    Blocks follow one another: while a call's block is open and its arguments are incomplete, all that is no piece of it
+    waits in `held`, in its order.
+    """
 
     model: str
     origin: str = ""
@@ -57,8 +83,9 @@ class MessageEvents:
     begun: bool = False
     index: int = -1
     kind: BlockKind = BlockKind.NONE
-    call: int = -1
-    waiting: dict[int, WaitingCall] = field(default_factory=dict)
+    call: CallBlock | None = None
+    calls: dict[int, CallBlock] = field(default_factory=dict)
+    held: deque[CallBlock | Callable[[], bytes]] = field(default_factory=deque)
 
     def write_delta(self, delta: Delta) -> bytes:
         """A piece of the answer."""
@@ -66,7 +93,7 @@ class MessageEvents:
         pieces = [self._begin()]
         if delta.reasoning:
             pieces.append(self._say(BlockKind.THINKING, {"type": "thinking_delta", "thinking": delta.reasoning}))
-        pieces += [self._write_thought(thought) for thought in delta.thoughts]
+        pieces += [self._put(partial(self._write_thought, thought)) for thought in delta.thoughts]
         if delta.text or delta.refusal:
             pieces.append(self._say(BlockKind.TEXT, {"type": "text_delta", "text": delta.text + delta.refusal}))
         pieces += [self._write_call(piece) for piece in delta.tool_calls]
@@ -89,7 +116,7 @@ class MessageEvents:
 
     def write_finish(self, finish: Finish) -> bytes:
         """The blocks that wait, the reason to stop with the count, and the end."""
-        pieces = [self._begin(), self._close(), *(self._write_waiting(call) for call in self.waiting.values())]
+        pieces = [self._begin(), self._advance(final=True), self._close()]
         usage = usage_json(finish.usage, finish.details.service_tier)
         delta = {"delta": end_json(finish.finish_reason, finish.details), "usage": usage}
         pieces.append(_write("message_delta", delta))
@@ -106,7 +133,12 @@ class MessageEvents:
         return _write("message_start", {"message": head_json(self.id, self.model)})
 
     def _say(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
-        """A piece for a block of words, which is begun where none of its kind is open."""
+        """A piece for a block of words, which is begun where none of its kind is open; held behind an open call."""
+        if self.call is not None or self.held:
+            return self._put(partial(self._write_words, kind, delta))
+        return self._write_words(kind, delta)
+
+    def _write_words(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
         before = b"" if self.kind is kind else self._open(kind, EMPTY[kind])
         return before + self._continue(delta)
 
@@ -131,7 +163,7 @@ class MessageEvents:
             return self._open(BlockKind.NONE, block_of_thought(thought, self.origin)) + self._stop()
         pieces = []
         if self.kind is not BlockKind.THINKING:
-            pieces.append(self._say(BlockKind.THINKING, {"type": "thinking_delta", "thinking": thought.text}))
+            pieces.append(self._write_words(BlockKind.THINKING, {"type": "thinking_delta", "thinking": thought.text}))
         signature = label_signature(thought.proof, self.origin) or ""
         pieces.append(self._continue({"type": "signature_delta", "signature": signature}))
         return b"".join([*pieces, self._close()])
@@ -140,23 +172,39 @@ class MessageEvents:
         return _write("content_block_stop", {"index": self.index})
 
     def _write_call(self, piece: ToolCallDelta) -> bytes:
-        """A piece of a call: in its block where that is open, else kept until the end."""
-        if self.kind is BlockKind.CALL and piece.index == self.call:
-            return self._write_arguments(piece.arguments)
-        if piece.index in self.waiting:
-            self.waiting[piece.index].arguments += piece.arguments
-            return b""
-        if self.call >= 0:
-            self.waiting[piece.index] = WaitingCall(piece.id or "", piece.name or "", piece.arguments)
-            return b""
-        self.call = piece.index
-        return self._open(BlockKind.CALL, call_json(piece.id or "", piece.name or "", {})) + self._write_arguments(
-            piece.arguments
-        )
+        """A piece of a call: in its block where that is open, else kept until it is."""
+        call = self.calls.get(piece.index)
+        if call is None:
+            call = self.calls[piece.index] = CallBlock(piece.id or "", piece.name or "", piece.custom)
+            self.held.append(call)
+        call.name = call.name or piece.name or ""
+        if piece.arguments:
+            call.pieces.append(piece.arguments)
+        return self._write_arguments(piece.arguments) if call is self.call else self._advance()
 
-    def _write_waiting(self, call: WaitingCall) -> bytes:
-        begun = self._open(BlockKind.CALL, call_json(call.id, call.name, {}))
-        return begun + self._write_arguments(call.arguments) + self._close()
+    def _put(self, write: Callable[[], bytes]) -> bytes:
+        """Write what is no piece of a call, in its turn."""
+        self.held.append(write)
+        return self._advance()
+
+    def _advance(self, *, final: bool = False) -> bytes:
+        """Write what is held up to a call that is incomplete or has no name yet; at the end all of it."""
+        written: list[bytes] = []
+        while self.held and (self.call is None or final or self.call.is_complete()):
+            if self.call is not None:
+                self.call = None
+                written.append(self._close())
+            each = self.held[0]
+            if isinstance(each, CallBlock):
+                if not (each.name or final):
+                    break
+                self.call = each
+                written.append(self._open(BlockKind.CALL, call_json(each.id, each.name, {})))
+                written.append(self._write_arguments("".join(each.pieces)))
+            else:
+                written.append(each())
+            self.held.popleft()
+        return b"".join(written)
 
     def _write_arguments(self, arguments: str) -> bytes:
         return self._continue({"type": "input_json_delta", "partial_json": arguments}) if arguments else b""

@@ -230,6 +230,7 @@ class ResponseEvents:
             self.calls[piece.index] = call
             opened += self._add(call.place, call_item(call.id, call.as_call(), self.namespaces, "in_progress"))
         call = self.calls[piece.index]
+        call.name = call.name or piece.name or ""
         call.words += piece.arguments
         if not piece.arguments:
             return opened

@@ -34,7 +34,7 @@ class BlockReader:
         self._model: str | None = None
         self._calls: dict[int, int] = {}
         self._inputs: dict[int, str] = {}
-        self._thought: dict[str, Any] | None = None
+        self._thoughts: dict[Any, dict[str, Any]] = {}
         self._offset = 0
         self._block_start = 0
         self._citations: list[Any] = []
@@ -72,7 +72,7 @@ class BlockReader:
     def _open(self, value: Mapping[str, Any], block: Mapping[str, Any]) -> Delta | None:
         kind = block.get("type")
         if kind in THOUGHTS:
-            self._thought = dict(block)
+            self._thoughts[value.get("index")] = dict(block)
         if kind != "tool_use":
             cited = block.get("citations")
             self._block_start, self._citations = self._offset, list(cited) if isinstance(cited, list) else []
@@ -96,9 +96,10 @@ class BlockReader:
                 return None
             self._inputs.pop(place, None)
             return Delta(tool_calls=(ToolCallDelta(place, arguments=piece),))
-        if self._thought is not None and kind in THOUGHT_PIECES:
-            name = THOUGHT_PIECES[kind]
-            self._thought[name] = str(self._thought.get(name) or "") + str(delta.get(name) or "")
+        thought = self._thoughts.get(value.get("index")) if kind in THOUGHT_PIECES else None
+        if thought is not None:
+            name = THOUGHT_PIECES[str(kind)]
+            thought[name] = str(thought.get(name) or "") + str(delta.get(name) or "")
         return self._words("", words_of(delta, "thinking_delta", "thinking"))
 
     def _words(self, text: str, thinking: str) -> Delta:
@@ -110,7 +111,7 @@ class BlockReader:
 
         A call whose arguments never came in pieces has those it was opened with.
         """
-        block, self._thought = self._thought, None
+        block = self._thoughts.pop(value.get("index"), None)
         if block is not None:
             thought = thought_of(block, self._offset, len(self._calls))
             return Delta(thoughts=(thought,)) if thought else None

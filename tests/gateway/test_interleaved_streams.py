@@ -1,0 +1,266 @@
+"""One property of the three chat APIs: what a model says arrives as the same blocks, however its pieces are mixed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.message import ChatRequest
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.wire import Delta, Finish, Supplement
+from routing_admin.gateway.chat.rendering import Chunks
+from routing_admin.gateway.messages.events import MessageEvents
+from routing_admin.gateway.responses.events import ResponseEvents
+from routing_admin.gateway.responses.rendering import ResponseHead
+
+Json = dict[str, Any]
+Step = tuple[str, int, str]
+"""A piece of an answer: `text` or `reasoning`, or `call` with its number, whose empty first piece is its name."""
+Call = tuple[str, Json]
+Said = tuple[str, str, list[tuple[str, str, Json]]]
+"""Words, thoughts, and calls with id, name and input."""
+WORDS = st.text(min_size=1, max_size=6)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=5,
+)
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
+    """Calls, and the pieces of an answer that has them in any order, each call's own pieces in theirs."""
+    inputs = draw(st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=3), max_size=3))
+    calls = [(f"tool_{number}", each) for number, each in enumerate(inputs)]
+    tracks: list[list[Step]] = []
+    for number, (_, arguments) in enumerate(calls):
+        rest, track = json.dumps(arguments), [("call", number, "")]
+        while rest:
+            size = draw(st.integers(1, len(rest)))
+            track.append(("call", number, rest[:size]))
+            rest = rest[size:]
+        tracks.append(track)
+    tracks += [[(kind, 0, words)] for kind in ("text", "reasoning") for words in draw(st.lists(WORDS, max_size=4))]
+    steps: list[Step] = []
+    while tracks := [each for each in tracks if each]:
+        steps.append(tracks[draw(st.integers(0, len(tracks) - 1))].pop(0))
+    return calls, steps
+
+
+def openai_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
+    begun: set[int] = set()
+    for kind, number, piece in steps:
+        delta: Json = {"text": {"content": piece}, "reasoning": {"reasoning_content": piece}}.get(kind, {})
+        if kind == "call":
+            called: Json = {"index": number, "function": {"arguments": piece}}
+            if number not in begun:
+                called["id"], called["type"], called["function"]["name"] = f"id_{number}", "function", calls[number][0]
+            begun.add(number)
+            delta = {"tool_calls": [called]}
+        yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}]}
+
+
+def openai_late_names(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
+    """The same of a host that names a call in its second piece."""
+    names: Json = {}
+    for chunk in openai_chunks(calls, steps):
+        for called in chunk["choices"][0]["delta"].get("tool_calls", ()):
+            late, name = names.pop(called["index"], None), called["function"].pop("name", None)
+            if name:
+                names[called["index"]] = name
+            if late:
+                called["function"]["name"] = late
+        yield chunk
+
+
+def anthropic_events(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
+    yield {"type": "message_start", "message": {"id": "m", "model": "m", "usage": {"input_tokens": 1}}}
+    places: dict[int, int] = {}
+    index = -1
+    for kind, number, piece in steps:
+        at = places.get(number) if kind == "call" else None
+        if at is None:
+            index = at = index + 1
+            name = {"text": "text", "reasoning": "thinking"}.get(kind, "")
+            block: Json = {"type": name, name: ""}
+            if kind == "call":
+                places[number] = at
+                block = {"type": "tool_use", "id": f"id_{number}", "name": calls[number][0], "input": {}}
+            yield {"type": "content_block_start", "index": at, "content_block": block}
+        delta = {
+            "text": {"type": "text_delta", "text": piece},
+            "reasoning": {"type": "thinking_delta", "thinking": piece},
+            "call": {"type": "input_json_delta", "partial_json": piece},
+        }[kind]
+        yield {"type": "content_block_delta", "index": at, "delta": delta}
+        if kind != "call":
+            yield {"type": "content_block_stop", "index": at}
+    for at in places.values():
+        yield {"type": "content_block_stop", "index": at}
+    yield {"type": "message_delta", "delta": {"stop_reason": "tool_use" if calls else "end_turn"}, "usage": {}}
+    yield {"type": "message_stop"}
+
+
+def response_events(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
+    places: dict[int, int] = {}
+    for at, (kind, number, piece) in enumerate(steps):
+        if kind == "call" and number not in places:
+            places[number] = at
+            item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"id_{number}", "name": calls[number][0]}
+            yield {"type": "response.output_item.added", "output_index": at, "item": {**item, "arguments": ""}}
+        name = {
+            "text": "output_text",
+            "reasoning": "reasoning_summary_text",
+            "call": "function_call_arguments",
+        }[kind]
+        yield {
+            "type": f"response.{name}.delta",
+            "output_index": places[number] if kind == "call" else at,
+            "delta": piece,
+        }
+    for number, place in places.items():
+        name, arguments = calls[number]
+        item = {"type": "function_call", "call_id": f"id_{number}", "name": name, "arguments": json.dumps(arguments)}
+        yield {"type": "response.output_item.done", "output_index": place, "item": item}
+    yield {"type": "response.completed", "response": {"status": "completed", "output": [], "id": "r", "model": "m"}}
+
+
+def gemini_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
+    """Gemini has no pieces of calls: each comes where its first one would."""
+    for kind, number, piece in steps:
+        if kind == "call" and piece:
+            continue
+        part: Json = {"text": piece} | ({"thought": True} if kind == "reasoning" else {})
+        if kind == "call":
+            part = {"functionCall": {"id": f"id_{number}", "name": calls[number][0], "args": calls[number][1]}}
+        yield {"candidates": [{"content": {"role": "model", "parts": [part]}}]}
+    yield {"candidates": [{"content": {"parts": []}, "finishReason": "STOP"}], "usageMetadata": {}}
+
+
+PROVIDERS: Mapping[str, tuple[str, Callable[[list[Call], list[Step]], Iterator[Json]]]] = {
+    "openai": ("openai", openai_chunks),
+    "openai with late names": ("openai", openai_late_names),
+    "openai-responses": ("openai-responses", response_events),
+    "anthropic": ("anthropic", anthropic_events),
+    "gemini": ("gemini", gemini_chunks),
+}
+
+
+def events_in(stream: bytes) -> Iterator[Json]:
+    for block in stream.decode().strip().split("\n\n"):
+        data = block.split("data: ", 1)[1]
+        if data != "[DONE]":
+            yield json.loads(data)
+
+
+def read_chat(stream: bytes) -> Said:
+    text, reasoning, calls = "", "", dict[int, list[str]]()
+    for chunk in events_in(stream):
+        delta = chunk["choices"][0]["delta"]
+        text, reasoning = text + (delta.get("content") or ""), reasoning + (delta.get("reasoning_content") or "")
+        for called in delta.get("tool_calls", ()):
+            call = calls.setdefault(called["index"], ["", "", ""])
+            call[0] += called.get("id") or ""
+            call[1] += called["function"].get("name") or ""
+            call[2] += called["function"]["arguments"]
+    return text, reasoning, [(identity, name, json.loads(rest)) for identity, name, rest in calls.values()]
+
+
+def read_messages(stream: bytes) -> Said:
+    """Blocks one behind another, each of one kind, numbered, begun and ended."""
+    blocks, is_open = list[Json](), False
+    fields = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
+    for event in events_in(stream):
+        kind = event["type"]
+        if kind == "content_block_start":
+            assert (event["index"], is_open) == (len(blocks), False)
+            blocks.append({**event["content_block"], "pieces": []})
+            is_open = True
+        elif kind in ("content_block_delta", "content_block_stop"):
+            assert (event["index"], is_open) == (len(blocks) - 1, True)
+            is_open = kind == "content_block_delta"
+            if is_open:
+                assert event["delta"]["type"] == fields[blocks[-1]["type"]]
+                blocks[-1]["pieces"] += [value for name, value in event["delta"].items() if name != "type"]
+    assert not is_open
+    said = {
+        kind: "".join(piece for each in blocks if each["type"] == kind for piece in each["pieces"]) for kind in fields
+    }
+    called = [each for each in blocks if each["type"] == "tool_use"]
+    calls = [(each["id"], each["name"], json.loads("".join(each["pieces"]))) for each in called]
+    return said["text"], said["thinking"], calls
+
+
+def read_responses(stream: bytes) -> Said:
+    """Items that are added, go on and are done; what is done is what came, and the response has all of them."""
+    opened: dict[str, str] = {}
+    text, reasoning, calls, done = "", "", list[tuple[str, str, Json]](), list[Json]()
+    for number, event in enumerate(events_in(stream)):
+        assert event["sequence_number"] == number
+        kind, item = event["type"], event.get("item", {})
+        if kind == "response.output_item.added":
+            opened[item["id"]] = ""
+        elif kind.endswith(".delta"):
+            opened[event["item_id"]] += event["delta"]
+        elif kind == "response.output_item.done":
+            came = opened.pop(item["id"])
+            done.append(item)
+            if item["type"] == "function_call":
+                assert came == item["arguments"]
+                calls.append((item["call_id"], item["name"], json.loads(came)))
+            elif item["type"] == "message":
+                assert came == item["content"][0]["text"]
+                text += came
+            else:
+                assert came == item["summary"][0]["text"]
+                reasoning += came
+        elif kind == "response.completed":
+            assert sorted(map(str, event["response"]["output"])) == sorted(map(str, done))
+    assert not opened
+    return text, reasoning, calls
+
+
+APIS: Mapping[str, tuple[Callable[[], Any], Callable[[bytes], Said]]] = {
+    "chat completions": (lambda: Chunks("m"), read_chat),
+    "messages": (lambda: MessageEvents("m"), read_messages),
+    "responses": (lambda: ResponseEvents(ResponseHead("m", ChatRequest(()))), read_responses),
+}
+
+
+def served(protocol: str, sent: Iterator[Json], events: Any) -> bytes:
+    """What a provider sent, as an API gives it to its caller."""
+    decoder, out = PROTOCOLS[protocol].decoder(), b""
+    found = [each for value in sent for each in decoder.feed(f"data: {json.dumps(value)}\n\n".encode())]
+    for each in [*found, *decoder.close()]:
+        if isinstance(each, Delta):
+            out += events.write_delta(each)
+        elif isinstance(each, Finish):
+            out += events.write_finish(each)
+        else:
+            assert isinstance(each, Supplement), each
+    return out
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("provider", PROVIDERS)
+@given(said=answers())
+def test_any_mixture_of_words_thoughts_and_calls_arrives_as_the_same_blocks(
+    provider: str, api: str, said: tuple[list[Call], list[Step]]
+) -> None:
+    """Law: words and thoughts whole and in order, each call once, with its id, its name and all of its input."""
+    calls, steps = said
+    if not any(kind != "reasoning" for kind, _, _ in steps):
+        steps = [*steps, ("text", 0, "end")]
+    protocol, send = PROVIDERS[provider]
+    make, read = APIS[api]
+    text, reasoning, called = read(served(protocol, send(calls, steps), make()))
+    assert text == "".join(piece for kind, _, piece in steps if kind == "text")
+    assert reasoning == "".join(piece for kind, _, piece in steps if kind == "reasoning")
+    order = dict.fromkeys(number for kind, number, _ in steps if kind == "call")
+    assert sorted(called, key=str) == sorted(((f"id_{each}", *calls[each]) for each in order), key=str)
