@@ -12,7 +12,7 @@ from capabilities.body_limits import MAX_DEPTH, body_limit
 from capabilities.core.worded import worded
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.http import HttpCall
-from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError, Plain
+from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError, Decompressor
 
 PARAM_CHARS = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -30,12 +30,13 @@ def _unpack(call: HttpCall, limit: int) -> None:
     """
     encoding = call.headers["content-encoding"]
     try:
-        plain = Plain(encoding, limit)
+        decompressor = Decompressor(encoding, limit)
     except BadEncodingError:
         message = worded("Content-Encoding must be gzip or deflate, or be left out.")
         raise BadRequestError(message, None, "unsupported_encoding", 415) from None
     try:
-        call.body.data = plain.feed(bytes(call.body.take()))
+        call.body.data = decompressor.feed(bytes(call.body.take()))
+        decompressor.end()
     except AnswerTooLargeError:
         raise _too_large(limit) from None
     except BadEncodingError:

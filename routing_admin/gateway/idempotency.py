@@ -43,7 +43,7 @@ from routing_admin.request_log.outcomes import (
     store_outcome,
 )
 from routing_admin.request_log.recorder import RequestRecorder
-from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError, Plain
+from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError, decompress
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ def fingerprint_of(call: HttpCall, path: str) -> str:
     body = call.body.data
     if is_packed(call):
         with suppress(AnswerTooLargeError, BadEncodingError):
-            body = Plain(call.headers["content-encoding"], received_limit(call.path)).feed(bytes(body))
+            body = decompress(call.headers["content-encoding"], bytes(body), received_limit(call.path))
     boundary = BOUNDARY.search(call.headers.get("content-type", ""))
     if boundary is not None:
         body = body.replace(boundary[1].encode("latin-1"), b"")

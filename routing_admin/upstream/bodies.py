@@ -17,6 +17,10 @@ ANSWER_BYTES = 48 * 1024 * 1024
 """The most that is read of an answer: an image as large as an artifact may be by default, as base64, and its words."""
 STREAM_BYTES = 64 * 1024 * 1024
 LINE_BYTES = ANSWER_BYTES
+PACKED_BLOCK = 64 * 1024
+"""Packed bytes unpacked at once: what is left of a block after a member's end is copied."""
+MAX_MEMBERS = 10_000
+"""Members of one gzip: those of a file that was packed in parallel, and of no flood of empty ones."""
 
 
 Blocks = tuple[bytes, ...]
@@ -86,35 +90,69 @@ class RequestBody:
             raise
 
 
-class Plain:
-    """Undoes an answer's content encoding and counts its bytes, so that a small answer cannot unfold into a flood."""
+class CutEncodingError(BadEncodingError):
+    """The bytes end before their content encoding does."""
+
+
+class Decompressor:
+    """Undo a content encoding and count the bytes, so that a small body cannot unfold into a flood.
+
+    gzip may have several members, one after another (RFC 1952, 2.2).
+    """
 
     def __init__(self, encoding: str, most: int) -> None:
-        self._remaining = most
-        self._unpack = _unpacker(encoding)
+        self._remaining, self._members = most, 0
+        name = encoding.strip().lower()
+        if name not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            raise BadEncodingError(name)
+        self._max_members = {"": 0, "identity": 0, "deflate": 1}.get(name, MAX_MEMBERS)
+        self._member: zlib._Decompress | None = None
 
     def feed(self, block: bytes) -> bytes:
-        """This block's plain bytes; raises `AnswerTooLargeError` beyond the bound, `BadEncodingError` when broken."""
-        if self._unpack is None:
-            plain = block
-        else:
-            try:
-                plain = self._unpack.decompress(block, self._remaining + 1)
-            except zlib.error as error:
-                raise BadEncodingError from error
-        self._remaining -= len(plain)
+        """Return this block's plain bytes.
+
+        Raise `AnswerTooLargeError` beyond the bound, `BadEncodingError` where it is broken or goes on after its end.
+        """
+        if self._max_members == 0:
+            self._count(block)
+            return block
+        texts = []
+        for start in range(0, len(block), PACKED_BLOCK):
+            rest = block[start : start + PACKED_BLOCK]
+            while rest:
+                texts.append(text := self._unpack(rest))
+                self._count(text)
+                rest = self._member.unused_data if self._member is not None else b""
+        return texts[0] if len(texts) == 1 else b"".join(texts)
+
+    def end(self) -> None:
+        """Raise `CutEncodingError` where more must have come; of a body without any byte nothing is expected."""
+        if self._member is not None and not self._member.eof:
+            raise CutEncodingError
+
+    def _unpack(self, packed: bytes) -> bytes:
+        if self._member is None or self._member.eof:
+            if self._members == self._max_members:
+                raise BadEncodingError
+            self._members += 1
+            self._member = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        try:
+            return self._member.decompress(packed, self._remaining + 1)
+        except zlib.error as error:
+            raise BadEncodingError from error
+
+    def _count(self, text: bytes) -> None:
+        self._remaining -= len(text)
         if self._remaining < 0:
             raise AnswerTooLargeError
-        return plain
 
 
-def _unpacker(encoding: str) -> zlib._Decompress | None:
-    name = encoding.strip().lower()
-    if name in ("", "identity"):
-        return None
-    if name in ("gzip", "x-gzip", "deflate"):
-        return zlib.decompressobj(zlib.MAX_WBITS | 32)
-    raise BadEncodingError(name)
+def decompress(encoding: str, body: bytes, most: int) -> bytes:
+    """Return a whole body plain. Raise what a `Decompressor` raises."""
+    decompressor = Decompressor(encoding, most)
+    text = decompressor.feed(body)
+    decompressor.end()
+    return text
 
 
 class Lines:

@@ -13,7 +13,8 @@ from routing_admin.upstream.bodies import (
     AnswerTooLargeError,
     BadEncodingError,
     Blocks,
-    Plain,
+    CutEncodingError,
+    Decompressor,
     RequestBody,
 )
 from routing_admin.upstream.faults import CLIENT_ERRORS, connection_failure, failure
@@ -71,7 +72,7 @@ async def read_body(head: Head, timeouts: Timeouts, timer: PhaseTimer, most: int
     texts: list[bytes] = []
     size, begun, pace = 0, False, None
     try:
-        plain = Plain(head.headers.get("content-encoding", ""), most)
+        plain = Decompressor(head.headers.get("content-encoding", ""), most)
         while True:
             if head.has_come():
                 block = await head.block()
@@ -83,6 +84,7 @@ async def read_body(head: Head, timeouts: Timeouts, timer: PhaseTimer, most: int
                 size += len(text)
                 begun = begun or size >= SLOWEST_BYTES or not (text.isspace() or not text)
             if not block or head.is_read():
+                plain.end()
                 return b"".join(texts)
             if begun:
                 pace = pace or _Pace(timeouts.between / 3)
@@ -95,10 +97,11 @@ async def read_body(head: Head, timeouts: Timeouts, timer: PhaseTimer, most: int
         return failure(Fault.SLOW_BODY, head.status)
     except AnswerTooLargeError:
         return failure(Fault.TOO_LARGE, head.status)
+    except (BrokenBodyError, CutEncodingError) as broken:
+        fault = broken.fault if isinstance(broken, BrokenBodyError) else Fault.TRUNCATED_BODY
+        return b"".join(texts) if head.status >= 400 else failure(fault, head.status)
     except BadEncodingError:
         return failure(Fault.BAD_CONTENT_TYPE, head.status)
-    except BrokenBodyError as broken:
-        return b"".join(texts) if head.status >= 400 else failure(broken.fault, head.status)
     finally:
         await head.close()
 

@@ -13,7 +13,14 @@ from capabilities.core.protocols.stream import is_content
 from capabilities.core.wire import Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.table import AFTER_CONTENT
-from routing_admin.upstream.bodies import STREAM_BYTES, AnswerTooLargeError, BadEncodingError, Lines, Plain
+from routing_admin.upstream.bodies import (
+    STREAM_BYTES,
+    AnswerTooLargeError,
+    BadEncodingError,
+    CutEncodingError,
+    Decompressor,
+    Lines,
+)
 from routing_admin.upstream.faults import failure
 from routing_admin.upstream.head import BrokenBodyError, Head
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
@@ -170,21 +177,24 @@ class _BodyBlocks:
 
     def __init__(self, head: Head) -> None:
         self._head = head
-        self._plain: Plain | None = None
+        self._plain: Decompressor | None = None
         self._lines = Lines()
 
     async def block(self) -> bytes | Failure | None:
         """The next block, None at the end; a Failure when the body breaks."""
         try:
             if self._plain is None:
-                self._plain = Plain(self._head.headers.get("content-encoding", ""), STREAM_BYTES)
+                self._plain = Decompressor(self._head.headers.get("content-encoding", ""), STREAM_BYTES)
             block = await self._head.block()
             if not block:
+                self._plain.end()
                 return None
             text = self._plain.feed(block)
             self._lines.feed(text)
         except AnswerTooLargeError:
             return failure(Fault.TOO_LARGE, self._head.status)
+        except CutEncodingError:
+            return failure(Fault.STREAM_BROKEN, self._head.status)
         except BadEncodingError:
             return failure(Fault.BAD_CONTENT_TYPE, self._head.status)
         except BrokenBodyError as broken:

@@ -48,6 +48,12 @@ def test_every_door_unpacks(key: str, path: str) -> None:
     assert post(key, packed, path, **{"content-encoding": "gzip"}).status_code == 200
 
 
+def test_a_body_packed_in_two_members_is_read_whole(key: str) -> None:
+    """As programs write it that pack what they append."""
+    packed = gzip.compress(QUESTION[:20]) + gzip.compress(QUESTION[20:])
+    assert "你好" in words(post(key, packed, **{"content-encoding": "gzip"}))
+
+
 def test_a_body_that_unfolds_beyond_the_limit_is_refused(key: str) -> None:
     """It is unpacked as far as the limit and no further."""
     bomb = gzip.compress(b" " * (body_limit(PATH) + 1), 1)
@@ -63,9 +69,10 @@ def test_a_body_that_unfolds_beyond_the_limit_is_refused(key: str) -> None:
         ("br", QUESTION, 415, "unsupported_encoding"),
         ("gzip, gzip", QUESTION, 415, "unsupported_encoding"),
         ("gzip", QUESTION, 400, "invalid_encoding"),
-        ("gzip", gzip.compress(QUESTION)[:-20], 400, "invalid_json"),
+        ("gzip", gzip.compress(QUESTION)[:-1], 400, "invalid_encoding"),
+        ("gzip", gzip.compress(QUESTION) + b"more", 400, "invalid_encoding"),
     ],
-    ids=["unknown", "twice", "not-packed", "cut-off"],
+    ids=["unknown", "twice", "not-packed", "cut-off", "more-behind"],
 )
 def test_what_is_not_packed_as_it_says_is_refused(key: str, encoding: str, body: bytes, status: int, word: str) -> None:
     """With a sentence, and nothing is asked of a model."""

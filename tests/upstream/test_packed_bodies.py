@@ -1,0 +1,101 @@
+"""Packed bodies of providers: whole, in several members, cut off, or with something behind them."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+
+import pytest
+
+from capabilities.core.wire import Delta, Failure, Fault
+from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.upstream.bodies import (
+    MAX_MEMBERS,
+    AnswerTooLargeError,
+    BadEncodingError,
+    CutEncodingError,
+    Decompressor,
+    decompress,
+)
+from routing_admin.upstream.exchange import read_body
+from routing_admin.upstream.head import Head
+from routing_admin.upstream.phase_timer import PhaseTimer
+from routing_admin.upstream.streams import event_batches
+from tests.fallback.network_runs import protocol
+from tests.lab.shapes import VENDORS, ReplyText
+
+TIMES = Timeouts(connect=10, first_content=600, between=600, total=600)
+PACKED = gzip.compress(b"hello, ") + gzip.compress(b"") + gzip.compress(b"you")
+
+
+def head_of(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> Head:
+    """An answer whose body comes in these blocks."""
+    left: Iterator[bytes] = iter(blocks)
+
+    async def read() -> bytes:
+        return next(left, b"")
+
+    return Head(status, {"content-encoding": encoding}, read, lambda: None)
+
+
+@pytest.mark.parametrize("size", [1, 7, len(PACKED)])
+def test_every_member_of_a_gzip_is_read_wherever_it_is_divided(size: int) -> None:
+    """One alone was read, and what followed dropped without a word."""
+    decompressor = Decompressor("gzip", 10)
+    text = b"".join(decompressor.feed(PACKED[at : at + size]) for at in range(0, len(PACKED), size))
+    decompressor.end()
+    assert text == b"hello, you"
+
+
+def test_members_count_together_against_the_bound() -> None:
+    """Each on its own would be within it."""
+    with pytest.raises(AnswerTooLargeError):
+        decompress("gzip", PACKED, 9)
+
+
+def test_a_flood_of_empty_members_is_refused() -> None:
+    """They unfold to nothing and cost time all the same."""
+    assert decompress("gzip", gzip.compress(b"") * MAX_MEMBERS, 9) == b""
+    with pytest.raises(BadEncodingError):
+        decompress("gzip", gzip.compress(b"") * (MAX_MEMBERS + 1), 9)
+
+
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+def test_a_body_that_ends_early_or_late_is_none(encoding: str, pack) -> None:
+    """Cut anywhere it is cut; with anything behind it, it is broken."""
+    packed = pack(b"hello")
+    for at in range(1, len(packed)):
+        with pytest.raises(CutEncodingError):
+            decompress(encoding, packed[:at], 9)
+    with pytest.raises(BadEncodingError):
+        decompress(encoding, packed + b"hello", 9)
+    assert decompress(encoding, b"", 9) == b""
+
+
+@pytest.mark.parametrize("cut", [1, 8])
+async def test_an_answer_cut_within_its_gzip_broke_off(cut: int) -> None:
+    """Its connection ended in order, so HTTP says nothing; an error's words are kept as far as they came."""
+    packed = gzip.compress(b'{"choices": []}')[:-cut]
+    body = await read_body(head_of([packed]), TIMES, PhaseTimer(600))
+    assert isinstance(body, Failure)
+    assert body.fault is Fault.TRUNCATED_BODY
+    assert await read_body(head_of([packed], 400), TIMES, PhaseTimer(600)) == b'{"choices": []}'
+
+
+async def test_an_answer_in_two_members_is_read_whole() -> None:
+    """As a proxy packs what comes in two steps."""
+    packed = [gzip.compress(b'{"choices": '), gzip.compress(b"[]}")]
+    assert await read_body(head_of(packed), TIMES, PhaseTimer(600)) == b'{"choices": []}'
+
+
+async def test_a_stream_cut_within_its_gzip_is_broken() -> None:
+    """What came goes out, and then an error: the provider's own end has not come."""
+    frames = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
+    packed = gzip.compress(b"".join([*frames.head, *frames.content]))[:-8]
+    decoder = protocol("openai").decoder()
+    batches = event_batches(head_of([packed]), decoder, TIMES, PhaseTimer(600), lambda failed: failed)
+    events = [event async for batch in batches for event in batch]
+    assert "".join(event.text for event in events if isinstance(event, Delta)) == "half of it"
+    assert isinstance(events[-1], Failure)
+    assert events[-1].fault is Fault.STREAM_BROKEN
