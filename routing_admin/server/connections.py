@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import logging
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from typing import Protocol
 
 from django.conf import settings
 
 from routing_admin.server.addresses import place_of
+from routing_admin.server.descriptors import descriptor_limit, max_connections
+
+log = logging.getLogger(__name__)
+
+HEALTH_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Those who look after the process are let in when nobody else is."""
+HEALTH_CONNECTIONS = 32
+"""How many more connections are accepted for these, once there are as many as there may be."""
+ROOM_TRIES = 64
+"""How many of the oldest connections are looked at for one that can make room."""
+WARNING_SECONDS = 60.0
+"""How often a refusal is logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +43,7 @@ class ConnectionLimits:
     unread_seconds: float = 60.0
     """How long a caller may take nothing of what is left of its answer when the connection is closed."""
     per_address: int = 256
+    in_all: int = 10_000
     proxies: int = 0
 
 
@@ -47,29 +64,50 @@ class Connection(Protocol):
 
 @dataclass(slots=True)
 class Connections:
-    """The open connections of this process by whom they count for, in the order of their opening.
+    """The open connections of this process in the order of their opening, all and by whom they count for.
 
-    Behind proxies, all of whose connections come from few addresses, what is counted instead are the requests under
-    way, by the address that the outermost proxy saw.
+    Behind proxies, all of whose connections come from few addresses, what is counted by address are the requests under
+    way, by the one that the outermost proxy saw.
     """
 
     limits: ConnectionLimits
+    clock: Callable[[], float] = time.monotonic
     refused: int = 0
+    _all: dict[Connection, None] = field(default_factory=dict)
     _open: dict[str, dict[Connection, None]] = field(default_factory=dict)
+    _warned_at: float = float("-inf")
+    _unsaid: int = 0
 
     def __len__(self) -> int:
         """How many there are."""
-        return sum(map(len, self._open.values()))
+        return len(self._all)
 
     def busy(self) -> int:
         """How many of them have a request that is read or answered."""
-        return sum(not each.waits_for_head and not each.is_idle for place in self._open.values() for each in place)
+        return sum(not each.waits_for_head and not each.is_idle for each in self._all)
+
+    def add(self, one: Connection) -> bool:
+        """Count it until `remove`; False when this process has as many as it may, none of which can make room."""
+        full = len(self._all) >= self.limits.in_all
+        self._all[one] = None
+        if full and not self._make_room_in_all():
+            self._note_refusal(f"this process has its {self.limits.in_all} connections")
+            return False
+        return True
+
+    def remove(self, one: Connection) -> None:
+        """It is closed."""
+        self._all.pop(one, None)
+
+    def has_room_for_health(self) -> bool:
+        """Whether one that was not counted in may stay to ask for the health of the process."""
+        return len(self._all) <= self.limits.in_all + HEALTH_CONNECTIONS
 
     def enter(self, one: Connection, address: str) -> bool:
         """Counts it; False when its address has as many as it may, none of which can make room."""
         place = self._open.setdefault(place_of(address), {})
         if len(place) >= self.limits.per_address and not self._make_room(place):
-            self.refused += 1
+            self._note_refusal(f"the address {place_of(address)} has its {self.limits.per_address}")
             return False
         place[one] = None
         return True
@@ -81,6 +119,23 @@ class Connections:
         place.pop(one, None)
         if not place:
             self._open.pop(name, None)
+
+    def _make_room_in_all(self) -> bool:
+        """Close one of the oldest that waits or is idle; those that are busy are looked at last the next time."""
+        for one in list(islice(self._all, ROOM_TRIES)):
+            if one.waits_for_head or one.is_idle:
+                self.refused += 1
+                one.make_room()
+                return True
+            self._all[one] = self._all.pop(one)
+        return False
+
+    def _note_refusal(self, why: str) -> None:
+        self.refused += 1
+        self._unsaid += 1
+        if self.clock() - self._warned_at >= WARNING_SECONDS:
+            log.warning("%d connections or requests were refused: %s (docs/limits.md)", self._unsaid, why)
+            self._warned_at, self._unsaid = self.clock(), 0
 
     def _make_room(self, place: dict[Connection, None]) -> bool:
         """Closes the oldest that waits for a head, else the oldest that is idle: one that sends nothing bars nobody."""
@@ -102,6 +157,7 @@ def process_connections() -> Connections:
             head_seconds=settings.HEAD_SECONDS,
             body_seconds=settings.BODY_SECONDS,
             per_address=settings.CONNECTIONS_PER_ADDRESS,
+            in_all=max_connections(descriptor_limit()),
             proxies=settings.TRUSTED_PROXIES,
         )
     )

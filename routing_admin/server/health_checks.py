@@ -108,6 +108,7 @@ def load_of_process() -> Numbers:
     connections, kinds = process_connections(), {"chat": calls(), "other": requests(), "lookup": lookups()}
     gauges = [
         ("routing_admin_connections", "Open connections of this process.", len(connections)),
+        ("routing_admin_connections_limit", "Connections that may be open.", connections.limits.in_all),
         ("routing_admin_large_bodies_mebibytes", "Memory for large bodies of chat calls.", bodies().in_use),
         ("routing_admin_tasks", "Tasks of the serving loop.", count_tasks()),
     ]

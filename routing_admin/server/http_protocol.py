@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 from uvicorn.server import ServerState
 
 from routing_admin.server.addresses import address_in
-from routing_admin.server.connections import Connections, process_connections
+from routing_admin.server.connections import HEALTH_PATHS, Connections, process_connections
 from routing_admin.server.direct_answers import EXTENSION
 from routing_admin.server.http_1_0 import without_chunks
 from routing_admin.server.refusals import send_refusal
@@ -23,6 +23,7 @@ from routing_admin.server.request_reading import RequestReader
 
 TOO_MANY = "too_many_connections"
 TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or retry in a second."
+FULL_MESSAGE = "This server has as many open connections as it may have. Retry in a second."
 LAST_REQUEST_SECONDS = 0.5
 """How long an idle connection of a server that ends still takes a request: one may be on its way from a proxy."""
 JOINED_BYTES = 65_536
@@ -55,14 +56,17 @@ class Protocol(RequestReader):
         self._counted = process_connections() if connections is None else connections
         self._limits = self._counted.limits
         self._max_head = self._limits.head_bytes
-        self._timed, self._ends = NOTHING, False
+        self._timed, self._ends, self._only_health = NOTHING, False, False
         self._timer: asyncio.TimerHandle | None = None
         self._extensions: Any = {EXTENSION: {"write_whole": self._write_whole, "write_block": self._write_block}}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A caller has come: a head is due, if its address may have one more connection."""
         super().connection_made(transport)
-        if not self._limits.proxies and not self._counted.enter(self, self._peer):
+        self._only_health = not self._counted.add(self)
+        if self._only_health and not self._counted.has_room_for_health():
+            self._refuse(503, TOO_MANY, FULL_MESSAGE)
+        elif not self._only_health and not self._limits.proxies and not self._counted.enter(self, self._peer):
             self._refuse(503, TOO_MANY, TOO_MANY_MESSAGE)
         else:
             self._time(HEAD)
@@ -71,6 +75,7 @@ class Protocol(RequestReader):
         """It is gone, and counts for nobody."""
         super().connection_lost(exc)
         self._stop_timer()
+        self._counted.remove(self)
         if not self._limits.proxies:
             self._counted.leave(self, self._peer)
 
@@ -114,12 +119,14 @@ class Protocol(RequestReader):
     @property
     def waits_for_head(self) -> bool:
         """See `Connection`."""
-        return self._timed is HEAD and (self.cycle is None or self.cycle.response_complete)
+        waits = self._timed is HEAD and (self.cycle is None or self.cycle.response_complete)
+        return waits and not self.transport.is_closing()
 
     @property
     def is_idle(self) -> bool:
         """See `Connection`."""
-        return self._whole and self.cycle is not None and self.cycle.response_complete
+        answered = self._whole and self.cycle is not None and self.cycle.response_complete
+        return answered and not self.transport.is_closing()
 
     def make_room(self) -> None:
         """See `Connection`; whoever waits to be answered is told."""
@@ -201,7 +208,9 @@ class Protocol(RequestReader):
             self.loop.call_later(self._limits.unread_seconds, self._drop_unread, left if closing else None)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        if self._limits.proxies:
+        if self._only_health and cycle.scope["path"] not in HEALTH_PATHS:
+            app = _refuse_request
+        elif self._limits.proxies:
             app = self._count_request(app)
         if cycle.scope["http_version"] == "1.0":
             app = without_chunks(cycle, app)
@@ -256,3 +265,8 @@ class Protocol(RequestReader):
                 self._counted.leave(self, address)
 
         return counting
+
+
+async def _refuse_request(scope: Any, receive: Any, send: Any) -> None:
+    """Answer a request of a connection that was accepted for health checks alone."""
+    await send_refusal(scope, 503, TOO_MANY, FULL_MESSAGE, send)

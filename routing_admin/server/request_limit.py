@@ -9,12 +9,10 @@ from django.conf import settings
 
 from routing_admin.server.addresses import address_in, place_of
 from routing_admin.server.body_limit import App, Receive, Send, headers_of_scope
+from routing_admin.server.connections import HEALTH_PATHS
 from routing_admin.server.draining import DrainingError
 from routing_admin.server.places import CallPlace, OverloadedError, requests
 from routing_admin.server.refusals import send_refusal
-
-UNLIMITED = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Those who look after the process are let in when nobody else is."""
 
 
 def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> App:
@@ -24,7 +22,7 @@ def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> Ap
     """
 
     async def application(scope: Any, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in UNLIMITED:
+        if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
             await app(scope, receive, send)
             return
         place = CallPlace(requests())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 
 import pytest
 
-from routing_admin.server.connections import ConnectionLimits
+from routing_admin.server.connections import HEALTH_CONNECTIONS, ConnectionLimits, Connections
+from routing_admin.server.descriptors import max_connections, raise_descriptor_limit
 from tests.server.protocol_server import GET, Site, serve
 
 SHORT, LONG = 0.02, 30.0
@@ -136,6 +138,64 @@ async def test_behind_proxies_requests_are_counted_by_the_address_that_is_forwar
         assert (await refused.refusal())[0] == 503
         site.may_answer.set()
         assert [(await each.answer())[0] for each in opened] == [200, 200]
+
+
+async def test_a_process_has_so_many_connections_whatever_addresses_they_come_from():
+    """One that sends nothing makes room; behind proxies, too, whose connections count for nobody else."""
+    for proxies in (0, 1):
+        async with serve(site := Site(), ConnectionLimits(in_all=2, proxies=proxies)) as connections:
+            silent = [await site.open(), await site.open(b"GET / HT")]
+            for each in silent:
+                assert (await (await site.open(GET)).answer())[0] == 200
+                assert (await each.refusal())[0] == 503
+            assert connections.refused == 2
+
+
+async def test_a_full_process_answers_its_health_checks_and_refuses_all_else():
+    """On a few connections more; what is beyond them is refused before it says what it wants."""
+    async with serve(site := Site(), ConnectionLimits(in_all=2), answers=False) as connections:
+        busy = [await site.open(GET), await site.open(GET)]
+        while connections.busy() < 2:
+            await asyncio.sleep(0)
+        status, told = await (await site.open(GET)).refusal()
+        assert (status, told["error"]) == (503, "too_many_connections")
+        health = [await site.open(b"GET /healthz HTTP/1.1\r\nhost: here\r\n\r\n") for _ in range(HEALTH_CONNECTIONS)]
+        assert (await (await site.open()).refusal())[0] == 503
+        site.may_answer.set()
+        assert {(await each.answer())[0] for each in [*busy, *health]} == {200}
+
+
+def test_refusals_are_logged_once_a_minute_with_their_count(caplog):
+    """A flood of them fills no disk."""
+    now = [0.0]
+    connections = Connections(ConnectionLimits(in_all=0), clock=lambda: now[0])
+    for now[0] in (0.0, 1.0, 59.0, 60.0):
+        assert not connections.add(Waiting())
+    assert [record.getMessage().split(" (")[0] for record in caplog.records] == [
+        "1 connections or requests were refused: this process has its 0 connections",
+        "3 connections or requests were refused: this process has its 0 connections",
+    ]
+
+
+class Waiting:
+    """A connection in the middle of a request."""
+
+    waits_for_head = is_idle = False
+
+    def make_room(self) -> None:
+        """It has none to give."""
+
+
+def test_the_soft_limit_of_descriptors_is_raised_and_half_of_them_are_the_callers():
+    """The other half is for the providers that their calls need; a few are kept for the process itself."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
+    try:
+        raised = raise_descriptor_limit()
+        assert raised == resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(hard, 32_768)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert [max_connections(each) for each in (64, 1024, 32_768)] == [1, 448, 16_320]
 
 
 def via(forwarded: str) -> bytes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from pathlib import Path
 
+from routing_admin.server.descriptors import MAX_DESCRIPTORS
 from tests.gateway.serving import served
 
 SETTINGS = {"HEAD_SECONDS": "1.5", "BODY_SECONDS": "1.5", "CONNECTIONS_PER_ADDRESS": "100"}
@@ -31,5 +33,7 @@ async def test_half_open_connections_are_closed_in_time_and_calls_are_answered_m
             writer.write(UNFINISHED[at % len(UNFINISHED)])
         assert await asyncio.to_thread(server.get, "/v1/models")
         ends = [await end_of(reader) for reader, _ in opened]
+        soft, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+    assert soft == min(hard, MAX_DESCRIPTORS)
     assert set(ends) <= {b"408", b"503", RESET}
     assert ends.count(b"408") >= 40

@@ -14,6 +14,7 @@ from django.db import connections
 from routing_admin.configuration import integrity
 from routing_admin.configuration.integrity import artifact_store
 from routing_admin.management import command
+from routing_admin.server.descriptors import raise_descriptor_limit
 from routing_admin.server.workers import Workers
 
 KEEP_ALIVE_SECONDS = 75
@@ -36,6 +37,7 @@ class Command(command.Command):
         """Runs until it is told to stop. Raises `CommandError` where the database has not this version's tables."""
         if missing := integrity.migrations():
             raise CommandError(f"{missing[0]} (and {len(missing) - 2} more). {missing[-1]}")
+        raise_descriptor_limit()
         connections.close_all()  # processes that begin here must not share them
         # WhiteNoise gives small static files as a plain iterator, which costs nothing worth a line in the log.
         warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
