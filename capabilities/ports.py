@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 class ChangeRecorder(Protocol):
     """Where changes are recorded."""
 
+    def exclusive(self) -> AbstractContextManager[None]:
+        """A transaction that no other change overlaps: decide in it on what is read in it.
+
+        Raises `ConflictError` where a row was read before it and is deleted.
+        """
+
     def change(self, actor: Actor, act: Act) -> AbstractContextManager[Act]:
         """A transaction whose end validates the configuration, records one revision and the audit event.
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.access import filter_living, make_key
-from capabilities.actions.guards import check_unused, check_version
+from capabilities.actions.guards import check_unused, save_row
 from capabilities.acts import Act, Actor
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.core.problems import Problem
@@ -27,13 +27,10 @@ from capabilities.signing import name_of_secret, newest_secret
 def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> Act:
     """Writes an agent that an administrator keeps. Raises `InvalidError` for what is not there to be used."""
     new = row.pk is None
-    check_uses_one_thing(row)
-    check_allowed_names(row)
     with ports.ledger.change(actor, Act("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
-        if not new:
-            check_version(Agent.objects.filter(pk=row.pk).first(), expected)
-            row.version += 1
-        row.save()
+        check_uses_one_thing(row)
+        check_allowed_names(row)
+        save_row(row, expected)
     return act
 
 
@@ -53,16 +50,16 @@ def put_agent(
     `expires_in` is in seconds. Raises `ConflictError` when somebody else made an agent with this id, `InvalidError`
     when it would use a service and a route both, or one that is not there.
     """
-    mine = Agent.objects.get(agent_id=owner)
-    row = Agent.objects.filter(agent_id=agent_id).first()
-    if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != mine.pk):
-        raise ConflictError(_("This id belongs to an agent you did not create. Choose another id."))
-    row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=mine)
-    row.name, row.description, row.task_type = name, description, task_type or ""
-    row.service = find_service(service_id)
-    row.expires_at = timezone.now() + timedelta(seconds=expires_in) if expires_in else None
-    check_uses_one_thing(row)
     with ports.ledger.audit(actor, Act("agent.put", "agent", agent_id)):
+        mine = Agent.objects.get(agent_id=owner)
+        row = Agent.objects.filter(agent_id=agent_id).first()
+        if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != mine.pk):
+            raise ConflictError(_("This id belongs to an agent you did not create. Choose another id."))
+        row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=mine)
+        row.name, row.description, row.task_type = name, description, task_type or ""
+        row.service = find_service(service_id)
+        row.expires_at = timezone.now() + timedelta(seconds=expires_in) if expires_in else None
+        check_uses_one_thing(row)
         row.save()
     return row
 
@@ -96,12 +93,15 @@ def check_names_are_there(names: Collection[str], before: Collection[str]) -> No
     """Raises `InvalidError` for a name of a route or service that is not there; those allowed before may stay."""
     if not names:
         return
-    there = {f"task:{task}" for task in ports.routes.task_types()}
-    there |= {*Service.objects.values_list("service_id", flat=True), *before}
-    missing = [name for name in names if name not in there]
+    there = {*Service.objects.values_list("service_id", flat=True), *before}
+    missing = [name for name in names if name not in there and not _is_route(name)]
     if missing:
         message = _("There is no route or service %(name)s. Write a route as task:%(name)s, a service as its id.")
         raise InvalidError([Problem(MODELS, message % {"name": missing[0]}, "reference")])
+
+
+def _is_route(name: str) -> bool:
+    return name.startswith("task:") and ports.routes.exists(name.removeprefix("task:"))
 
 
 def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str, Any]) -> None:
@@ -136,12 +136,13 @@ def delete_made_agent(actor: Actor, owner: str, agent_id: str) -> None:
 
     Raises `ForbiddenError` for any other agent.
     """
-    row = Agent.objects.select_related("owner").filter(agent_id=agent_id.replace("\0", "")).first()
-    if row is None:
-        return
-    if row.origin != Agent.Origin.RUNTIME or row.owner is None or row.owner.agent_id != owner:
-        raise ForbiddenError(_("You did not create this agent. An administrator can delete it."))
-    delete_agent(actor, row)
+    with ports.ledger.exclusive():
+        row = Agent.objects.select_related("owner").filter(agent_id=agent_id.replace("\0", "")).first()
+        if row is None:
+            return
+        if row.origin != Agent.Origin.RUNTIME or row.owner is None or row.owner.agent_id != owner:
+            raise ForbiddenError(_("You did not create this agent. An administrator can delete it."))
+        delete_agent(actor, row)
 
 
 def issue_key(
@@ -226,6 +227,9 @@ def roll_key(actor: Actor, row: AgentKey, *, overlap: timedelta) -> tuple[str, A
     """A successor with the same scopes and terms; the old key goes on for `overlap`, or ends sooner where it was to."""
     ends = timezone.now() + overlap
     with ports.ledger.audit(actor, Act("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
+        row.refresh_from_db()
+        if row.revoked_at is not None:
+            raise ConflictError(_("The key %(key)s is revoked. Issue a new one.") % {"key": f"ra_{row.public_id}"})
         row.expires_at = min(row.expires_at or ends, ends)
         row.save(update_fields=["expires_at"])
         return _make_key(actor, row.agent, row.scopes, row.label, None, row.terms)

@@ -19,6 +19,27 @@ def check_version(row: Any, expected: int | None) -> None:
         raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
 
 
+def save_row(row: Any, expected: int | None) -> None:
+    """Write a row, new or of the version expected; its version counts up from the stored one.
+
+    Call it inside a ledger's change. Raise `ConflictError` as `check_version`; a deleted row is not made again.
+    """
+    if row.pk is None:
+        row.save()
+        return
+    stored = type(row)._default_manager.filter(pk=row.pk).first()
+    check_version(stored, expected)
+    row.version = stored.version + 1 if stored else 0
+    row.save(force_update=True)
+
+
+def save_fields(row: Any, *fields: str) -> None:
+    """Write these fields alone, and count the version up from the stored one. Call it inside a ledger's change."""
+    row.version = type(row)._default_manager.filter(pk=row.pk).values_list("version", flat=True).first() or 0
+    row.version += 1
+    row.save(update_fields=["version", *fields])
+
+
 def check_unused(users: Sequence[str], sentence: str) -> None:
     """Raises `InUseError` with the sentence, `%(users)s` being who uses the thing; nothing when nobody does."""
     if users:

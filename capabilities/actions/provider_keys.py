@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
+from capabilities.actions.guards import save_fields
 from capabilities.actions.providers import KeyAct, KeyChange, find_stored, to_variable
 from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
@@ -34,7 +35,7 @@ def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> 
             _read_from(new, row, further, referenced_variable(key.text) or "")
         _check_other(row, further, new)
         new.save()
-        _count_up(row)
+        save_fields(row)
     return act
 
 
@@ -53,7 +54,7 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
             row.key_name, row.key_enabled = ("" if new_name == FIRST_KEY else new_name), enabled
         else:
             raise NotFoundError(_("This key no longer exists."))
-        _count_up(row, "key_name", "key_enabled")
+        save_fields(row, "key_name", "key_enabled")
     return act
 
 
@@ -75,7 +76,7 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> Act:
             row.key_source, row.key_variable, row.stored_key = key.key_source, key.key_variable, key.stored_key
             row.key_name, row.key_enabled = key.name, key.enabled
         key.delete()
-        _count_up(row, "key_source", "key_variable", "stored_key", "key_name", "key_enabled")
+        save_fields(row, "key_source", "key_variable", "stored_key", "key_name", "key_enabled")
     return act
 
 
@@ -125,8 +126,3 @@ def _check_other(row: Provider, further: list[ProviderKey], new: ProviderKey) ->
         if is_stored or (new.key_variable and other.key_variable == new.key_variable):
             message = _("This key already exists as %(name)s.") % {"name": name}
             raise InvalidError([Problem("apiKey", message, "duplicate")])
-
-
-def _count_up(row: Provider, *fields: str) -> None:
-    row.version += 1
-    row.save(update_fields=["version", *fields])

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from django.utils.translation import gettext as _
 
-from capabilities.actions.guards import check_unused, check_version
+from capabilities.actions.guards import check_unused, check_version, save_fields, save_row
 from capabilities.actions.positions import next_position
 from capabilities.actions.results import BulkChange
 from capabilities.acts import Act, Actor
@@ -54,11 +54,8 @@ def save_provider(actor: Actor, row: Provider, *, key: KeyChange | None = None, 
     with ports.ledger.change(actor, act):
         if new:
             row.position = next_position(Provider)
-        else:
-            check_version(Provider.objects.select_for_update().filter(pk=row.pk).first(), expected)
-            row.version += 1
         change_key(row, key or KeyChange())
-        row.save()
+        save_row(row, expected)
         leave_keys_behind(row)
     return act
 
@@ -131,8 +128,7 @@ def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -
     with ports.ledger.change(actor, act):
         for row in changed:
             row.enabled = enabled
-            row.version += 1
-            row.save(update_fields=["enabled", "version"])
+            save_fields(row, "enabled")
     return BulkChange(len(changed), act.revision)
 
 

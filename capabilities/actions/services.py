@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from django.utils.translation import gettext as _
 
-from capabilities.actions.guards import check_unused, check_version
+from capabilities.actions.guards import check_unused, check_version, save_fields, save_row
 from capabilities.actions.positions import next_position
 from capabilities.acts import Act, Actor
 from capabilities.core.vocabulary import Capabilities, Cell, Source
@@ -29,12 +29,9 @@ def save_service(
     """
     new = row.pk is None
     with ports.ledger.change(actor, Act("service.add" if new else "service.change", "service", row.service_id)) as act:
-        if new:
+        if row.pk is None:
             row.position = next_position(Service)
-        else:
-            check_version(Service.objects.filter(pk=row.pk).first(), expected)
-            row.version += 1
-        row.save()
+        save_row(row, expected)
         if capabilities is not None:
             declare(row, capabilities)
         if cells:
@@ -88,8 +85,7 @@ def set_sourced_capabilities(
         for row, cells_by_source in cells_by_service.items():
             for source, cells in cells_by_source.items():
                 write_cells(row, cells, source)
-            row.version += 1
-            row.save(update_fields=["version", "declares_capabilities"])
+            save_fields(row, "declares_capabilities")
     return act
 
 

@@ -42,18 +42,19 @@ def put_entry(
 
     Raises `InvalidError` with every problem, `ConflictError` where the entry is not what is expected.
     """
-    before, merged = _merge(kind, name, value, expected)
-    changes = diff(before, merged.configuration)
-    entry = write_entry(before, kind, name)
-    is_new = entry is None
-    if not changes and not merged.keys:
-        return EntryChange(is_new, (), merged.problems, None, entry or {})
-    act = Act(f"{kind}.{'add' if is_new else 'change'}", kind.value, name)
-    with ledger.change(actor, act):
-        before, merged = _merge(kind, name, value, expected)
-        rows.write(with_keys(merged.configuration, merged.keys, merged.further_keys))
-    entry = write_entry(rows.read(), kind, name) or {}
-    return EntryChange(is_new, diff(before, merged.configuration), merged.problems, act.revision, entry)
+    with ledger.exclusive():
+        before = rows.read()
+        entry = write_entry(before, kind, name)
+        check_expectation(expected, entry)
+        merged = _merge(before, kind, name, value)
+        changes, is_new = diff(before, merged.configuration), entry is None
+        if not changes and not merged.keys:
+            return EntryChange(is_new, (), merged.problems, None, entry or {})
+        act = Act(f"{kind}.{'add' if is_new else 'change'}", kind.value, name)
+        with ledger.change(actor, act):
+            rows.write(with_keys(merged.configuration, merged.keys, merged.further_keys))
+        entry = write_entry(rows.read(), kind, name) or {}
+    return EntryChange(is_new, changes, merged.problems, act.revision, entry)
 
 
 def check_entry(kind: EntryKind, name: str, expected: Expectation) -> None:
@@ -68,11 +69,9 @@ def check_expectation(expected: Expectation, entry: Mapping[str, Any] | None) ->
         raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
 
 
-def _merge(kind: EntryKind, name: str, value: object, expected: Expectation) -> tuple[Configuration, Imported]:
-    before = rows.read()
-    check_expectation(expected, write_entry(before, kind, name))
+def _merge(before: Configuration, kind: EntryKind, name: str, value: object) -> Imported:
     merged = merge_entry(before, kind, name, value, key_context(), fingerprint)
     found = errors(merged.problems) or errors(check(merged.configuration))
     if found:
         raise InvalidError(found)
-    return before, merged
+    return merged

@@ -6,18 +6,16 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from capabilities.actions.guards import check_unused, check_version
+from capabilities.actions.guards import check_unused, check_version, save_row
 from capabilities.actions.positions import next_position
 from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
 from capabilities.errors import InUseError, InvalidError
 from capabilities.models import Agent, Provider
-from routing_admin.actions.entries import check_expectation
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.rows import write_chain
 from routing_admin.configuration.rows.writing import route_fields
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, CandidateSpec, RouteSpec
-from routing_admin.core.files.entry_tags import NO_EXPECTATION, Expectation
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.models import Alias, TaskRoute
 
@@ -41,10 +39,7 @@ def save_route(
     with ledger.change(actor, Act("route.add" if new else "route.change", "route", row.task_type)) as act:
         if new:
             row.position = next_position(TaskRoute)
-        else:
-            check_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
-            row.version += 1
-        row.save()
+        save_row(row, expected)
         if chain is not None:
             write_chain(row, chain, providers_of(chain))
             row.refresh_from_db()
@@ -85,13 +80,9 @@ def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -
     return act
 
 
-def save_alias(actor: Actor, name: str, target: str, expected: Expectation = NO_EXPECTATION) -> Act:
-    """Makes `name` lead to `target`; an empty target takes the alias away.
-
-    Raises `ConflictError` where the alias is not what is expected.
-    """
+def save_alias(actor: Actor, name: str, target: str) -> Act:
+    """Makes `name` lead to `target`; an empty target takes the alias away."""
     with ledger.change(actor, Act("alias.change" if target else "alias.delete", "alias", name)) as act:
-        check_expectation(expected, Alias.objects.filter(name=name).values("name", "target").first())
         if target:
             Alias.objects.update_or_create(name=name, defaults={"target": target})
         else:

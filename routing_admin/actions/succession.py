@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 from capabilities.actions.catalogue import fill_from_catalogue, retirement_of
+from capabilities.actions.guards import save_fields
 from capabilities.actions.providers import save_provider
 from capabilities.actions.services import save_service
 from capabilities.acts import Act, Actor
@@ -36,8 +37,7 @@ def replace_model(actor: Actor, provider: Provider, model: str, successor: str) 
         routes = TaskRoute.objects.filter(candidates__provider=provider, candidates__model=model).distinct()
         for route in list(routes):
             Candidate.objects.filter(route=route, provider=provider, model=model).update(model=successor)
-            route.version += 1
-            route.save(update_fields=["version"])
+            save_fields(route)
         if provider.default_model == model:
             provider.default_model = successor
             save_provider(actor, provider)

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from django.db import IntegrityError
+from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import F
 from django.utils.translation import gettext as _
 
 from capabilities.acts import Act, Actor
-from capabilities.errors import InvalidError, TakenError
+from capabilities.errors import ConflictError, InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.configuration.audit import was_noted
 from routing_admin.configuration.audit import write_event as write_event  # the name that actions use
@@ -36,6 +36,8 @@ MAKING = (".add", ".put")
 """How acts end that make something with a name of its own."""
 UNIQUE, UNIQUE_STATE = "UNIQUE constraint failed", "23505"
 """How SQLite and PostgreSQL say that a name is taken."""
+GONE, FOREIGN, FOREIGN_STATE = "did not affect any rows", "FOREIGN KEY constraint failed", "23503"
+"""How Django, SQLite and PostgreSQL say that a row, or what it refers to, was deleted."""
 READING = timedelta(minutes=10)
 """How long one line stands for every look that a person takes at a thing."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
@@ -49,23 +51,59 @@ IS_NEWS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END})
 """Acts that other processes have to hear of although the configuration stays as it is."""
 
 _open: ContextVar[list[Act] | None] = ContextVar("open_change", default=None)
+_after_commit: ContextVar[list[Callable[[], object]] | None] = ContextVar("after_commit", default=None)
 
 
 @contextmanager
-def _tell_taken(act: Act) -> Iterator[None]:
-    """A name that another process took between our look and our writing is refused as one. Raises `TakenError`."""
+def _refuse_taken_names(act: Act) -> Iterator[None]:
+    """Raise `TakenError` for a name that another process took between our look and our writing."""
     try:
         yield
     except IntegrityError as error:
-        taken = UNIQUE in str(error) or getattr(error.__cause__, "sqlstate", "") == UNIQUE_STATE
-        if not (taken and act.action.endswith(MAKING)):
+        if not (_is_violation(error, UNIQUE, UNIQUE_STATE) and act.action.endswith(MAKING)):
             raise
         message = _("Someone else just added %(name)s. Reload the page, or choose another name.")
         raise TakenError(message % {"name": act.object_name}) from error
 
 
+@contextmanager
+def _refuse_gone_rows() -> Iterator[None]:
+    """Raise `ConflictError` where a row that was read before the transaction, or what it refers to, was deleted."""
+    try:
+        yield
+    except DatabaseError as error:
+        if GONE not in str(error) and not _is_violation(error, FOREIGN, FOREIGN_STATE):
+            raise
+        message = _("Someone else changed this in the meantime. Check the new version, then save again.")
+        raise ConflictError(message) from error
+
+
+def _is_violation(error: DatabaseError, words: str, state: str) -> bool:
+    return words in str(error) or getattr(error.__cause__, "sqlstate", "") == state
+
+
 class RevisionRecorder:
     """Records changes; see `capabilities.ports.ChangeRecorder`."""
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """One transaction that no other change overlaps: what is read in it still holds when it writes.
+
+        Changes in it are announced to this process, the others and the published files after its commit.
+        """
+        if _after_commit.get() is not None:
+            with transaction.atomic():
+                yield
+            return
+        steps: list[Callable[[], object]] = []
+        token = _after_commit.set(steps)
+        try:
+            with _refuse_gone_rows(), one_writer():
+                yield
+        finally:
+            _after_commit.reset(token)
+        for step in dict.fromkeys(steps):
+            step()
 
     @contextmanager
     def change(self, actor: Actor, act: Act) -> Iterator[Act]:
@@ -77,30 +115,26 @@ class RevisionRecorder:
             return
         token = _open.set([])
         try:
-            with _tell_taken(act), one_writer():
+            with self.exclusive(), _refuse_taken_names(act):
                 yield act
                 inner = _open.get() or []
                 number = record(actor, act, inner)
                 for item in (act, *inner):
                     item.revision = number
                     write_event(actor, item)
+                _announce(snapshot.refresh, hint_at_change, publishing.publish)
         finally:
             _open.reset(token)
-        snapshot.refresh()
-        hint_at_change()
-        publishing.publish()
 
     @contextmanager
     def audit(self, actor: Actor, act: Act) -> Iterator[Act]:
         """An act that leaves the configuration as it is, e.g. issuing a key."""
-        with _tell_taken(act), one_writer():
+        with self.exclusive(), _refuse_taken_names(act):
             yield act
-            if is_news := act.object_kind in IN_SNAPSHOT or act.action in IS_NEWS:
+            if act.object_kind in IN_SNAPSHOT or act.action in IS_NEWS:
                 Installation.objects.update(version=F("version") + 1)
+                _announce(snapshot.refresh, hint_at_change)
             write_event(actor, act)
-        if is_news:
-            snapshot.refresh()
-            hint_at_change()
 
     def note_reading(self, actor: Actor, act: Act) -> None:
         """A line of the audit log about somebody who looked at something; see `capabilities.ports.ChangeRecorder`."""
@@ -110,6 +144,14 @@ class RevisionRecorder:
 
 ledger = RevisionRecorder()
 """This installation's."""
+
+
+def _announce(*steps: Callable[[], object]) -> None:
+    """Have these done once the transaction is committed."""
+    pending = _after_commit.get()
+    if pending is None:
+        raise LookupError("no change is open")
+    pending.extend(steps)
 
 
 def record(actor: Actor, act: Act, inner: Sequence[Act] = ()) -> int | None:

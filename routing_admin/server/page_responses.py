@@ -7,14 +7,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.messages import get_messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import resolve_url
 from django.utils.cache import patch_vary_headers
 from django.utils.deprecation import MiddlewareMixin
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from capabilities.core.permissions import MACHINES
+from capabilities.errors import ActionError
+from capabilities.sentences import translate_refusal
 from capabilities.templatetags.toasts import toast_of
+from routing_admin.server.permissions import READING
 
 HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
@@ -29,10 +34,20 @@ class HtmxPagesMiddleware(MiddlewareMixin):
     Stands inside the session and message middleware and outside the one that asks for a login.
     """
 
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """A refusal that no view expected, of a race say, as a toast on the page it came from."""
+        if request.method in READING or not isinstance(exception, ActionError) or _is_for_machines(request):
+            return None
+        messages.error(request, translate_refusal(exception))
+        if request.headers.get("HX-Request") == "true":
+            return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+        came_from = request.headers.get("Referer", "")
+        ours = url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure())
+        return HttpResponseRedirect(came_from if ours else "/")
+
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         """Returns the answer fit for a browser; answers of programs' planes pass untouched."""
-        match = request.resolver_match
-        if match is not None and MACHINES.intersection(match.namespaces):
+        if _is_for_machines(request):
             return response
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
@@ -42,10 +57,15 @@ class HtmxPagesMiddleware(MiddlewareMixin):
         return _adapt_to_htmx(request, response) if request.headers.get("HX-Request") == "true" else response
 
 
+def _is_for_machines(request: HttpRequest) -> bool:
+    match = request.resolver_match
+    return match is not None and bool(MACHINES.intersection(match.namespaces))
+
+
 def _adapt_to_htmx(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     if _leads_to_login(response):
         return _redirect_to_login(request)
-    if not 300 <= response.status_code < 400:
+    if not 300 <= response.status_code < 400 and "HX-Refresh" not in response.headers:
         _send_toasts(request, response)
     return response
 

@@ -29,6 +29,7 @@ from routing_admin.agents_api.administration.schemas import (
     AdminAgentsOut,
     ChangedOut,
 )
+from routing_admin.configuration.revisions import ledger
 
 if TYPE_CHECKING:
     from capabilities.models import Agent
@@ -81,6 +82,13 @@ def described(row: Agent) -> dict[str, Any]:
 def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Adds or replaces an agent; 409 for one created by a program at run time."""
     body = read_as(request, AdminAgentIn)
+    with ledger.exclusive():
+        created, told, entry = write_agent(request, agent_id, body)
+    return answer_entry({"created": created, "changes": told, "warnings": []}, entry, 201 if created else 200)
+
+
+def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tuple[bool, list[str], dict[str, Any]]:
+    """Whether the agent is new, what changed, and its entry. Raise `ConflictError`, `InvalidError`."""
     row = find_agent(agent_id)
     before = described(row) if row else None
     check_expectation(expectation_in(request), entry_of(before) if before else None)
@@ -91,11 +99,10 @@ def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
         raise InvalidError(problems_of(form, FIELDS))
     saved = form.save(commit=False)
     if before is not None and before == agent_json(saved, before["keys"]):
-        return answer_entry({"created": False, "changes": [], "warnings": []}, entry_of(before))
-    actions.save_agent(script_actor(request), saved, expected=row.version if row else None)
+        return False, [], entry_of(before)
+    actions.save_agent(script_actor(request), saved)
     verb = "changed" if row else "added"
-    told = {"created": row is None, "changes": [f"Agent “{agent_id}” is {verb}."], "warnings": []}
-    return answer_entry(told, entry_of(agent_json(saved, 0)), 200 if row else 201)
+    return row is None, [f"Agent “{agent_id}” is {verb}."], entry_of(agent_json(saved, 0))
 
 
 def form_of(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:
@@ -116,8 +123,9 @@ def form_of(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:
 @router.delete("/agents/{path:agent_id}", response={204: None})
 def admin_delete_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Deletes an agent with its keys; a missing one is no error."""
-    row = find_agent(agent_id)
-    check_expectation(expectation_in(request), entry_of(described(row)) if row else None)
-    if row is not None:
-        actions.delete_agent(script_actor(request), row)
+    with ledger.exclusive():
+        row = find_agent(agent_id)
+        check_expectation(expectation_in(request), entry_of(described(row)) if row else None)
+        if row is not None:
+            actions.delete_agent(script_actor(request), row)
     return HttpResponse(status=204)

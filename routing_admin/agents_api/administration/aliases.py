@@ -11,6 +11,7 @@ from capabilities.api.calls import gives, read_as, takes
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
 from routing_admin import actions
+from routing_admin.actions.entries import check_expectation
 from routing_admin.agents_api.administration.calls import (
     TAG,
     answer_at_revision,
@@ -21,17 +22,23 @@ from routing_admin.agents_api.administration.calls import (
 )
 from routing_admin.agents_api.administration.limit_fields import problems_of
 from routing_admin.agents_api.administration.schemas import AliasesOut, AliasIn, AliasOut, ChangedOut
-from routing_admin.configuration import snapshot
+from routing_admin.configuration import rows, snapshot
+from routing_admin.configuration.revisions import ledger
+from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.planning.model_names import is_target
 from routing_admin.forms.routes import AliasForm
 
 router = Router(tags=[TAG])
 
 
-def list_entries() -> dict[str, dict[str, Any]]:
+def entries_of(configuration: Configuration) -> dict[str, dict[str, Any]]:
     """Every alias by its name."""
-    found = snapshot.current().configuration.aliases
-    return {each.name: {"name": each.name, "target": each.target} for each in found}
+    return {each.name: {"name": each.name, "target": each.target} for each in configuration.aliases}
+
+
+def list_entries() -> dict[str, dict[str, Any]]:
+    """The same of the configuration in use."""
+    return entries_of(snapshot.current().configuration)
 
 
 @router.get("/aliases", openapi_extra=gives(AliasesOut))
@@ -53,17 +60,19 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
 
     422 for an invalid name or target.
     """
-    body, before, expected = read_as(request, AliasIn), list_entries().get(alias), expectation_in(request)
-    form = AliasForm({"name": alias, "target": body.target})
+    form = AliasForm({"name": alias, "target": read_as(request, AliasIn).target})
     if not form.is_valid():
         raise InvalidError(problems_of(form, {}))
-    entry = dict(form.cleaned_data)
-    if not is_target(snapshot.current().configuration, entry["target"]):
-        raise InvalidError([Problem("target", "No task route or model service has this name.", "reference")])
-    if before == entry and expected.allows(before):
-        return answer_entry({"created": False, "changes": [], "warnings": []}, entry)
-    actions.save_alias(script_actor(request), entry["name"], entry["target"], expected)
-    told = [f"{entry['name']} now leads to {entry['target']}."]
+    entry, told = dict(form.cleaned_data), list[str]()
+    with ledger.exclusive():
+        configuration = rows.read()
+        before = entries_of(configuration).get(alias)
+        check_expectation(expectation_in(request), before)
+        if not is_target(configuration, entry["target"]):
+            raise InvalidError([Problem("target", "No task route or model service has this name.", "reference")])
+        if before != entry:
+            actions.save_alias(script_actor(request), entry["name"], entry["target"])
+            told = [f"{entry['name']} now leads to {entry['target']}."]
     status = 200 if before else 201
     return answer_entry({"created": before is None, "changes": told, "warnings": []}, entry, status)
 
@@ -71,7 +80,9 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
 @router.delete("/aliases/{path:alias}", response={204: None})
 def admin_delete_alias(request: HttpRequest, alias: str) -> HttpResponse:
     """Removes an alias; a missing one is no error."""
-    expected = expectation_in(request)
-    if expected.tags is not None or alias in list_entries():
-        actions.save_alias(script_actor(request), alias, "", expected)
+    with ledger.exclusive():
+        before = entries_of(rows.read()).get(alias)
+        check_expectation(expectation_in(request), before)
+        if before is not None:
+            actions.save_alias(script_actor(request), alias, "")
     return HttpResponse(status=204)

@@ -41,6 +41,7 @@ from routing_admin.agents_api.administration.schemas import (
 from routing_admin.agents_api.configuration import providers_json
 from routing_admin.agents_api.errors import details_of
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.revisions import ledger
 from routing_admin.core.configuration.diff import sentence
 from routing_admin.core.files.entries import EntryKind, write_entry
 from routing_admin.queries.routes import find_route
@@ -73,11 +74,15 @@ def changed(write: EntryChange) -> HttpResponse:
     return answer_entry({"created": write.is_new, **told}, write.entry, 201 if write.is_new else 200)
 
 
-def delete(request: HttpRequest, kind: EntryKind, name: str, row: Any, act: Callable[..., Any]) -> HttpResponse:
+def delete(
+    request: HttpRequest, kind: EntryKind, name: str, find: Callable[[str], Any], act: Callable[..., Any]
+) -> HttpResponse:
     """Deletes a row that is there; one that is not is no error. 409 for a stale If-Match, or where it is used."""
-    check_entry(kind, name, expectation_in(request))
-    if row is not None:
-        act(script_actor(request), row, expected=row.version)
+    with ledger.exclusive():
+        check_entry(kind, name, expectation_in(request))
+        row = find(name)
+        if row is not None:
+            act(script_actor(request), row)
     return HttpResponse(status=204)
 
 
@@ -108,9 +113,10 @@ def admin_put_provider(request: HttpRequest, provider: str) -> HttpResponse:
 def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
     """Sets a provider's key, which can never be read back."""
     key = KeyChange(KeyAct.SET, read_as(request, KeyTextIn).apiKey)
-    row = require(find_provider(provider), "provider", provider)
-    check_entry(EntryKind.PROVIDER, provider, expectation_in(request))
-    made = capability_actions.save_provider(script_actor(request), row, key=key, expected=row.version)
+    with ledger.exclusive():
+        row = require(find_provider(provider), "provider", provider)
+        check_entry(EntryKind.PROVIDER, provider, expectation_in(request))
+        made = capability_actions.save_provider(script_actor(request), row, key=key)
     changes = ["The key is set."] if made.revision else []
     return answer_at_revision({"created": False, "changes": changes, "warnings": []})
 
@@ -118,7 +124,7 @@ def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
 @router.delete("/providers/{provider}", response={204: None})
 def admin_delete_provider(request: HttpRequest, provider: str) -> HttpResponse:
     """Deletes a provider that nothing uses; a missing one is no error."""
-    return delete(request, EntryKind.PROVIDER, provider, find_provider(provider), capability_actions.delete_provider)
+    return delete(request, EntryKind.PROVIDER, provider, find_provider, capability_actions.delete_provider)
 
 
 @router.get("/services", openapi_extra=gives(AdminServicesOut))
@@ -145,7 +151,7 @@ def admin_put_service(request: HttpRequest, service_id: str) -> HttpResponse:
 @router.delete("/services/{path:service_id}", response={204: None})
 def admin_delete_service(request: HttpRequest, service_id: str) -> HttpResponse:
     """Deletes a model service that no agent uses; a missing one is no error."""
-    return delete(request, EntryKind.SERVICE, service_id, find_service(service_id), capability_actions.delete_service)
+    return delete(request, EntryKind.SERVICE, service_id, find_service, capability_actions.delete_service)
 
 
 @router.get("/routes", openapi_extra=gives(AdminRoutesOut))
@@ -172,4 +178,4 @@ def admin_put_route(request: HttpRequest, task_type: str) -> HttpResponse:
 @router.delete("/routes/{path:task_type}", response={204: None})
 def admin_delete_route(request: HttpRequest, task_type: str) -> HttpResponse:
     """Deletes a task route that nothing uses; a missing one is no error."""
-    return delete(request, EntryKind.ROUTE, task_type, find_route(task_type), delete_route)
+    return delete(request, EntryKind.ROUTE, task_type, find_route, delete_route)

@@ -27,6 +27,7 @@ from routing_admin.agents_api.administration.schemas import (
     SettingsOut,
 )
 from routing_admin.configuration.installation import Keeping, added_languages, directives, keeping_of
+from routing_admin.configuration.revisions import ledger
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
 from routing_admin.queries.settings import find_installation
 
@@ -68,7 +69,16 @@ def admin_get_settings(request: HttpRequest) -> HttpResponse:
 @router.put("/settings", openapi_extra={**takes(SettingsIn), **gives(SettingsOut)})
 def admin_put_settings(request: HttpRequest) -> HttpResponse:
     """Changes what is named; each change is in the audit as one of the page, language and content policy with Undo."""
-    body, before, actor = read_as(request, SettingsIn), settings_json(), script_actor(request)
+    body = read_as(request, SettingsIn)
+    with ledger.exclusive():
+        write_settings(request, body)
+    entry = settings_json()
+    return answer_entry({"settings": entry}, entry)
+
+
+def write_settings(request: HttpRequest, body: SettingsIn) -> None:
+    """Change what is named. Raise `ConflictError` where the settings are not what is expected, `InvalidError`."""
+    before, actor = settings_json(), script_actor(request)
     check_expectation(expectation_in(request), before)
     wanted = {**before, **body.model_dump(include=body.model_fields_set)}
     changed = {name for name in wanted if wanted[name] != before[name]}
@@ -84,8 +94,6 @@ def admin_put_settings(request: HttpRequest) -> HttpResponse:
         installation.keep(actor, Keeping(**then), expected=Keeping(**now))
     if "recordBodies" in changed:
         installation.record_bodies(actor, wanted["recordBodies"])
-    entry = settings_json()
-    return answer_entry({"settings": entry}, entry)
 
 
 @router.get("/languages", openapi_extra=gives(LanguagesOut))
@@ -104,12 +112,13 @@ def admin_get_language(request: HttpRequest, code: str) -> HttpResponse:
 @router.put("/languages/{code}", openapi_extra={**takes(LanguageIn), **gives(ChangedOut)}, response={201: ChangedOut})
 def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
     """Adds a language, or changes the directive of an existing one."""
-    body, before = read_as(request, LanguageIn), language_json(code)
-    check_expectation(expectation_in(request), before)
-    told: list[str] = []
-    if before is None or before["directive"] != body.directive.strip():
-        installation.save_language(script_actor(request), code, body.directive)
-        told = [f"Language {code} is saved."]
+    body, told = read_as(request, LanguageIn), list[str]()
+    with ledger.exclusive():
+        before = language_json(code)
+        check_expectation(expectation_in(request), before)
+        if before is None or before["directive"] != body.directive.strip():
+            installation.save_language(script_actor(request), code, body.directive)
+            told = [f"Language {code} is saved."]
     entry = require(language_json(code), "language", code)
     return answer_entry({"created": before is None, "changes": told, "warnings": []}, entry, 200 if before else 201)
 
@@ -117,7 +126,8 @@ def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
 @router.delete("/languages/{code}", response={204: None})
 def admin_delete_language(request: HttpRequest, code: str) -> HttpResponse:
     """Removes an added language; a built-in one gets its original directive back. A missing one is no error."""
-    check_expectation(expectation_in(request), language_json(code))
-    if code in added_languages():
-        installation.remove_language(script_actor(request), code)
+    with ledger.exclusive():
+        check_expectation(expectation_in(request), language_json(code))
+        if code in added_languages():
+            installation.remove_language(script_actor(request), code)
     return HttpResponse(status=204)

@@ -29,6 +29,7 @@ from routing_admin.agents_api.administration.calls import (
 )
 from routing_admin.agents_api.administration.limit_fields import limit_fields, problems_of
 from routing_admin.agents_api.administration.schemas import IssuedOut, KeyIn, KeyOut, KeysOut, KeyTermsIn, RotateIn
+from routing_admin.configuration.revisions import ledger
 
 if TYPE_CHECKING:
     from capabilities.models import AgentKey
@@ -84,15 +85,16 @@ def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
     409 for a key that has ended.
     """
     body = read_as(request, KeyTermsIn)
-    row = require(find_key(agent_id, key_id), "key", key_id)
-    check_expectation(expectation_in(request), entry_of(row))
-    if row.revoked_at is not None or is_over(row):
-        raise ConflictError(f"The key {key_id} has ended. Issue a new one.")
-    form, ends = terms_form(body), read_end(body) if "expiresAt" in body.model_fields_set else row.expires_at
-    if (row.label, row.terms, row.expires_at) != (form.cleaned_data["label"], form.terms, ends):
-        actions.change_key(
-            script_actor(request), row, label=form.cleaned_data["label"], terms=form.terms, expires_at=ends
-        )
+    with ledger.exclusive():
+        row = require(find_key(agent_id, key_id), "key", key_id)
+        check_expectation(expectation_in(request), entry_of(row))
+        if row.revoked_at is not None or is_over(row):
+            raise ConflictError(f"The key {key_id} has ended. Issue a new one.")
+        form, ends = terms_form(body), read_end(body) if "expiresAt" in body.model_fields_set else row.expires_at
+        if (row.label, row.terms, row.expires_at) != (form.cleaned_data["label"], form.terms, ends):
+            actions.change_key(
+                script_actor(request), row, label=form.cleaned_data["label"], terms=form.terms, expires_at=ends
+            )
     return answer_entry({"key": key_json(row)}, entry_of(row))
 
 
@@ -153,8 +155,6 @@ def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
     """
     seconds = read_as(request, RotateIn).overlapSeconds
     row = require(find_key(agent_id, key_id), "key", key_id)
-    if row.revoked_at is not None:
-        raise ConflictError(f"The key {key_id} is revoked. Issue a new one.")
     overlap = OVERLAP if seconds is None else timedelta(seconds=seconds)
     return issued(*actions.roll_key(script_actor(request), row, overlap=overlap))
 

@@ -144,8 +144,7 @@ def write_more_keys(row: Provider, spec: ProviderSpec) -> None:
     for position, (key, variable) in enumerate(zip(spec.more_keys, variables, strict=True), start=2):
         named = {"name": key.name, "enabled": key.enabled, "position": position}
         ProviderKey.objects.create(provider=row, **key_fields(key, variable), **named)
-    if found:
-        update_row(row, {})
+    update_row(row, {})
 
 
 def service_fields(spec: ServiceSpec, position: int, provider: Provider) -> dict[str, Any]:
@@ -211,21 +210,30 @@ def write_key_terms(new: Configuration) -> None:
 
 
 def write_cells(row: Service, spec: ServiceSpec) -> None:
-    """Makes the capability cells of a service say what the value says; cells that stay keep their place."""
+    """Makes the capability cells of a service say what the value says; then its version counts up.
+
+    Cells that stay keep their place.
+    """
     wanted = {cell: (at, True) for at, cell in enumerate(cells_of(spec.capabilities))}
     for cell in spec.sources:
         side, _, name = cell.partition(":")
         wanted.setdefault((side, name), (len(wanted), False))
     found = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
-    row.capabilities.filter(pk__in=[cell.pk for key, cell in found.items() if key not in wanted]).delete()
+    gone = [cell.pk for key, cell in found.items() if key not in wanted]
+    row.capabilities.filter(pk__in=gone).delete()
+    has_changed = bool(gone)
     for (side, name), (position, supported) in wanted.items():
         source = spec.source(side, name)
         values = {"supported": supported, "source": source.value, "position": position}
         there = found.get((side, name))
         if there is None:
             row.capabilities.create(side=side, name=name, **values)
+            has_changed = True
         elif any(getattr(there, field) != value for field, value in values.items()):
             update_row(there, values)
+            has_changed = True
+    if has_changed:
+        update_row(row, {})
 
 
 def cells_of(capabilities: Capabilities | None) -> list[tuple[str, str]]:

@@ -1,0 +1,159 @@
+"""Two writers at once: what one decides on still holds when it writes, whatever the other one did meanwhile.
+
+A rival's change is made at the very moment at which the first begins to write.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, connections
+
+from capabilities.actions import delete_service, enable_providers, save_provider
+from capabilities.acts import SYSTEM
+from capabilities.models import Agent, AgentKey, Provider, Service
+from routing_admin import actions
+from routing_admin.configuration.integrity import configuration
+from tests.api.test_administration import Script
+from tests.cast import HTMX, browser_of, load_demo, person, token_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+ENTRIES = {
+    "/routes/planning": {"temperature": 0.3},
+    "/providers/echo": {"displayName": "Echoes"},
+    "/services/text-model": {"capabilities": {"input": ["text", "vision"], "output": ["text"]}},
+    "/agents/text-agent": {"description": "changed"},
+    "/aliases/gpt-4o": {"target": "task:planning"},
+    "/languages/ja": {"directive": "日本語で。"},
+}
+"""What is raced for, and what the rival makes of it."""
+READ_ONLY = {"version", "origin", "keys", "builtIn", "code"}
+
+
+@pytest.fixture
+def script() -> Script:
+    load_demo()
+    actions.save_alias(SYSTEM, "gpt-4o", "task:default")
+    found = Script(token_of(person("admin", is_staff=True)))
+    assert found.call("PUT", "/languages/ja", {"directive": "日本語で答えてください。"}).status_code == 201
+    return found
+
+
+@contextmanager
+def rival(act: Callable[[], Any]) -> Iterator[None]:
+    """Does this, whole and in another connection, when this thread next begins to write."""
+    waiting = [act]
+
+    def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if waiting and ("BEGIN" in sql or "pg_advisory_xact_lock" in sql):
+            elsewhere(waiting.pop())
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(watch):
+        yield
+    assert not waiting
+
+
+def elsewhere(act: Callable[[], Any]) -> None:
+    def run() -> None:
+        act()
+        connections.close_all()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+
+def entry_at(script: Script, path: str) -> tuple[dict[str, Any], str]:
+    read = script.call("GET", path)
+    (entry,) = [value for value in read.json().values() if isinstance(value, dict)]
+    return {name: value for name, value in entry.items() if name not in READ_ONLY}, read["etag"]
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+@pytest.mark.parametrize("path", ENTRIES)
+def test_a_stale_write_never_wins_over_an_acknowledged_one(method: str, path: str, script: Script) -> None:
+    """409, and what the other one wrote is there."""
+    entry, tag = entry_at(script, path)
+    other = Script(script.headers["authorization"].removeprefix("Bearer "))
+    with rival(lambda: other.call("PUT", path, entry | ENTRIES[path])):
+        answer = script.call(method, path, entry if method == "PUT" else None, if_match=tag)
+    assert (answer.status_code, answer.json()["error"]) == (409, "changed_meanwhile")
+    found, _tag = entry_at(script, path)
+    assert found | ENTRIES[path] == found
+    assert configuration() == []
+
+
+@pytest.mark.parametrize("path", ["/routes/planning", "/aliases/gpt-4o", "/languages/ja", "/agents/lonely"])
+def test_a_conditional_put_makes_nothing_again_that_was_deleted(path: str, script: Script) -> None:
+    """409 where an If-Match names what is gone; without one a PUT creates."""
+    script.call("PUT", "/agents/lonely", {"name": "Lonely"})
+    Agent.objects.filter(task_type="planning").update(task_type="")
+    entry, tag = entry_at(script, path)
+    other = Script(script.headers["authorization"].removeprefix("Bearer "))
+    with rival(lambda: other.call("DELETE", path)):
+        assert script.call("PUT", path, entry, if_match=tag).status_code == 409
+    assert script.call("GET", path).status_code == 404
+    assert script.call("PUT", path, entry).status_code == 201
+
+
+def test_a_put_without_a_condition_creates_or_replaces_in_every_race(script: Script) -> None:
+    """No conflict for a caller that expects nothing: 200 beside a change, 201 beside a deletion."""
+    path, agent = "/agents/text-agent", {"name": "Mine"}
+    other = Script(script.headers["authorization"].removeprefix("Bearer "))
+    with rival(lambda: other.call("PUT", path, {"name": "Theirs"})):
+        assert script.call("PUT", path, agent).status_code == 200
+    with rival(lambda: other.call("DELETE", path)):
+        assert script.call("PUT", path, agent | {"name": "Again"}).status_code == 201
+    assert Agent.objects.get(agent_id="text-agent").name == "Again"
+
+
+def test_a_revoked_key_has_no_successor(script: Script) -> None:
+    """A rotation beside a revocation is 409: nothing of a key that leaked goes on."""
+    key = script.call("POST", "/agents/text-agent/keys", {}).json()["issued"]["id"]
+    before = AgentKey.objects.count()
+    path = f"/agents/text-agent/keys/{key}"
+    other = Script(script.headers["authorization"].removeprefix("Bearer "))
+    with rival(lambda: other.call("DELETE", path)):
+        assert script.call("POST", f"{path}/rotate", {}).status_code == 409
+    assert AgentKey.objects.count() == before
+
+
+def test_a_key_for_an_agent_that_is_deleted_is_refused(script: Script) -> None:
+    """409, not a fault of ours."""
+    other = Script(script.headers["authorization"].removeprefix("Bearer "))
+    with rival(lambda: other.call("DELETE", "/agents/text-agent")):
+        assert script.call("POST", "/agents/text-agent/keys", {}).status_code == 409
+
+
+def test_a_switch_beside_a_deletion_makes_nothing_again(script: Script) -> None:
+    """The pages' bulk and single switches: a toast on the page, no row, no revision of theirs."""
+    service = Service.objects.create(
+        service_id="gone", name="gone", provider=Provider.objects.get(name="echo"), model="x"
+    )
+    browser = browser_of(User.objects.get(username="admin"))
+    address = f"/matrix/cell/{service.pk}/?side=input&name=vision"
+    with rival(lambda: delete_service(SYSTEM, Service.objects.get(pk=service.pk))):
+        answer = browser.post(address, {"on": "on"}, headers=HTMX)
+    assert (answer.status_code, answer.headers.get("HX-Refresh")) == (204, "true")
+    assert not Service.objects.filter(service_id="gone").exists()
+    assert "Someone else changed this" in browser.get("/matrix/").content.decode()
+
+
+def test_bulk_changes_count_versions_from_what_is_stored(script: Script) -> None:
+    """A form that was opened behind the first of two changes at once is refused as stale."""
+    row = Provider.objects.get(name="echo")
+    with rival(lambda: script_rename("echo")):
+        enable_providers(SYSTEM, [row], enabled=False)
+    assert (Provider.objects.get(name="echo").version, row.version) == (3, 3)
+
+
+def script_rename(name: str) -> None:
+    row = Provider.objects.get(name=name)
+    row.display_name = "Else"
+    save_provider(SYSTEM, row)
