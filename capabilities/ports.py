@@ -139,6 +139,9 @@ class RouteDirectory(Protocol):
     def exists(self, task_type: str) -> bool:
         """Whether that task type has a route."""
 
+    def aliases_of(self, target: str) -> Sequence[str]:
+        """The aliases that lead to a name, by the rows."""
+
     def task_types(self) -> tuple[str, ...]:
         """Every task type that has a route, in order."""
 

@@ -34,7 +34,7 @@ from routing_admin.queries.consequences import foresee_deletion, foresee_disabli
 from routing_admin.queries.endings import foresee_ending
 from routing_admin.queries.numbers import list_families
 from routing_admin.queries.provider_keys import LoggedKeyBook
-from routing_admin.queries.routes import find_route
+from routing_admin.queries.routes import find_route, list_aliases_of
 from routing_admin.server import metrics
 
 
@@ -44,6 +44,10 @@ class SnapshotRoutes:
     def exists(self, task_type: str) -> bool:
         """Whether that task type has a route, by the rows: what is decided on it must still hold."""
         return find_route(task_type) is not None
+
+    def aliases_of(self, target: str) -> Sequence[str]:
+        """The aliases that lead to a name, by the rows."""
+        return list_aliases_of(target)
 
     def task_types(self) -> tuple[str, ...]:
         """Every task type that has a route, in order."""

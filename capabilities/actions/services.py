@@ -118,13 +118,15 @@ def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, pos
 
 
 def check_can_delete_service(row: Service) -> None:
-    """Raises `InUseError` naming the agents that use the service."""
+    """Raises `InUseError` naming the agents that use the service, or the aliases that lead to it."""
     agents = [agent.agent_id for agent in row.agents.all()]
     check_unused(agents, _("Agents still use this service: %(users)s. Give them another one first."))
+    aliases = ports.routes.aliases_of(row.service_id)
+    check_unused(aliases, _("Aliases still lead to this service: %(users)s. Change them first."))
 
 
 def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> Act:
-    """Deletes a service that no agent uses. Its provider and model stay callable, as text only."""
+    """Deletes a service that no agent and no alias uses. Its provider and model stay callable, as text only."""
     with ports.ledger.change(actor, Act("service.delete", "service", row.service_id)) as act:
         check_version(Service.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_service(row)

@@ -13,10 +13,14 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from capabilities.acts import Act, Actor
+from capabilities.core.problems import Problem
 from capabilities.core.providers.origins import policy_of, proxy_refusal, refusal
+from capabilities.core.worded import Worded
 from capabilities.errors import ConflictError, InvalidError
+from capabilities.models import Agent
 from capabilities.secrets import fingerprint_of, origin_of, store_key
 from routing_admin.actions.alerts import end_kind, note_trouble
 from routing_admin.configuration import rows
@@ -25,9 +29,24 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.core.alerts.kinds import AlertKind, trouble_of
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import Change, diff
+from routing_admin.core.configuration.removals import removed_names
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec
+from routing_admin.core.documents.json_path import child
 from routing_admin.core.files.importing import Imported, import_files
 from routing_admin.core.files.key_checks import KeyContext
+from routing_admin.core.planning.model_names import is_target, task_name
+
+STILL_USED = {
+    "route": (
+        gettext_noop("Agents still use this task route: %(users)s. Give them another one first."),
+        gettext_noop("Aliases still lead to this task route: %(users)s. Change them first."),
+    ),
+    "service": (
+        gettext_noop("Agents still use this service: %(users)s. Give them another one first."),
+        gettext_noop("Aliases still lead to this service: %(users)s. Change them first."),
+    ),
+}
+"""What DELETE says, too: of agents, of aliases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +82,29 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Impo
     before = rows.read()
     imported = import_files(before, files, prune=prune, around=key_context(), fingerprint_at=fingerprint)
     if imported.accepted:  # the same last word as the ledger's, so that a dry run promises nothing it cannot keep
-        imported = replace(imported, problems=(*imported.problems, *check(imported.configuration)))
+        found = [*check(imported.configuration), *check_removals(before, imported.configuration)]
+        imported = replace(imported, problems=(*imported.problems, *found))
     return ImportPreview(imported, before, diff(before, imported.configuration), newest_number())
+
+
+def check_removals(before: Configuration, after: Configuration) -> Iterator[Problem]:
+    """What DELETE refuses, of routes and services that are missing after an import: those that are still used.
+
+    Agents that administrators made are checked with the references of the configuration.
+    """
+    made = Agent.objects.filter(origin=Agent.Origin.RUNTIME).order_by("agent_id")
+    for kind, names in removed_names(before, after).items():
+        for name in names:
+            targets = {"route": (name, task_name(name)), "service": (name,)}.get(kind, ())
+            used = {"route": made.filter(task_type=name), "service": made.filter(service__service_id=name)}
+            agents = tuple(each.agent_id for each in used.get(kind, ()))
+            aliases = tuple(
+                each.name for each in after.aliases if each.target in targets and not is_target(after, each.target)
+            )
+            path = child("routing", name) if kind == "route" else name
+            for users, sentence in zip((agents, aliases), STILL_USED.get(kind, ()), strict=False):
+                if users:
+                    yield Problem(path, Worded(sentence, {"users": users}), "reference")
 
 
 def fingerprint(key: str, endpoint: str) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from django.db.models import Count, Q
 
-from routing_admin.models import RequestLog, TaskRoute
+from routing_admin.models import Alias, RequestLog, TaskRoute
 from routing_admin.request_log.endings import FAILURES
 from routing_admin.request_log.health import DAY_HOURS, HOUR
 
@@ -56,6 +56,11 @@ def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traf
 def find_route(task_type: str) -> TaskRoute | None:
     """The row of that task type's route; None when there is none."""
     return TaskRoute.objects.filter(task_type=task_type).first()
+
+
+def list_aliases_of(target: str) -> list[str]:
+    """The aliases that lead to a name."""
+    return list(Alias.objects.filter(target=target).order_by("name").values_list("name", flat=True))
 
 
 def find_route_with_chain(task_type: str) -> TaskRoute | None:

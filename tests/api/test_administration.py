@@ -238,6 +238,46 @@ def test_a_change_of_something_else_refuses_no_write(path: str, script: Script) 
     assert script.call("DELETE", f"{path}-2", if_match="*").status_code == 409
 
 
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [("/routes/planning", "task:planning"), ("/routes/planning", "planning"), ("/services/echo-x", "echo-x")],
+)
+def test_what_an_alias_names_goes_neither_by_delete_nor_by_an_import(path: str, target: str, script: Script) -> None:
+    """409 and 422 with the same sentence, in a dry run, too; the alias goes first."""
+    script.call("PUT", "/services/echo-x", {"provider": "echo", "model": "echo-x"})
+    Agent.objects.filter(task_type="planning").update(task_type="")
+    routing, services = (script.get(f"/config/{name}") for name in ("llm-routing", "llmservices"))
+    routing["routing"].pop("planning")
+    services["services"] = [each for each in services["services"] if each["id"] != "echo-x"]
+    file = routing if "routes" in path else services
+    actions.save_alias(SYSTEM, "gpt-4o", target)
+    refused = script.call("DELETE", path)
+    assert (refused.status_code, refused.json()["error"]) == (409, "in_use")
+    for query in ("prune=true", "prune=true&dryRun=true"):
+        answer = script.call("POST", f"/config/import?{query}", file)
+        assert answer.status_code == 422
+        assert refused.json()["message"] in [each["message"] for each in answer.json()["details"]]
+    actions.save_alias(SYSTEM, "gpt-4o", "")
+    assert script.call("POST", "/config/import?prune=true", file).status_code == 200
+
+
+@pytest.mark.parametrize("uses", ["service", "route"])
+def test_an_import_takes_nothing_from_an_agent_made_at_run_time(uses: str, script: Script) -> None:
+    """No configuration names it, yet the sentence of DELETE does."""
+    script.call("PUT", "/services/echo-x", {"provider": "echo", "model": "echo-x"})
+    Agent.objects.filter(task_type="planning").update(task_type="")
+    made = {"service": Service.objects.get(service_id="echo-x")} if uses == "service" else {"task_type": "planning"}
+    Agent.objects.create(agent_id="made", origin=Agent.Origin.RUNTIME, **made)
+    name = "llmservices" if uses == "service" else "llm-routing"
+    file = script.get(f"/config/{name}")
+    file.get("routing", {}).pop("planning", None)
+    file["services"] = [each for each in file.get("services", ()) if each["id"] != "echo-x"]
+    answer = script.call("POST", "/config/import?prune=true", {key: value for key, value in file.items() if value})
+    assert answer.status_code == 422
+    assert "still use this" in answer.json()["details"][0]["message"]
+    assert Agent.objects.get(agent_id="made").service_id == made.get("service", Service()).pk
+
+
 def test_a_service_is_written_at_its_provider_and_keeps_what_was_probed(script: Script) -> None:
     """What is declared is replaced, what was found out about the same model stays."""
     body = {"provider": "echo", "model": "echo-vision", "capabilities": {"input": ["text"], "output": ["text"]}}
