@@ -20,6 +20,7 @@ from routing_admin.agents_api.mcp.callers import PATH as MCP_PATH  # noqa: E402
 from routing_admin.agents_api.mcp.door import McpDoor  # noqa: E402
 from routing_admin.alerts.watch import watch  # noqa: E402
 from routing_admin.configuration import snapshot  # noqa: E402
+from routing_admin.configuration.publishing import publisher  # noqa: E402
 from routing_admin.databases.pooling import pool_connections  # noqa: E402
 from routing_admin.databases.router import POSTGRESQL, close_pools  # noqa: E402
 from routing_admin.dispatch.fresh_starts import fresh_starts  # noqa: E402
@@ -97,7 +98,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     memory.note_loop()
     tracing.start()
     journal.start()
-    upkeep.further[:] = [fresh_starts.look, note_drill_ends, missed_calls.write]
+    upkeep.further[:] = [publisher.look, fresh_starts.look, note_drill_ends, missed_calls.write]
     upkeep.start()
     share_health(process_run_context(), news)
     redis_rounds.start()

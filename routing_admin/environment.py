@@ -112,7 +112,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "ROUTING_ADMIN_PUBLISH_DIR",
         "",
-        _("Directory where both JSON files are written after every configuration change."),
+        _("Directory where both JSON files are kept those of the newest revision."),
     ),
     Setting(
         "ROUTING_ADMIN_METRICS_TOKEN",

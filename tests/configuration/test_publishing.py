@@ -13,8 +13,11 @@ from capabilities import actions as capability_actions
 from capabilities.acts import SYSTEM
 from capabilities.models import Agent, Provider
 from routing_admin import actions
-from routing_admin.configuration import exports
+from routing_admin.configuration import exports, snapshot
+from routing_admin.configuration.publishing import Publisher
 from routing_admin.models import Revision
+from tests.cast import load_demo
+from tests.views.another_process import another_process
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 NAMES = ["llm-routing.json", "llmservices.json"]
@@ -63,4 +66,40 @@ def test_a_place_that_cannot_be_written_stops_no_change(
     with caplog.at_level(logging.ERROR):
         add_provider("one")
     assert Provider.objects.filter(name="one").exists()
-    assert [line for line in caplog.messages if line.startswith("ROUTING_ADMIN_PUBLISH_DIR: llm-routing")]
+    assert [
+        line for line in caplog.messages if line.startswith("ROUTING_ADMIN_PUBLISH_DIR: the files could not be written")
+    ]
+
+
+def publish_elsewhere(settings: Any, directory: Path) -> None:
+    """A change by a process that publishes nothing: without the variable, or killed behind its commit."""
+    settings.PUBLISH_DIR = ""
+    add_provider("unpublished")
+    settings.PUBLISH_DIR = str(directory)
+
+
+def test_a_serving_process_publishes_what_another_one_did_not(demo: None, settings: Any, tmp_path: Path) -> None:
+    """At its start, and whenever the stamp has moved; a look at what is published already writes nothing."""
+    publisher = Publisher()
+    settings.PUBLISH_DIR = str(tmp_path)
+    publisher.look()
+    assert [file.name for file in sorted(tmp_path.iterdir())] == NAMES
+    publish_elsewhere(settings, tmp_path)
+    publisher.look()
+    assert "unpublished" in (tmp_path / NAMES[0]).read_text()
+    numbers = [file.stat().st_ino for file in sorted(tmp_path.iterdir())]
+    publisher.look()
+    Publisher().look()
+    assert [file.stat().st_ino for file in sorted(tmp_path.iterdir())] == numbers
+
+
+@pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+def test_what_is_published_is_read_behind_the_lock(settings: Any, tmp_path: Path) -> None:
+    """An older revision never replaces a newer one, although a snapshot may be a second old."""
+    load_demo()
+    settings.PUBLISH_DIR = str(tmp_path)
+    with another_process() as bob:
+        snapshot.refresh()
+        bob.save_route("bobs")
+        Publisher().publish()
+    assert "bobs" in (tmp_path / NAMES[0]).read_text()
