@@ -22,7 +22,7 @@ QUERIES = {
     "/new/provider/?preset=deepseek": 3,
     "/providers/echo/models/": 4,
     "/services/": 6,
-    "/services/echo-vision/": 9,
+    "/services/echo-vision/": 10,
     "/new/service/": 4,
     "/matrix/": 9,
     "/matrix/column/?side=input&name=vision": 4,
