@@ -126,6 +126,44 @@ def test_a_target_that_holds_something_is_left_alone(journey: Journey) -> None:
     assert "The target is not empty" in done.stderr
 
 
+KILLED = """
+import os, sys
+import django
+django.setup()
+from routing_admin.actions.moving.copying import copy_rows
+from routing_admin.actions.moving.tables import list_tables
+from routing_admin.actions.moving.target import DONE, MARKS, Destination
+target, tables = Destination(sys.argv[1]), list_tables()
+target.open()
+assert not target.check(tables)
+target.claim()
+if sys.argv[2] == "behind its tables":
+    target.make_tables()
+if sys.argv[2] == "behind its last row":
+    target.prepare(tables)
+    for table in tables:
+        copy_rows(target, table, print)
+    target.write_mark("target", DONE, True)
+    target.execute("target_logs", f"DROP TABLE {MARKS}")
+os._exit(9)
+"""
+"""A move as far as it was when it was killed."""
+
+
+@pytest.mark.parametrize("moment", ["before its tables", "behind its tables", "behind its last row"])
+def test_a_move_that_was_killed_beside_its_rows_is_continued(moment: str, journey: Journey, tmp_path: Path) -> None:
+    """The same command again, without emptying anything by hand; then its marks are gone."""
+    url = f"sqlite:///{tmp_path}/there.sqlite3"
+    home = journey.home.at(DJANGO_SETTINGS_MODULE="routing_admin.settings")
+    assert home.run("-c", KILLED, url, moment).returncode == 9
+    done = journey.home.move("--to", url)
+    assert done.returncode == 0, done.stderr
+    assert "Continuing an interrupted move" in done.stdout
+    assert journey.home.at(DATABASE_URL=url).facts()["rows"] == journey.facts["rows"]
+    with closing(sqlite3.connect(tmp_path / "there.sqlite3")) as main:
+        assert not main.execute("SELECT * FROM sqlite_master WHERE name = 'move_marks'").fetchall()
+
+
 def test_a_move_that_broke_off_goes_on_and_everything_is_back(journey: Journey) -> None:
     """Killed in the middle, on its way to files; what was added abroad is numbered behind the rest, and comes along."""
     there = journey.abroad.facts("add")

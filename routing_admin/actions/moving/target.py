@@ -1,7 +1,8 @@
 """The database that an installation is carried to: made ready, known to be empty or ours, and closed in order.
 
-While rows are on their way a table of marks says how far each table is, in the very transactions that carry its rows,
-so that a move that broke off goes on where it was; the end takes the marks away.
+From before the first table is made until the last row is there, a table of marks says whose move it is and how far
+each table is, in the very transactions that carry its rows. A move that broke off goes on there; one that broke off
+before it had rows makes its tables again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, connections, transaction
 from django.utils.connection import ConnectionDoesNotExist
 
 from routing_admin.actions.moving.rows import empty_tables, number_anew
@@ -27,7 +28,8 @@ from routing_admin.settings import databases
 ALIASES = {"default": "target", LOGS: "target_logs"}
 """What the databases of the target are called here."""
 MARKS = "move_marks"
-SOURCE = "source"
+SOURCE, READY, DONE = "source", "ready", "done"
+"""Marks of a move: whose it is, that its tables are empty, that its rows are there."""
 MADE_BY_DJANGO = frozenset({"django_content_type", "auth_permission"})
 """Tables that are filled when they are made."""
 
@@ -68,7 +70,7 @@ class Destination:
 
     def check(self, tables: Iterable[Table]) -> bool:
         """Whether a move from here has begun there. Raises `MoveError` where there are rows of anything else."""
-        if self._has_marks("target"):
+        if MARKS in connections["target"].introspection.table_names():
             if self.read_mark("target", SOURCE) != self.source:
                 raise MoveError("The target contains another interrupted move. Use an empty database.")
             return True
@@ -96,17 +98,31 @@ class Destination:
                 last = (done.stderr.strip().splitlines() or ["no word"])[-1]
                 raise MoveError(f"The tables could not be created in the target: {last}")
 
-    def begin(self, tables: list[Table]) -> None:
-        """Empties what migrations filled; from now on a move counts as begun."""
-        for alias in ALIASES.values():
-            self.execute(alias, f"CREATE TABLE IF NOT EXISTS {MARKS} (name varchar(200) PRIMARY KEY, value text)")
+    def claim(self) -> None:
+        """From now on a move from here counts as begun."""
+        for alias in reversed(ALIASES.values()):
+            with transaction.atomic(using=alias):
+                self.execute(alias, f"CREATE TABLE IF NOT EXISTS {MARKS} (name varchar(200) PRIMARY KEY, value text)")
+                self.write_mark(alias, SOURCE, self.source)
+
+    def prepare(self, tables: list[Table]) -> None:
+        """Makes the tables and empties those that migrations filled, unless that is done. Raises `MoveError`."""
+        if self.read_mark("target", READY):
+            return
+        self.make_tables()
         empty_tables(tables, ALIASES)
-        self.write_mark("target", SOURCE, self.source)
+        self.write_mark("target", READY, True)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every row is there and was compared, so that only `finish` is missing."""
+        return bool(self.read_mark("target", DONE))
 
     def finish(self, tables: list[Table]) -> None:
-        """Sets what numbers new rows, and takes the marks away."""
+        """Sets what numbers new rows, and takes the marks away, those of the main database last."""
+        self.write_mark("target", DONE, True)
         number_anew(tables, ALIASES)
-        for alias in ALIASES.values():
+        for alias in reversed(ALIASES.values()):
             self.execute(alias, f"DROP TABLE IF EXISTS {MARKS}")
 
     def read_mark(self, alias: str, name: str) -> Any:
@@ -125,9 +141,6 @@ class Destination:
         """Runs one statement."""
         with connections[alias].cursor() as cursor:
             cursor.execute(statement, values)
-
-    def _has_marks(self, alias: str) -> bool:
-        return MARKS in connections[alias].introspection.table_names()
 
 
 def _identity_of(alias: str) -> str:

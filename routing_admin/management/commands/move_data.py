@@ -63,10 +63,10 @@ class Command(command.Command):
         else:
             if store is not None:
                 check_store(store)
-            target.make_tables()
-            target.begin(tables)
+            target.claim()
+        target.prepare(tables)
         self.move_files(store)
-        for table in tables:
+        for table in tables if not target.is_done else ():
             copy_rows(target, table, partial(self.show_rows, table._meta.db_table))
         count = sum(verify_rows(table) for table in tables)
         target.finish(tables)
