@@ -224,7 +224,10 @@ def revoke_key(actor: Actor, row: AgentKey) -> None:
 
 
 def roll_key(actor: Actor, row: AgentKey, *, overlap: timedelta) -> tuple[str, AgentKey]:
-    """A successor with the same scopes and terms; the old key goes on for `overlap`, or ends sooner where it was to."""
+    """A successor with the same scopes and terms; the old key goes on for `overlap`, or ends sooner where it was to.
+
+    Raises `ConflictError` for a key that is revoked.
+    """
     ends = timezone.now() + overlap
     with ports.ledger.audit(actor, Act("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
         row.refresh_from_db()
