@@ -23,6 +23,7 @@ from artifacts.core.errors import ArtifactError, StoreAwayError
 from capabilities.api.calls import CallError, answer, path_of
 from capabilities.core.problems import Problem
 from capabilities.errors import ActionError, InvalidError
+from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.waiting import waiting_at_most
@@ -70,7 +71,7 @@ def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
     response = refusal(request, error.status, error.code, str(error), **error.more)
     for name, value in error.headers.items():
         response[name] = value
-    return _come_again(response) if error.code == away.UNAVAILABLE and not error.headers else response
+    return _come_again(response) if error.code == UNAVAILABLE and not error.headers else response
 
 
 def on_invalid(request: HttpRequest, error: InvalidError) -> HttpResponse:
@@ -126,7 +127,7 @@ def on_database_error(request: HttpRequest, error: DatabaseError | InterfaceErro
     if not away.is_away(error):
         return on_crash(request, error)
     log.error("a call needs the database, which does not answer: %s: %s", type(error).__name__, error)
-    return _come_again(refusal(request, 503, away.UNAVAILABLE, away.explain(error)))
+    return _come_again(refusal(request, 503, UNAVAILABLE, away.explain(error)))
 
 
 def _come_again(response: HttpResponse) -> HttpResponse:

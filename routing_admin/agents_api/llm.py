@@ -31,12 +31,12 @@ from routing_admin.agents_api.schemas import RequestOut, ResolveOut, SendOut
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE
 from routing_admin.core.fallback.chain import RunResult
+from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.core.fallback.errors import RouterError, retry_headers
 from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
 from routing_admin.core.planning.model_names import NamedRoute, task_name
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
-from routing_admin.databases import away
 from routing_admin.databases.router import release_connections
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
@@ -193,7 +193,7 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     journal.flush()
     found = find_logged_request(request_id)
     if found is None and journal.behind_since is not None:
-        raise CallError(503, away.UNAVAILABLE, NOT_YET)
+        raise CallError(503, UNAVAILABLE, NOT_YET)
     if found is None or found.row.agent != principal_of(request).agent:
         raise CallError(404, "request_not_found", "You have no request with this id, or its record has expired.")
     return answer(timeline(found))

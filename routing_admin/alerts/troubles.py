@@ -11,11 +11,10 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.alerts.kinds import STATE, AlertKind, Stage, Trouble, trouble_of
 from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.cooldown import Cooldowns
-from routing_admin.core.planning.plan import RoutingQuery
-from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.queries.alerts import list_budget_uses
 from routing_admin.queries.endings import list_endings
+from routing_admin.queries.standings import list_ready
 from routing_admin.server.disk_space import low_disk_space
 
 MIB = 1024 * 1024
@@ -55,8 +54,7 @@ def _is_cooling(state: Snapshot, route: RouteSpec, cooldowns: Cooldowns) -> bool
     places = ((each.provider, each.model or _default_model(state, each.provider)) for each in route.candidates)
     if not any(cooldowns.look(*place) for place in places):
         return False
-    plan = decisions_of(state).plan(route, RoutingQuery(route.task_type), matched=True)
-    ready = [each for each in plan.candidates if each.skip is None]
+    ready = list_ready(state, route)
     return bool(ready) and all(cooldowns.look(each.provider, each.model) for each in ready)
 
 

@@ -10,8 +10,6 @@ WAIT_SECONDS = 1.0
 """How long a call of an agent waits for a locked database; what it cannot have by then it may ask for again."""
 AGAIN_SECONDS = 2.0
 """What `Retry-After` says then."""
-UNAVAILABLE = "unavailable"
-"""The code of the error, on both planes and in the log."""
 MESSAGE = worded(
     "The database is not responding, and this call needs it to look up its key or to read or store a file. Send it "
     "again in a few seconds."

@@ -23,8 +23,9 @@ from capabilities.core.describing.prompt import describing_chat
 from capabilities.core.message import ChatRequest, FilePart, UnreadableError
 from capabilities.core.wire import Answer
 from routing_admin.core.fallback.chain import Call, RunResult
+from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
 from routing_admin.core.fallback.errors import RouterError
-from routing_admin.databases.away import UNAVAILABLE, is_away
+from routing_admin.databases.away import is_away
 from routing_admin.descriptions.flights import SharedFlights
 from routing_admin.descriptions.store import DescriptionOutcome, keep_description
 from routing_admin.dispatch.description_desk import DescriptionDesk
@@ -35,7 +36,7 @@ from routing_admin.dispatch.prepare import prepare_for
 from routing_admin.dispatch.receivers import describing_route
 from routing_admin.limits.gate import LimitReachedError
 from routing_admin.request_log.operations import DESCRIBE
-from routing_admin.request_log.recorder import BROKEN, RequestRecorder
+from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.server.draining import DrainingError
 
 if TYPE_CHECKING:

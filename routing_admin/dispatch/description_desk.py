@@ -12,8 +12,9 @@ from capabilities.core.describing.fence import quote_words
 from capabilities.core.describing.key import DescriptionKey, description_key
 from capabilities.core.describing.question import question_for
 from capabilities.core.message import FilePart
+from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.core.planning.affinity import opening_of
-from routing_admin.databases.away import UNAVAILABLE, is_away
+from routing_admin.databases.away import is_away
 from routing_admin.descriptions.store import DescriptionOutcome, find_description
 from routing_admin.dispatch.plan import PlannedRequest
 

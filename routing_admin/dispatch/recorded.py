@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from capabilities.core.wire import Answer
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE
-from routing_admin.core.fallback.chain import RunResult
+from routing_admin.core.fallback.chain import CANCELLED, RunResult
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.dispatch.describing import Describing
 from routing_admin.dispatch.generated_media import without_data
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
+from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.server.draining import DrainingError, draining
 from routing_admin.upstream import Stream, run_sync
 
@@ -64,7 +64,7 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
         recorder.end(dispatch.attempts, sent, outcome=error.code, status=error.status, error=error.message)
         raise
     except asyncio.CancelledError:
-        recorder.end(dispatch.attempts, sent, outcome=LEFT, status=LEFT_STATUS)
+        recorder.end(dispatch.attempts, sent, outcome=CANCELLED, status=LEFT_STATUS)
         raise
     except Exception as error:
         recorder.end(dispatch.attempts, sent, **facts_of_fault(error))

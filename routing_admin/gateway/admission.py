@@ -14,6 +14,7 @@ from artifacts.core.errors import StoreAwayError
 from capabilities.access import Principal, Refusal, refuse_call, refuse_query
 from capabilities.acts import Actor
 from capabilities.core.permissions import methods_of_call
+from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.explaining import explain_failure
@@ -73,7 +74,7 @@ def error_of_fault(error: Exception) -> GatewayError:
     """
     if away.is_away(error):
         log.error("a call needs the database: %s", explain_failure(error) or f"{type(error).__name__}: {error}")
-        busy = GatewayError(503, away.UNAVAILABLE, away.explain(error))
+        busy = GatewayError(503, UNAVAILABLE, away.explain(error))
         busy.retry_after, busy.should_retry = away.AGAIN_SECONDS, True
         return busy
     if isinstance(error, StoreAwayError):

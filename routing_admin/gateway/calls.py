@@ -23,7 +23,7 @@ from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer
 from routing_admin.configuration import snapshot
-from routing_admin.core.fallback.chain import Attempt, RunResult
+from routing_admin.core.fallback.chain import CANCELLED, Attempt, RunResult
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
 from routing_admin.core.planning.model_names import NamedRoute, UnknownModelError, task_name
@@ -52,7 +52,7 @@ from routing_admin.gateway.streaming import AnswerStream, later_error
 from routing_admin.gateway.threads import run_in_thread
 from routing_admin.limits.gate import LimitReachedError, Reservation, keeper, reservation_of
 from routing_admin.limits.labels import list_label_holders
-from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder, facts_of_fault
+from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
 from routing_admin.server.draining import DrainingError
 from routing_admin.server.places import OverloadedError
@@ -128,7 +128,7 @@ async def _complete(door: Door, call: HttpCall) -> HttpReply:
             return await _answer_limited(admitted.hold, work(call, admitted, recorder))
         return await work(call, admitted, recorder)
     except asyncio.CancelledError:
-        recorder.end(outcome=LEFT, status=LEFT_STATUS)
+        recorder.end(outcome=CANCELLED, status=LEFT_STATUS)
         raise
     except (GatewayError, DrainingError, OverloadedError):
         raise

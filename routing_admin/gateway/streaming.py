@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Finish, Media, Supplement
-from routing_admin.core.fallback.chain import OK, Attempt, RunResult, cut_short
+from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt, RunResult, cut_short
+from routing_admin.core.fallback.endings import DRAINED
 from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import end_stream
 from routing_admin.dispatch.estimates import settle_planned
@@ -17,8 +18,8 @@ from routing_admin.dispatch.turns import turn_memory
 from routing_admin.gateway.door import AnswerEvents
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.limits.gate import Reservation
-from routing_admin.request_log.recorder import LEFT, LEFT_STATUS, RequestRecorder
-from routing_admin.server.draining import DRAINED, DRAINED_MESSAGE, DrainingError, draining
+from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder
+from routing_admin.server.draining import DRAINED_MESSAGE, DrainingError, draining
 from routing_admin.server.places import OverloadedError
 from routing_admin.upstream import Stream
 
@@ -141,7 +142,7 @@ class AnswerStream:
                 facts["answered_model"] = self.finish.model
             self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
         else:
-            self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=LEFT, status=LEFT_STATUS)
+            self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=CANCELLED, status=LEFT_STATUS)
 
 
 def later_error(error: DrainingError | OverloadedError) -> GatewayError:

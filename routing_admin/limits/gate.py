@@ -15,6 +15,7 @@ from capabilities.core.prices import Price
 from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, Meter
 from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.wire import Usage
+from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.core.limits.estimates import nanos_of, tokens_of, usage_of
 from routing_admin.core.limits.sentences import (
     BUDGET_EXCEEDED,
@@ -24,7 +25,7 @@ from routing_admin.core.limits.sentences import (
     sentence_of,
 )
 from routing_admin.core.limits.windows import Window
-from routing_admin.databases.away import AGAIN_SECONDS, UNAVAILABLE, is_away
+from routing_admin.databases.away import AGAIN_SECONDS, is_away
 from routing_admin.limits.cells import Waiter
 from routing_admin.limits.headers import headers_of
 from routing_admin.limits.keeper import ShareKeeper

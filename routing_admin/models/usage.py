@@ -8,6 +8,10 @@ from django.db import models
 class UsageSum(models.Model):
     """The requests of one agent, route, provider, model and set of labels in one hour or day, in one currency.
 
+    Of `requests`, `failures`, `refused` and `cancelled` are those that ended so (`core.fallback.endings`); the rest was
+    answered. `attempts` are the candidates they reached. Before migration 0032 `failures` were all that was not
+    answered, and attempts were not counted; it corrects what the log still has.
+
     `start` is when the hour or, in the installation's time zone, the day began. Money is in thousand-millionths of the
     currency's unit; `unpriced` are requests whose tokens nobody has a price for, `fallback_nanos` the part of
     `cost_nanos` that was paid for calls which gave no answer, as sums of whoever was called.
@@ -27,6 +31,9 @@ class UsageSum(models.Model):
     currency = models.CharField(max_length=3, blank=True)
     requests = models.PositiveBigIntegerField(default=0)
     failures = models.PositiveBigIntegerField(default=0)
+    refused = models.PositiveBigIntegerField(db_default=0)
+    cancelled = models.PositiveBigIntegerField(db_default=0)
+    attempts = models.PositiveBigIntegerField(db_default=0)
     fallbacks = models.PositiveBigIntegerField(default=0)
     unpriced = models.PositiveBigIntegerField(default=0)
     prompt_tokens = models.PositiveBigIntegerField(default=0)

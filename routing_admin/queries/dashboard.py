@@ -15,11 +15,11 @@ from artifacts.models import Artifact
 from capabilities.last_use import last_uses
 from capabilities.models import AgentKey
 from routing_admin.core.fallback.chain import OK
+from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import AuditEvent, Installation, RequestLog, Revision
-from routing_admin.request_log.endings import FAILURES
-from routing_admin.request_log.health import DAY_HOURS, HOUR
 from routing_admin.request_log.search import failed_condition, fell_back_condition
 from routing_admin.request_log.stretches import back_from, within
+from routing_admin.request_log.window import window_start
 
 TROUBLED = 8
 """How many requests that fell back or failed are shown."""
@@ -30,9 +30,9 @@ DEMO = "demo"
 def list_troubled_requests(now: datetime) -> list[RequestLog]:
     """The newest requests of a day that fell back or failed, without their bodies; two queries of an index each."""
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
-    rows = rows.filter(started_at__gt=now - DAY_HOURS * HOUR).order_by("-started_at", "-pk")
+    rows = rows.filter(started_at__gte=window_start(now)).order_by("-started_at", "-pk")
     fell_back = rows.filter(fell_back_condition())[:TROUBLED]
-    failed = rows.filter(failed_condition(), outcome__in=FAILURES)[:TROUBLED]
+    failed = rows.filter(failed_condition(), ending=RequestEnding.FAILED)[:TROUBLED]
     found = {row.pk: row for row in (*fell_back, *failed)}
     return sorted(found.values(), key=lambda row: (row.started_at, row.pk), reverse=True)[:TROUBLED]
 

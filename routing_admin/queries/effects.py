@@ -15,12 +15,12 @@ from typing import Any
 from django.db import connections
 
 from routing_admin.core.configuration.specs import Configuration
-from routing_admin.core.fallback.chain import OK
+from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.core.planning.effect import EffectSample, RevisionEffect, effect_between, routes_of_changes
 from routing_admin.databases.router import LOGS
 from routing_admin.models import RequestLog, Revision
-from routing_admin.request_log.endings import FAILURES
 
+ANSWERED, FAILED = RequestEnding.ANSWERED.value, RequestEnding.FAILED.value
 LONGEST = timedelta(hours=24)
 MOST = 2000
 """Requests of a side that are looked at, shared among the routes."""
@@ -76,7 +76,7 @@ def _find_end(
 
 
 PART = (
-    "SELECT * FROM (SELECT {number} AS part, outcome, fell_back, duration_ms, revision FROM {table}"
+    "SELECT * FROM (SELECT {number} AS part, ending, fell_back, duration_ms, revision FROM {table}"
     " WHERE task_type = %s AND started_at >= %s AND started_at < %s ORDER BY started_at {order} LIMIT {most})"
     " AS part{number}"
 )
@@ -101,7 +101,7 @@ def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, most:
 def _samples(rows: Iterable[Sequence[Any]]) -> list[EffectSample]:
     """Those that were answered or should have been; what a caller brought about tells nothing of a revision."""
     return [
-        EffectSample(outcome in FAILURES, bool(fell_back), ms)
-        for _part, outcome, fell_back, ms, _revision in rows
-        if outcome == OK or outcome in FAILURES
+        EffectSample(ending == FAILED, bool(fell_back), ms)
+        for _part, ending, fell_back, ms, _revision in rows
+        if ending in (ANSWERED, FAILED)
     ]

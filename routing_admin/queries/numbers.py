@@ -12,8 +12,10 @@ from django.db import DatabaseError, InterfaceError, connection
 from artifacts.actions import count_used_bytes
 from artifacts.models import Artifact
 from capabilities.actions.stored_keys import agents_behind
+from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import find_last
 from routing_admin.configuration.installation import read_keeping
+from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.schema import newest_migration
@@ -21,6 +23,7 @@ from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.environment import program_version
 from routing_admin.queries.alerts import count_open
+from routing_admin.queries.standings import list_standings, list_unable
 from routing_admin.queries.tokens import tokens_behind
 from routing_admin.request_log.journal import journal
 from routing_admin.server.metrics import MetricFamily
@@ -49,6 +52,7 @@ def list_families() -> Iterator[MetricFamily]:
         only_grows=True,
     )
     yield info_family()
+    yield routes_family(snapshot.current())
     try:
         with waiting_at_most(WAIT_SECONDS):
             found = [*_of_rows()]
@@ -79,6 +83,15 @@ def info_family() -> MetricFamily:
     labels = (program_version(), newest_migration(), connection.vendor, store)
     text = "What runs here; always 1."
     return MetricFamily("routing_admin_info", text, {labels: 1}, ("version", "migration", "database", "artifacts"))
+
+
+def routes_family(state: Snapshot) -> MetricFamily:
+    """How many task routes can answer, cannot, and are disabled."""
+    routes = list_standings(state)
+    unable, disabled = len(list_unable(routes)), len(state.configuration.routes) - len(routes)
+    found: dict[tuple[str, ...], float] = {("working",): len(routes) - unable, ("unable",): unable}
+    text = "Task routes: those that can answer, those without a candidate that could be called, those disabled."
+    return MetricFamily("routing_admin_routes", text, {**found, ("disabled",): disabled}, ("state",))
 
 
 def _of_rows() -> Iterator[MetricFamily]:

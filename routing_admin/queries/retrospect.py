@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import connections
@@ -24,8 +24,8 @@ from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.health import UNASKED
+from routing_admin.request_log.window import window_start
 
-DAY = timedelta(hours=24)
 MOST = 2000
 """So many of the newest requests are looked at."""
 MOST_COUNTED = 20_000
@@ -72,7 +72,7 @@ class DraftPast:
 
 def count_past(configuration: Configuration, task_type: str, now: datetime) -> RoutePast:
     """How many requests of the last 24 hours are a route's past, none of them read. One query."""
-    rows, to_default = _rows_of(configuration, task_type, now - DAY)
+    rows, to_default = _rows_of(configuration, task_type, window_start(now))
     count = rows.order_by()[: MOST_COUNTED + 1].count()
     return RoutePast((), min(count, MOST_COUNTED), count > MOST_COUNTED, to_default)
 
@@ -87,7 +87,7 @@ def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datet
     retrospect = look_back(past.requests, before, after)
     unknown = [word for kind, word in retrospect.differences if kind is DifferenceKind.UNKNOWN]
     keys = {place.name: place.key for place in (*after.places, *before.places)}
-    shares = {each: _find_share(keys[each], now - DAY) for each in unknown[:MOST_SHARES]}
+    shares = {each: _find_share(keys[each], window_start(now)) for each in unknown[:MOST_SHARES]}
     return DraftPast(past, retrospect, shares)
 
 
@@ -127,11 +127,11 @@ def _read_past(configuration: Configuration, task_type: str, now: datetime) -> R
     counted = count_past(configuration, task_type, now)
     if not counted.total:
         return counted
-    rows, _ = _rows_of(configuration, task_type, now - DAY)
+    rows, _ = _rows_of(configuration, task_type, window_start(now))
     began = dict(rows.order_by("-started_at").values_list("pk", "started_at")[:MOST])
     attempts = AttemptLog.objects.filter(request__in=list(began)).order_by()
     if connections[LOGS].vendor == POSTGRESQL:  # which then looks into the tables of two days instead of all
-        attempts = attempts.filter(at__gte=now - DAY)
+        attempts = attempts.filter(at__gte=window_start(now))
     columns = ("request_id", "provider", "model", "outcome", "status", "dropped_params", "deliveries")
     by_request: dict[str, list[Any]] = {}
     for key, *values in attempts.values_list(*columns):

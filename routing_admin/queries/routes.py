@@ -11,9 +11,9 @@ from datetime import datetime
 
 from django.db.models import Count, Q
 
+from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import Alias, RequestLog, TaskRoute
-from routing_admin.request_log.endings import FAILURES
-from routing_admin.request_log.health import DAY_HOURS, HOUR
+from routing_admin.request_log.window import window_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Traffic:
 
 def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traffic]:
     """The last 24 hours of these task types, without those nobody asked for; one query that reads an index only."""
-    asked = RequestLog.objects.filter(task_type__in=task_types, started_at__gt=now - DAY_HOURS * HOUR)
+    asked = RequestLog.objects.filter(task_type__in=task_types, started_at__gte=window_start(now))
     counts = (
         asked.order_by()
         .values_list("task_type")
         .annotate(
             requests=Count("*"),
             fell_back=Count("started_at", filter=Q(fell_back=True)),
-            failed=Count("started_at", filter=Q(outcome__in=FAILURES)),
+            failed=Count("started_at", filter=Q(ending=RequestEnding.FAILED)),
         )
     )
     return {name: Traffic(*numbers) for name, *numbers in counts}

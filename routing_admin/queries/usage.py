@@ -17,7 +17,8 @@ from capabilities.core.prices import NO_CURRENCY
 from routing_admin.databases.router import LOGS
 from routing_admin.models import UsageSum
 from routing_admin.request_log.sum_labels import day_of
-from routing_admin.request_log.usage_sums import COUNTS, hour_of
+from routing_admin.request_log.usage_sums import COUNTS
+from routing_admin.request_log.window import DAY, HOUR, hour_of
 
 LABELS = {"team": "team", "project": "project", "user": "end_user"}
 GROUPS = {
@@ -48,7 +49,10 @@ class Counts:
 
     requests: int = 0
     failures: int = 0
+    refused: int = 0
+    cancelled: int = 0
     fallbacks: int = 0
+    attempts: int = 0
     unpriced: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -82,24 +86,39 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """What was used since a moment: in all, by group in the order of its weight, and by hour or day in time's order."""
+    """What was used in a time: in all, by group in the order of its weight, and by hour or day in time's order.
+
+    It goes from `since` until before `until`: whole hours, or whole days of the installation's time zone.
+    """
 
     since: datetime
+    until: datetime
     total: Counts
     groups: Sequence[tuple[Any, Counts]]
     series: Sequence[tuple[datetime, Counts]]
     """Requests and costs alone, unless it is grouped by day."""
 
 
-def sum_usage(since: datetime, group_by: str, exchange: ExchangeTable = NO_RATES, **only: str) -> UsageReport:
-    """What was used since a moment (its hour, or its day where that is longer ago than two), by one of `GROUPS`.
+def sum_usage(
+    since: datetime,
+    group_by: str,
+    exchange: ExchangeTable = NO_RATES,
+    *,
+    until: datetime | None = None,
+    **only: str,
+) -> UsageReport:
+    """What was used between two moments, the second now unless given, by one of `GROUPS`.
 
-    `only` limits it to the requests of one agent, team, project or user. One query, whatever the number of requests.
-    Currencies are weighed against one another where `exchange` has their rates.
+    The hours of both are counted whole, or their days where the first is longer ago than two. `only` limits it to the
+    requests of one agent, team, project or user. One query, whatever the number of requests. Currencies are weighed
+    against one another where `exchange` has their rates.
     """
     span, start = _span_of(since)
     of = {GROUPS[name]: value for name, value in only.items()}
     rows = UsageSum.objects.filter(span=span, start__gte=start, **of).order_by()
+    if until is not None:
+        until = _stop_of(span, until)
+        rows = rows.filter(start__lt=until)
     groups: Mapping[Any, Counts]
     if group_by == "day":
         series = _sum_by_start(rows)
@@ -113,7 +132,7 @@ def sum_usage(since: datetime, group_by: str, exchange: ExchangeTable = NO_RATES
         ordered = sorted(groups.items(), reverse=True)
     else:
         ordered = sorted(groups.items(), key=_weigher(total, exchange))
-    return UsageReport(start, total, ordered[:MOST_GROUPS], sorted(series.items()))
+    return UsageReport(start, until or timezone.now(), total, ordered[:MOST_GROUPS], sorted(series.items()))
 
 
 def _sum_by_start(rows: QuerySet[UsageSum]) -> dict[datetime, Counts]:
@@ -163,6 +182,14 @@ def _span_of(since: datetime) -> tuple[str, datetime]:
     if timezone.now() - since <= HOURS_UP_TO:
         return UsageSum.HOUR, hour_of(since)
     return UsageSum.DAY, day_of(since)
+
+
+def _stop_of(span: str, until: datetime) -> datetime:
+    """When the hour or day ended whose part a moment ends; the moment itself where one began at it."""
+    began = hour_of(until) if span == UsageSum.HOUR else day_of(until)
+    if began == until:
+        return until
+    return began + HOUR if span == UsageSum.HOUR else day_of(began + DAY + HOUR)  # a day may have 23 to 25 hours
 
 
 def _by_day(series: dict[datetime, Counts]) -> dict[Any, Counts]:

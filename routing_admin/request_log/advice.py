@@ -16,14 +16,17 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.wire import Fault
 from capabilities.sentences import join_words
 from routing_admin.core.fallback.chain import ABORTED, CANCELLED, OK, SkipReason
-from routing_admin.databases.away import UNAVAILABLE
+from routing_admin.core.fallback.endings import (
+    BROKEN,
+    DRAINED,
+    NO_ROUTE,
+    OVERLOADED,
+    UNAVAILABLE,
+    RequestEnding,
+)
 from routing_admin.models import RequestLog
-from routing_admin.request_log.endings import NO_ROUTE, RequestEnding, ending_of
-from routing_admin.request_log.recorder import BROKEN
 from routing_admin.request_log.sentences import RenderedSentence, render_logged
 from routing_admin.request_log.story import Step
-from routing_admin.server.draining import DRAINED
-from routing_admin.server.places import OVERLOADED
 
 
 class Remedy(StrEnum):
@@ -233,7 +236,7 @@ def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[Advice, ...]:
     Where what the request asks was refused, only who refused it counts.
     """
     failed = [step for step in attempts if step.row.outcome != OK]
-    if ending_of(row.outcome) is not RequestEnding.FAILED:
+    if row.ending != RequestEnding.FAILED:
         failed = failed[-1:]
     if not failed:
         return (_advice(ADVICE.get(row.outcome, WRONG), row, None, render_logged(row)),)

@@ -12,9 +12,10 @@ from django.db.models import QuerySet
 
 from capabilities.core.wire import Fault
 from routing_admin.core.fallback.chain import OK
+from routing_admin.core.fallback.endings import RequestEnding, ending_of
 from routing_admin.models import AttemptLog
-from routing_admin.request_log.endings import RequestEnding, ending_of
-from routing_admin.request_log.health import HOUR, quantile
+from routing_admin.request_log.health import quantile
+from routing_admin.request_log.window import HOUR
 
 MOST = 5000
 """Newest attempts that are looked at."""

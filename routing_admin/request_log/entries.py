@@ -19,6 +19,7 @@ from capabilities.core.services.labels import NO_LABELS, Labels
 from capabilities.core.wire import NO_DETAILS, AnswerDetails, Media, Usage
 from capabilities.core.worded import data_of
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
+from routing_admin.core.fallback.endings import ending_of
 from routing_admin.request_log.conversation import ConversationDigest, digest_of
 from routing_admin.request_log.sent_files import SentFile, delivery_column, sent_files
 
@@ -116,6 +117,7 @@ def request_columns(entry: Entry) -> dict[str, Any]:
         "language": facts.language[:35],
         "stream": facts.stream,
         "outcome": facts.outcome[:40],
+        "ending": ending_of(facts.outcome[:40]).value,
         "status": facts.status,
         "error": "",
         "sentence": _error_column(facts.error),

@@ -6,8 +6,8 @@ Numbers are taken from the log by few queries over its indexes and judged here b
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain, pairwise
 from typing import Any
 
@@ -20,10 +20,10 @@ from routing_admin.core.fallback.chain import ABORTED, CANCELLED, OK, SkipReason
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.request_log.endings import FAILURES
+from routing_admin.request_log.window import DAY, DAY_HOURS, HOUR, window_start
 
-HOUR = timedelta(hours=1)
-DAY_HOURS = 24
+BARS = DAY_HOURS + 1
+"""Hours that a window of 24 touches, the current one with them."""
 BUCKETS = 12
 """Stretches of five minutes in a provider's hour."""
 
@@ -118,11 +118,12 @@ def _read_moment(text: str) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """24 hours by the hour, the current one last: requests, those another candidate answered, those that failed."""
+    """24 hours and what has passed of the current one, by the hour: requests, those another candidate answered, those
+    that failed."""
 
-    requests: tuple[int, ...] = field(default=(0,) * DAY_HOURS)
-    fell_back: tuple[int, ...] = field(default=(0,) * DAY_HOURS)
-    failed: tuple[int, ...] = field(default=(0,) * DAY_HOURS)
+    requests: tuple[int, ...] = (0,) * BARS
+    fell_back: tuple[int, ...] = (0,) * BARS
+    failed: tuple[int, ...] = (0,) * BARS
 
     @classmethod
     def of_rows(cls, rows: Iterable[Sequence[Any]]) -> Day:
@@ -142,22 +143,22 @@ class Day:
 @dataclass(frozen=True, slots=True)
 class FirstContent:
     """Milliseconds until the first content of streamed answers: the median and the 95th percentile, None where there
-    was none, and the median of each of 24 hours, the current one last."""
+    was none, and the median of each hour, the current one last."""
 
     p50: float | None = None
     p95: float | None = None
-    series: tuple[float, ...] = (0.0,) * DAY_HOURS
+    series: tuple[float, ...] = (0.0,) * BARS
 
 
 def first_content(now: datetime) -> FirstContent:
     """The last 24 hours, each by its newest streamed answers, so that a day of millions costs no more; one query."""
     hours: dict[int, list[float]] = {}
-    for place, ms in _newest_streams(hour_of(now) - timedelta(hours=DAY_HOURS - 1)):
+    for place, ms in _newest_streams(window_start(now)):
         hours.setdefault(place, []).append(ms)
     every = sorted(ms for hour in hours.values() for ms in hour)
     if not every:
         return FirstContent()
-    series = tuple(quantile(sorted(hours[place]), 0.5) if place in hours else 0.0 for place in range(DAY_HOURS))
+    series = tuple(quantile(sorted(hours[place]), 0.5) if place in hours else 0.0 for place in range(BARS))
     return FirstContent(quantile(every, 0.5), quantile(every, 0.95), series)
 
 
@@ -169,8 +170,8 @@ def _newest_streams(start: datetime) -> list[tuple[int, float]]:
         " AND started_at < %s AND first_content_ms IS NOT NULL ORDER BY started_at DESC LIMIT {most}) AS hour{place}"
     )
     table = connection.ops.quote_name(RequestLog._meta.db_table)
-    parts = [of_an_hour.format(place=place, table=table, most=STREAMS_OF_AN_HOUR) for place in range(DAY_HOURS)]
-    bounds = [connection.ops.adapt_datetimefield_value(start + place * HOUR) for place in range(DAY_HOURS + 1)]
+    parts = [of_an_hour.format(place=place, table=table, most=STREAMS_OF_AN_HOUR) for place in range(BARS)]
+    bounds = [connection.ops.adapt_datetimefield_value(start + place * HOUR) for place in range(BARS + 1)]
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(parts), list(chain.from_iterable(pairwise(bounds))))
         return list(cursor.fetchall())
@@ -182,7 +183,7 @@ SELECT
   (SELECT COUNT(*) FROM {table} WHERE started_at >= start AND started_at < stop {days}),
   (SELECT COUNT(*) FROM {table} WHERE started_at >= start AND started_at < stop {days} AND fell_back),
   (SELECT COUNT(*) FROM {table} WHERE started_at >= start AND started_at < stop {days} AND NOT (outcome = 'ok')
-    AND outcome IN ({failures}))
+    AND ending = 'failed')
 FROM hour ORDER BY start
 """
 """A range of the index for each hour and number: a third of what grouping the same rows costs."""
@@ -191,14 +192,13 @@ DAYS = "AND started_at >= %s AND started_at < %s"
 
 
 def two_days(now: datetime) -> tuple[Day, Day]:
-    """The last 24 hours and the 24 before them; one query that reads indexes only."""
+    """The last 24 hours (`window`) and the 24 before them; one query that reads indexes only."""
     connection = connections[LOGS]
-    start = hour_of(now) - timedelta(hours=2 * DAY_HOURS - 1)
-    bounds = [connection.ops.adapt_datetimefield_value(start + place * HOUR) for place in range(2 * DAY_HOURS + 1)]
+    start, hours = window_start(now) - DAY, DAY_HOURS + BARS
+    bounds = [connection.ops.adapt_datetimefield_value(start + place * HOUR) for place in range(hours + 1)]
     sql = BY_HOUR.format(
         table=RequestLog._meta.db_table,
-        hours=", ".join(["(%s, %s)"] * (2 * DAY_HOURS)),
-        failures=", ".join(f"'{outcome}'" for outcome in sorted(FAILURES)),
+        hours=", ".join(["(%s, %s)"] * hours),
         days=DAYS if connection.vendor == POSTGRESQL else "",
     )
     values = list(chain.from_iterable(pairwise(bounds)))
@@ -208,8 +208,3 @@ def two_days(now: datetime) -> tuple[Day, Day]:
         cursor.execute(sql, values)
         rows = cursor.fetchall()
     return Day.of_rows(rows[DAY_HOURS:]), Day.of_rows(rows[:DAY_HOURS])
-
-
-def hour_of(moment: datetime) -> datetime:
-    """The beginning of its hour, in UTC as the log keeps it."""
-    return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)

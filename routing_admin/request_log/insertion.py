@@ -19,6 +19,7 @@ import orjson
 from django.db import IntegrityError, connections, transaction
 from django.db.models import BooleanField, DateTimeField, Field, JSONField, Model
 
+from routing_admin.core.fallback.endings import ending_of
 from routing_admin.databases.postgresql.text import storable_json
 from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
@@ -95,7 +96,8 @@ def write_missing(rows: Rows) -> None:
 def complete(row: Row) -> Row:
     """The row with what it does not say, as an earlier version did not know of it."""
     request, attempts = row
-    return {**_defaults(RequestLog), **request}, [{**_defaults(AttemptLog), **each} for each in attempts]
+    whole = {**_defaults(RequestLog), **request, "ending": ending_of(request["outcome"]).value}
+    return whole, [{**_defaults(AttemptLog), **each} for each in attempts]
 
 
 @cache

@@ -13,15 +13,14 @@ from capabilities.core.message import ChatRequest
 from capabilities.core.wire import Answer
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Plan
-from routing_admin.databases.away import UNAVAILABLE, explain, is_away
+from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
+from routing_admin.databases.away import explain, is_away
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.journal import Journal
 from routing_admin.request_log.journal import journal as this_process
 from routing_admin.request_log.recorded_bodies import body_of
 
 TRACE_HEADERS = ("traceparent", "tracestate")
-BROKEN = "internal_error"
-LEFT = "client_cancelled"
 LEFT_STATUS = 499
 """What the log says of a caller that went away before its answer; nobody receives this status."""
 

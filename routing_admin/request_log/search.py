@@ -1,4 +1,4 @@
-"""The search box of the request log: `status:error task:planning provider:openai since:1h`, and pages by keyset.
+"""The search box of the request log: `status:failed task:planning provider:openai since:1h`, and pages by keyset.
 
 What is typed becomes a value with its problems; the value becomes one query that the log's indexes answer, so that the
 page is as quick at a million rows as at a hundred.
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
-import shlex
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
 
@@ -20,17 +18,19 @@ from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Left
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from capabilities.models import Agent, AgentKey
-from capabilities.sentences import join_words
 from routing_admin.core.fallback.chain import OK
+from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.rare import list_few
+from routing_admin.request_log.search_words import COUNTED_KEYS, ENDED, LABELS, Search, moment
 from routing_admin.request_log.stretches import EVER, DayRange, back_from, on_from, within
 
 PAGE = 50
+MOST_COUNTED = 10_000
+"""So many matches are counted; of more only that is said."""
 MOST_NEW = 100
 """So many new rows are counted; of more only that is said."""
 
@@ -38,86 +38,6 @@ LONGEST = timedelta(days=1)
 """No attempt begins that much later than its request."""
 LAST_CHARACTER = "\U0010ffff"
 """Stands behind every id with the same beginning, so that a range of the primary key finds them."""
-
-AGO = re.compile(r"(\d{1,6})([smhdw])")
-UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-LABELS = {"team": "team", "project": "project", "user": "end_user"}
-"""Labels, and their columns."""
-KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "since", "until")
-STATUSES = ("ok", "error", "fallback")
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What was asked for: values by key, `text` as the beginning of an id, and what could not be understood."""
-
-    values: tuple[tuple[str, str], ...] = ()
-    text: str = ""
-    problems: tuple[str, ...] = ()
-
-    def get(self, key: str) -> str:
-        """The value of a key; empty when it was not given."""
-        return dict(self.values).get(key, "")
-
-    def to_text(self) -> str:
-        """The search as it is typed."""
-        words = [f"{key}:{quote(value)}" for key, value in self.values]
-        return " ".join([*words, *([self.text] if self.text else [])])
-
-    def having(self, key: str, value: str) -> Search:
-        """The same search with this key, without it when the value is empty."""
-        rest = tuple((name, old) for name, old in self.values if name != key)
-        return replace(self, values=(*rest, (key, value)) if value else rest)
-
-
-def quote(value: str) -> str:
-    """A value as it is typed: in quotes when it holds a blank."""
-    return f'"{value}"' if re.search(r"\s", value) else value
-
-
-def parse(text: str, now: datetime | None = None) -> Search:
-    """The search somebody typed; what makes no sense is named and left out. The last word for a key wins."""
-    try:
-        words = shlex.split(text.replace("'", "\\'"))
-    except ValueError:
-        words = text.replace('"', "").split()
-    said: dict[str, str] = {}
-    free, problems = [], []
-    for word in words:
-        key, colon, value = word.partition(":")
-        if not colon:
-            free.append(word)
-        elif problem := _problem(key, value, now or timezone.now()):
-            problems.append(problem)
-        else:
-            said[key] = value
-    return Search(tuple(said.items()), free[-1] if free else "", tuple(problems))
-
-
-def _problem(key: str, value: str, now: datetime) -> str:
-    if key not in KEYS:
-        return _("There is no key %(key)s. Keys are: %(keys)s.") % {"key": key, "keys": join_words(KEYS)}
-    if not value:
-        return _("%(key)s has no value.") % {"key": key}
-    if key in ("since", "until") and moment(value, now) is None:
-        return _("%(value)s is not a time. Write 30m, 1h, 7d or 2026-11-20.") % {"value": value}
-    if key == "status" and value not in STATUSES and not re.fullmatch(r"[1-5]\d\d|[a-z][a-z0-9_]*", value):
-        return _("%(value)s is not a status. Write ok, error, fallback, a number such as 429, or an error code.") % {
-            "value": value
-        }
-    return ""
-
-
-def moment(text: str, now: datetime) -> datetime | None:
-    """`1h` ago, or a date or time; None when it is neither."""
-    match = AGO.fullmatch(text)
-    try:
-        if match:
-            return now - timedelta(**{UNITS[match[2]]: int(match[1])})
-        found = datetime.fromisoformat(text)
-    except (ValueError, OverflowError):
-        return None
-    return found if found.tzinfo else timezone.make_aware(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +93,14 @@ def count_newer(search: Search, after: str, now: datetime | None = None) -> int:
     return len(rows.values_list("pk", flat=True)[:MOST_NEW])
 
 
+def count_matches(search: Search, now: datetime) -> int | None:
+    """Return how many rows match, at most `MOST_COUNTED` + 1; None where no index alone could say it."""
+    keys = {key for key, _ in search.values}
+    if search.text or not keys or keys - COUNTED_KEYS:
+        return None
+    return filter_rows(search, now).order_by().values("pk")[: MOST_COUNTED + 1].count()
+
+
 def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> RequestPage:
     if not rows:
         return RequestPage(())
@@ -191,7 +119,7 @@ def _rows_by_stretch(search: Search, now: datetime) -> Callable[[DayRange], Quer
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     equal = {"task": "task_type", "agent": "agent", **LABELS}
     rows = rows.filter(**{column: search.get(key) for key, column in equal.items() if search.get(key)})
-    for key, lookup in (("since", "started_at__gte"), ("until", "started_at__lte")):
+    for key, lookup in (("since", "started_at__gte"), ("until", "started_at__lt")):
         limit = moment(search.get(key), now) if search.get(key) else None
         rows = rows.filter(**{lookup: limit}) if limit else rows
     rows = _filter_key(rows, search.get("key"))
@@ -249,10 +177,12 @@ def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestL
     if status.isdecimal():
         rows = rows.filter(status=int(status))
         return rows if int(status) == HTTPStatus.OK else rows.filter(failed_condition())
-    if status == OK:
+    if status in (OK, RequestEnding.ANSWERED):
         return rows.filter(outcome=OK)
     if status:
         rows = rows.filter(failed_condition())
+    if status in ENDED:
+        return rows.filter(ending=status)
     return rows.filter(outcome=status) if status not in ("", "error") else rows
 
 

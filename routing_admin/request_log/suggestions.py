@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from routing_admin.request_log.operations import DESCRIBE, OPERATION_NAMES
-from routing_admin.request_log.search import KEYS, STATUSES, quote
+from routing_admin.request_log.search_words import KEYS, STATUSES, quote
 
 MOST = 20
 """Suggestions at a time."""
@@ -31,7 +31,7 @@ def _completions(word: str, values: Mapping[str, Sequence[str]]) -> Iterator[str
     if not colon:
         yield from (f"{each}:" for each in KEYS if each.startswith(word))
         if not word:
-            yield from ("status:error", "status:fallback", "since:1h")
+            yield from ("status:failed", "status:fallback", "since:1h")
         return
     wanted = begun.strip('"').lower()
     found = [each for each in values.get(key, ()) if wanted in each.lower()]

@@ -9,16 +9,18 @@ from typing import Any
 
 from django.db import connections
 
-from routing_admin.core.fallback.chain import OK
+from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import UsageSum
 from routing_admin.request_log.chunks import in_chunks
 from routing_admin.request_log.sum_labels import LabelNames, day_of, sum_labels
+from routing_admin.request_log.window import hour_of
 
+FAILED, REFUSED, CANCELLED = RequestEnding.FAILED.value, RequestEnding.REFUSED.value, RequestEnding.CANCELLED.value
 PLACE = ("span", "start", "agent", "task_type", "provider", "model", "team", "project", "end_user", "currency")
 """What a sum is of."""
 COUNTS = (
-    *("requests", "failures", "fallbacks", "unpriced"),
+    *("requests", "failures", "refused", "cancelled", "fallbacks", "attempts", "unpriced"),
     *("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens"),
     *("cost_nanos", "saved_nanos", "fallback_nanos"),
 )
@@ -38,7 +40,7 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
     sums: dict[Place, list[int]] = {}
     for request, attempts in rows:
         labels = sum_labels.bounded(request)
-        for row, counts in ((request, _counts(request)), *_waste(request, attempts)):
+        for row, counts in ((request, _counts(request, len(attempts))), *_waste(request, attempts)):
             for place in _places(request, row, labels):
                 known = sums.setdefault(place, [0] * len(COUNTS))
                 for at, count in enumerate(counts):
@@ -51,11 +53,6 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
         for chunk in in_chunks(sorted(sums.items()), CHUNKS):  # in one order, so that two writers never cross
             lines = [[span, adapt(start), *names, *counts] for (span, start, *names), counts in chunk]
             cursor.execute(_statement(len(chunk)), [value for line in lines for value in line])
-
-
-def hour_of(moment: datetime) -> datetime:
-    """When its hour began."""
-    return moment.replace(minute=0, second=0, microsecond=0)
 
 
 def _places(request: Columns, row: Columns, labels: LabelNames) -> tuple[Place, Place]:
@@ -80,15 +77,16 @@ def _waste(request: Columns, attempts: Sequence[Columns]) -> Iterator[tuple[Colu
         if reads or writes or cost:
             unpriced = int(is_priced and row.get("cost_nanos") is None)
             is_priced = is_priced and not unpriced
-            yield row, [0, 0, 0, unpriced, reads, writes, 0, 0, cost, 0, cost]
+            yield row, [0, 0, 0, 0, 0, 0, unpriced, reads, writes, 0, 0, cost, 0, cost]
 
 
-def _counts(row: Columns) -> list[int]:
+def _counts(row: Columns, attempts: int) -> list[int]:
     details = row["token_details"] or {}
     reads, writes, cost = row["prompt_tokens"] or 0, row["completion_tokens"] or 0, row["cost_nanos"]
-    fell_back = bool(row["fell_back"])
+    ending = row["ending"]
     return [
-        *(1, int(row["outcome"] != OK), int(fell_back), int(cost is None and bool(reads or writes))),
+        *(1, int(ending == FAILED), int(ending == REFUSED), int(ending == CANCELLED)),
+        *(int(bool(row["fell_back"])), attempts, int(cost is None and bool(reads or writes))),
         *(reads, writes, details.get("cachedTokens", 0), details.get("reasoningTokens", 0)),
         *(cost or 0, row["saved_nanos"] or 0, 0),
     ]

@@ -16,12 +16,10 @@ from typing import Any
 from django.conf import settings
 
 from capabilities.core.worded import worded
+from routing_admin.core.fallback.endings import DRAINED
 
 EARLY_SECONDS = 2.0
 """How long before the server's own end they are given up, so that the last words still go out."""
-
-
-DRAINED = "server_draining"
 DRAINED_MESSAGE = worded("The server is shutting down before the answer was complete. Send the request again.")
 
 

@@ -17,6 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from capabilities.core.prices import NANO
+from routing_admin.core.fallback.endings import ending_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST_MODELS = 1000
@@ -40,8 +41,8 @@ class RequestMetrics:
         registry, call = self.registry, (*PLACE, "error_type")
         self._requests = Counter(
             "routing_admin_requests",
-            "Requests by what became of them.",
-            ("route", "surface", "outcome"),
+            "Requests by what became of them; `ending` is answered, failed, refused or cancelled.",
+            ("route", "surface", "outcome", "ending"),
             registry=registry,
         )
         self._attempts = Counter(
@@ -85,7 +86,7 @@ class RequestMetrics:
 
     def count_request(self, route: str, surface: str, outcome: str) -> None:
         """One more request, and what became of it."""
-        self._child(self._requests, route, surface, outcome).inc()
+        self._child(self._requests, route, surface, outcome, ending_of(outcome).value).inc()
 
     def count_attempt(self, route: str, provider: str, model: str, outcome: str) -> None:
         """One more candidate that was reached."""

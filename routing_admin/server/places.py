@@ -15,6 +15,7 @@ from functools import cache
 from django.conf import settings
 
 from capabilities.core.worded import worded
+from routing_admin.core.fallback.endings import OVERLOADED
 from routing_admin.server.draining import draining
 
 SHARE = 3
@@ -25,7 +26,6 @@ LARGE_BODIES_MIB = 1024
 """Memory for large bodies in a process; what is made of one takes about as much again."""
 WAIT_SECONDS = 2.0
 """How long one waits for a place."""
-OVERLOADED = "overloaded"
 OVERLOADED_MESSAGE = worded("This server is at its limit, overall or for you. Send the request again in a second.")
 
 

@@ -21,7 +21,8 @@ from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.models import AttemptLog, Installation, RequestLog
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
-from routing_admin.request_log.search import PAGE, find, parse
+from routing_admin.request_log.search import PAGE, find
+from routing_admin.request_log.search_words import parse
 
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="about PostgreSQL: python -m tests.engines"),

@@ -42,9 +42,9 @@ def test_a_request_is_counted_once_when_it_is_logged():
     journal = Journal()
     for name in ("counted-a", "counted-b"):
         journal.record(entry(name, "counted"))
-    assert value("routing_admin_requests_total", route="counted", surface="v1", outcome="ok") == 0
+    assert value("routing_admin_requests_total", route="counted", surface="v1", outcome="ok", ending="answered") == 0
     journal.flush()
-    assert value("routing_admin_requests_total", route="counted", surface="v1", outcome="ok") == 2
+    assert value("routing_admin_requests_total", route="counted", surface="v1", outcome="ok", ending="answered") == 2
     down = {"route": "counted", "provider": "first", "model": "m", "outcome": "http_503"}
     assert value("routing_admin_attempts_total", **down) == 2
     place = {"route": "counted", "provider": "second", "model": "n"}

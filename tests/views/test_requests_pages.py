@@ -26,7 +26,8 @@ from routing_admin.request_log import search
 from routing_admin.request_log.advice import ADVICE, Remedy
 from routing_admin.request_log.asked import asked_for
 from routing_admin.request_log.rare import RARE
-from routing_admin.request_log.search import KEYS, PAGE, Search, find, parse
+from routing_admin.request_log.search import PAGE, find
+from routing_admin.request_log.search_words import KEYS, Search, moment, parse
 from routing_admin.request_log.sentences import render_reason
 from routing_admin.request_log.story import build_steps, build_tracks, explain_outcome, tell_story
 from routing_admin.request_log.suggestions import suggest
@@ -67,7 +68,7 @@ def test_a_word_that_makes_no_sense_is_named(typed: str, problem: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "moment"),
+    ("text", "expected"),
     [
         ("30m", NOW - timedelta(minutes=30)),
         ("2d", NOW - timedelta(days=2)),
@@ -76,9 +77,9 @@ def test_a_word_that_makes_no_sense_is_named(typed: str, problem: str) -> None:
         ("999999w", None),
     ],
 )
-def test_a_time_is_so_long_ago_or_a_date(text: str, moment: datetime | None) -> None:
+def test_a_time_is_so_long_ago_or_a_date(text: str, expected: datetime | None) -> None:
     """`1h` counts back from now; a date stands for itself; nonsense is None."""
-    assert search.moment(text, NOW) == moment
+    assert moment(text, NOW) == expected
 
 
 def logged(key: str, minutes: float = 1, **said: Any) -> RequestLog:
@@ -129,7 +130,7 @@ def ids(admin: Client, query: str, **place: str) -> list[str]:
 def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
     """Status, task, provider (reached, not only answering), agent, time and the beginning of an id."""
     design()
-    logged("req_bad", 90, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
+    logged("req_bad", 190, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
     logged("req_good", 3, provider="echo", model="echo-text")
     assert ids(admin, "") == ["req_design", "req_good", "req_bad"]
     assert ids(admin, "status:error") == ["req_bad"]
@@ -406,7 +407,7 @@ def test_a_final_failure_looks_final(admin: Client) -> None:
     page = admin.get(reverse("requests")).content.decode()
     assert "×3" in page
     assert re.search(r'<b class="ink bad">.*?Failed</b>', page, re.DOTALL)
-    RequestLog.objects.update(outcome="upstream_400")
+    RequestLog.objects.update(outcome="upstream_400", ending="refused")
     assert "<b class=" not in admin.get(reverse("requests")).content.decode()
 
 

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from capabilities.access import Refusal
 from routing_admin.agents_api.mcp.callers import KEY, McpCaller, identify
+from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.databases import away
 from routing_admin.limits.gate import LimitReachedError, Reservation, limit_headers, reservation_of
 from routing_admin.server.body_limit import Receive, Send, announced_length, headers_of_scope
@@ -52,7 +53,7 @@ class McpDoor:
             if not away.is_away(error):
                 raise
             log.error("a call over MCP needs the database, which does not answer: %s", error)
-            await send_refusal(scope, 503, away.UNAVAILABLE, away.explain(error), send)
+            await send_refusal(scope, 503, UNAVAILABLE, away.explain(error), send)
             return
         if isinstance(caller, Refusal):
             request_metrics.count_refused_key("mcp", caller.code)

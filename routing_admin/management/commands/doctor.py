@@ -13,13 +13,14 @@ from django.utils import timezone
 from artifacts import sniffer
 from artifacts.core.errors import StoreAwayError
 from capabilities.core.providers.catalogue import default_catalogue
-from routing_admin.configuration import integrity, rows
+from routing_admin.configuration import integrity, rows, snapshot
 from routing_admin.configuration.editions import find_catalogue
 from routing_admin.core.configuration.retirements import ModelEnd, list_ends
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
 from routing_admin.databases.explaining import explain_failure
 from routing_admin.management import command
+from routing_admin.queries.standings import list_standings, list_unable
 from routing_admin.redis_link.faults import place_of
 from routing_admin.redis_link.link import link
 
@@ -48,6 +49,7 @@ class Command(command.Command):
         self.stdout.write(f"ok   file types: {sniffer.describe_sniffer()}")
         self.stdout.write(f"ok   pages of other origins: {', '.join(settings.CORS_ORIGINS) or 'none allowed'}")
         self._name_retired_models()
+        self._name_unable_routes()
         if bad:
             self.stderr.write(f"{bad} of {len(integrity.CHECKS) + 1} checks failed.")
             sys.exit(1)
@@ -71,6 +73,17 @@ class Command(command.Command):
         for where, end in ends:
             word = "late" if end.retirement.day <= today else "soon"
             self.stdout.write(f"{word} models: {describe_end(where, end, gone=word == 'late')}")
+
+    def _name_unable_routes(self) -> None:
+        """A line for the routes that cannot answer; a missing key or a disabled provider is no damage."""
+        try:
+            standings = list_standings(snapshot.current())
+        except DatabaseError:
+            return  # a check above has said so
+        unable = list_unable(standings)
+        names = f": {', '.join(unable)}" if unable else ""
+        word = "warn" if unable else "ok  "
+        self.stdout.write(f"{word} routes: {len(unable)} of {len(standings)} cannot answer{names}")
 
 
 def _configured_ends() -> list[tuple[str, ModelEnd]]:

@@ -16,17 +16,13 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET
 
 from artifacts.storage.content import byte_store
-from capabilities.core.providers.origins import is_embedded
 from capabilities.forms.limits import LIMITS
 from capabilities.queries.drift import list_drifts
-from capabilities.sentences import translate_sentence
 from capabilities.views.drift import render_drifts
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import KeyFrom
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.alerts.kinds import KINDS, Severity
-from routing_admin.core.planning.plan import RoutingQuery
-from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.queries.alerts import count_open
 from routing_admin.queries.dashboard import find_beginnings, find_newest_revision, list_troubled_requests
@@ -34,6 +30,7 @@ from routing_admin.queries.endings import list_endings
 from routing_admin.queries.limits import list_low_budgets
 from routing_admin.queries.provider_keys import list_key_refusals
 from routing_admin.queries.quotas import list_low_quotas
+from routing_admin.queries.standings import Standing, list_standings, list_unable
 from routing_admin.redis_link.link import link
 from routing_admin.request_log import health
 from routing_admin.request_log.journal import journal
@@ -50,16 +47,6 @@ MOST_BUDGETS = 5
 """So many budgets that run out."""
 MOST_DRIFTS = 5
 """So many doubts about models, and changes of them, stand here whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """One route's ability to answer: which of its candidates could be called now, and why the others could not."""
-
-    task_type: str
-    ready: int
-    reasons: tuple[str, ...]
-    is_echo_only: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +106,7 @@ TASKS = (
 def dashboard(request: HttpRequest) -> HttpResponse:
     """The page; its living part asks for itself again every 30 seconds."""
     state, now = snapshot.current(), timezone.now()
-    standings = standings_of(state)
+    standings = list_standings(state)
     tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
     drifts = render_drifts(list_drifts())
     low = list_low_budgets(state.configuration)
@@ -146,7 +133,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "more_low_budgets": len(low[MOST_BUDGETS:]),
         "tiles": tiles[:SHOWN],
         "more_tiles": len(tiles[SHOWN:]),
-        "figures": figures_of(*health.two_days(now), health.first_content(now)),
+        "figures": figures_of(*health.two_days(now), health.first_content(now), now),
         "troubled": _troubled_rows(now),
         "revision": find_newest_revision(),
         **_checklist(state, standings, request.user.get_username()),
@@ -155,33 +142,11 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/dashboard.html#live" if refreshed else "dashboard/dashboard.html", context)
 
 
-def standings_of(state: Snapshot) -> tuple[Standing, ...]:
-    """Every enabled route: planned as a request would be, nothing is called."""
-    decisions, found = decisions_of(state), []
-    for route in state.configuration.routes:
-        if route.enabled:
-            plan = decisions.plan(route, RoutingQuery(route.task_type), matched=True)
-            ready = [each for each in plan.candidates if each.skip is None]
-            reasons = tuple(
-                dict.fromkeys(
-                    translate_sentence(each.skip_detail) or each.name for each in plan.candidates if each.skip
-                )
-            )
-            echo_only = all(_is_embedded(state, each.provider) for each in ready)
-            found.append(Standing(route.task_type, len(ready), reasons, echo_only))
-    return tuple(found)
-
-
-def _is_embedded(state: Snapshot, provider: str) -> bool:
-    spec = state.configuration.provider(provider)
-    return spec is not None and is_embedded(spec.endpoint)
-
-
 def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
     """Whether the routes can answer, and which providers are in trouble."""
     if not standings:
         return _("No task route yet, so no request can be answered.")
-    blocked = [each.task_type for each in standings if not each.ready]
+    blocked = list_unable(standings)
     count = len(standings)
     if blocked:
         first = ngettext(

@@ -109,7 +109,7 @@ ACTS = (
         "requests",
         "stop",
         *("error", "errors", "错误", "失败"),
-        place="?q=status%3Aerror",
+        place="?q=status%3Afailed",
         right=Right.SEE,
     ),
     act(

@@ -15,7 +15,7 @@ from capabilities.core.providers.presets import preset_for_endpoint
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.ranking import Findable, FoundKind
 from routing_admin.queries.find import find_keys, find_people, find_requests
-from routing_admin.request_log.search import quote
+from routing_admin.request_log.search_words import quote
 
 SHORTEST_ID = 3
 """Characters that are taken for the beginning of an id."""

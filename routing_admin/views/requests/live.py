@@ -7,7 +7,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from routing_admin.configuration import snapshot
-from routing_admin.request_log.search import MOST_NEW, count_newer, parse
+from routing_admin.request_log.search import MOST_NEW, count_newer
+from routing_admin.request_log.search_words import parse
 from routing_admin.request_log.suggestions import suggest
 
 NOTHING_NEW = 204

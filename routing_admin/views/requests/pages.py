@@ -21,15 +21,16 @@ from capabilities.sentences import translate_sentence
 from routing_admin.actions.readings import note_body_read
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
+from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.queries.requests import find_earlier_request, find_logged_request, find_logged_requests
 from routing_admin.request_log.advice import Advice, Remedy, advise
 from routing_admin.request_log.answer_view import artifact_ids, build_answer
 from routing_admin.request_log.asked import asked_for
 from routing_admin.request_log.costs import sum_waste
-from routing_admin.request_log.endings import RequestEnding, ending_of
 from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.prefix_story import tell_prefix
-from routing_admin.request_log.search import KEYS, Search, find, parse, write_cursor, write_place
+from routing_admin.request_log.search import MOST_COUNTED, count_matches, find, write_cursor, write_place
+from routing_admin.request_log.search_words import KEYS, Search, parse
 from routing_admin.request_log.sentences import render_logged
 from routing_admin.request_log.story import add_entries, build_steps, build_tracks, color_chips, tell_story
 from routing_admin.views.requests.live import LONGEST, suggest_words
@@ -38,14 +39,15 @@ if TYPE_CHECKING:
     from routing_admin.models import RequestLog
 
 QUICK = (
-    ("status", "error", gettext_lazy("Failed"), "stop"),
+    ("status", "failed", gettext_lazy("Failed"), "stop"),
+    ("status", "refused", gettext_lazy("Refused"), "x"),
     ("status", "fallback", gettext_lazy("Fell back"), "convert"),
     ("since", "1h", gettext_lazy("Last hour"), "clock"),
     ("since", "1d", gettext_lazy("Last day"), "clock"),
 )
 """Filters one click away: key, value, label, icon."""
 
-EXAMPLE = "status:error task:planning provider:openai since:1h"
+EXAMPLE = "status:failed task:planning provider:openai since:1h"
 """What the empty search box shows; keys are never translated."""
 
 BADGE_ORDER = (
@@ -61,7 +63,8 @@ BADGE_ORDER = (
 @require_GET
 def requests(request: HttpRequest) -> HttpResponse:
     """The newest requests that match what the address says."""
-    search = parse(request.GET.get("q", ""))
+    now = timezone.now()
+    search = parse(request.GET.get("q", ""), now)
     found = find(search, request.GET.get("before", ""), request.GET.get("after", ""))
     typed = request.GET.get("q", "")
     context = {
@@ -69,6 +72,7 @@ def requests(request: HttpRequest) -> HttpResponse:
         "search": search,
         "typed": typed,
         "sentence": _sentence(list(found.rows), typed),
+        "matches": _count_sentence(count_matches(search, now)) if found.rows else "",
         "quick": [_filter(search, *one) for one in QUICK],
         "older": _address(typed, before=found.older) if found.older else "",
         "newer": _address(typed, after=found.newer) if found.newer else "",
@@ -82,12 +86,11 @@ def requests(request: HttpRequest) -> HttpResponse:
 
 def build_row(row: RequestLog) -> dict[str, Any]:
     """A request as a list shows it."""
-    ending = ending_of(row.outcome)
-    tone = "bad" if ending is RequestEnding.FAILED else "warn"
-    entry = {"row": row, "target": asked_for(row), "ending": ending.value, "tone": tone}
+    tone = "bad" if row.ending == RequestEnding.FAILED else "warn"
+    entry = {"row": row, "target": asked_for(row), "ending": row.ending, "tone": tone}
     entry["operation"] = operation_name(row.surface)
     chain = color_chips(row.chain)
-    if ending is RequestEnding.REFUSED:
+    if row.ending == RequestEnding.REFUSED:
         chain = [{**chip, "tone": "warn" if chip["tone"] == "bad" else chip["tone"]} for chip in chain]
     return {**entry, "chain": chain, **content_of(row.adaptation)}
 
@@ -96,7 +99,7 @@ def _sentence(rows: list[RequestLog], typed: str) -> str:
     counts = {
         "count": len(rows),
         "fell_back": sum(row.fell_back for row in rows),
-        "failed": sum(ending_of(row.outcome) is RequestEnding.FAILED for row in rows),
+        "failed": sum(row.ending == RequestEnding.FAILED for row in rows),
     }
     if not rows:
         return _("No request matches.") if typed else _("No requests yet.")
@@ -117,6 +120,16 @@ def _sentence(rows: list[RequestLog], typed: str) -> str:
         )
         % counts
     )
+
+
+def _count_sentence(count: int | None) -> str:
+    """How many requests match in all; empty where that was not counted."""
+    if count is None:
+        return ""
+    if count > MOST_COUNTED:
+        return _("More than %(count)s requests match.") % {"count": f"{MOST_COUNTED:,}"}
+    text = ngettext("%(count)s request matches.", "%(count)s requests match.", count)
+    return text % {"count": f"{count:,}"}
 
 
 def _filter(search: Search, key: str, value: str, label: Any, icon: str) -> dict[str, Any]:
@@ -158,7 +171,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         "row": row,
         "story": tell_story(row, walked),
         "advice": [] if row.outcome == OK else [(each, _is_there(each, state)) for each in advise(row, walked)],
-        "ending": ending_of(row.outcome).value,
+        "ending": row.ending,
         "error": render_logged(row),
         "has_errors": any(step.error for step in walked),
         "answer": build_answer(row, find_artifacts(artifact_ids(row))),

@@ -30,12 +30,12 @@ from routing_admin.core.configuration.specs import DEFAULT_ROUTE, AliasSpec, Con
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.lint import SKIPS, CheckedCandidate, lint
 from routing_admin.core.planning.model_names import CATCH_ALL, is_target, task_name
-from routing_admin.core.planning.plan import RoutingQuery
-from routing_admin.dispatch.decisions import decisions_of, unusable_of
+from routing_admin.dispatch.decisions import unusable_of
 from routing_admin.forms.routes import AliasForm
 from routing_admin.queries.routes import Traffic, find_route, map_traffic
-from routing_admin.request_log.health import DAY_HOURS
-from routing_admin.request_log.search import Search
+from routing_admin.queries.standings import list_standings, list_unable
+from routing_admin.request_log.search_words import Search
+from routing_admin.request_log.window import DAY_HOURS
 from routing_admin.views.routes import phrases as words
 from routing_admin.views.routes.warnings import warnings_of
 
@@ -75,7 +75,21 @@ class RouteRow:
     @property
     def search(self) -> str:
         """What finds its requests of the last day in the log."""
-        return Search((("task", self.task_type), ("since", f"{DAY_HOURS}h"))).to_text()
+        return self._search.to_text()
+
+    @property
+    def failed_search(self) -> str:
+        """The same for those that failed."""
+        return self._search.having("status", "failed").to_text()
+
+    @property
+    def fallback_search(self) -> str:
+        """The same for those that another candidate answered."""
+        return self._search.having("status", "fallback").to_text()
+
+    @property
+    def _search(self) -> Search:
+        return Search((("task", self.task_type), ("since", f"{DAY_HOURS}h")))
 
 
 def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
@@ -110,10 +124,11 @@ def _candidate(one: CheckedCandidate) -> ListedCandidate:
 
 
 def sentence(state: Snapshot) -> str:
-    """What is so: how many of the routes can answer."""
-    decisions, routes = decisions_of(state), state.configuration.routes
-    plans = [decisions.plan(each, RoutingQuery(each.task_type), matched=True) for each in routes]
-    able = sum(any(one.skip is None for one in plan.candidates) for plan in plans)
+    """What is so: how many of the enabled routes can answer."""
+    routes = list_standings(state)
+    able = len(routes) - len(list_unable(routes))
+    if not routes:
+        return _("All task routes are disabled.")
     if able == len(routes):
         return ngettext("The task route works.", "All %(count)d task routes are working.", able) % {"count": able}
     text = _("%(able)d of %(count)d task routes are working. The others have no candidate that can be called.")

@@ -24,6 +24,7 @@ from routing_admin.core.documents.spreadsheet import safe_cell
 from routing_admin.queries.usage import GROUPS, HOURS_UP_TO, Counts, UsageReport, sum_usage, weight_in
 from routing_admin.queries.usage import LABELS as USAGE_LABELS
 from routing_admin.request_log.journal import journal
+from routing_admin.request_log.search_words import Search, moment_text
 from routing_admin.request_log.sum_labels import MOST_USERS, OTHERS
 
 PERIODS: Mapping[str, tuple[timedelta, str | Promise]] = {
@@ -56,12 +57,15 @@ class UsageRow(TypedDict):
     """One group as the table writes it; `share` is its part of the dearest one, or of the busiest, in percent.
 
     `unpriced` is empty where every request has a price or none has. `address` leads to the page limited to it; empty
-    for what it cannot be limited to. A dictionary, since templates are quickest with these and rows may be a thousand.
+    for what it cannot be limited to. `searches` find its requests in the log, by their ending.
+
+    A dictionary, since templates are quickest with these and rows may be a thousand.
     """
 
     name: str
     requests: str
     failures: str
+    searches: Mapping[str, str]
     input_tokens: str
     output_tokens: str
     costs: Sequence[str]
@@ -91,6 +95,8 @@ def usage(request: HttpRequest) -> HttpResponse:
     currency, _weigh = weight_in(found.total, exchange)
     context = {
         "total": found.total,
+        "since": found.since,
+        "searches": _searches(found.since, None, only),
         "total_cost": total_text(found.total.costs, exchange),
         "rates": [each for each in exchange.rates if each.currency in found.total.costs],
         "has_no_rate": bool(exchange.rates) and not total_text(found.total.costs, exchange) and bool(currency),
@@ -122,7 +128,7 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
     answer["Content-Disposition"] = f'attachment; filename="usage-by-{group}-{period}-days.csv"'
     answer.write("\ufeff")  # so that spreadsheets read it as UTF-8
     writer = csv.writer(answer)
-    counted = ("requests", "failures", "fallbacks", "unpriced")
+    counted = ("requests", "failures", "refused", "cancelled", "fallbacks", "attempts", "unpriced")
     tokens = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
     money = ("currency", "cost", "saved_by_cache", "paid_for_failed_attempts", "total_currency", "total_cost")
     writer.writerow([group, *counted, *tokens, *money])
@@ -159,7 +165,7 @@ def _sums(period: str, group: str, exchange: ExchangeTable, only: Mapping[str, s
     journal.flush()
     span = PERIODS[period][0]
     whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today is one of them
-    return sum_usage(timezone.now() - whole_days, group, exchange, **only)
+    return sum_usage(timezone.now() - whole_days, group, exchange, until=None, **only)
 
 
 def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], exchange: ExchangeTable) -> list[UsageRow]:
@@ -172,6 +178,7 @@ def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], excha
             name=_name(name, group),
             requests=f"{counts.requests:,}",
             failures=f"{counts.failures:,}",
+            searches=_searches_of(name, group, report.since, choices),
             input_tokens=f"{counts.prompt_tokens:,}",
             output_tokens=f"{counts.completion_tokens:,}",
             costs=money_texts(counts.costs),
@@ -222,6 +229,29 @@ def _bar(
 def _address(name: str, group: str, choices: Mapping[str, str]) -> str:
     """The page of one label's requests, by model; empty for any other group, and for what has no such label."""
     return f"?{urlencode({**choices, 'by': 'model', group: name})}" if name and group in LABELS else ""
+
+
+SEARCH_KEYS = {"agent": "agent", "route": "task", **{name: name for name in USAGE_LABELS}}
+"""What the log's search calls a group; those of provider and model find every request that reached them."""
+
+
+def _searches_of(name: Any, group: str, since: datetime, choices: Mapping[str, str]) -> Mapping[str, str]:
+    """The searches that find a group's requests; none where the log cannot be asked for them alone."""
+    only = {each: choices[each] for each in USAGE_LABELS if each in choices}
+    if group == "day":
+        following = name + timedelta(days=1)
+        return _searches(max(name, since), following if following <= timezone.localtime() else None, only)
+    if group not in SEARCH_KEYS or name in ("", OTHERS):
+        return {}
+    return _searches(since, None, {**only, SEARCH_KEYS[group]: name})
+
+
+def _searches(since: datetime, until: datetime | None, only: Mapping[str, str]) -> Mapping[str, str]:
+    """What finds the requests of a time in the log: all, and those of each ending and fallback."""
+    times = {"since": moment_text(since), **({"until": moment_text(until)} if until else {})}
+    plain = Search(tuple({**only, **times}.items()))
+    found = {word: plain.having("status", word).to_text() for word in ("failed", "refused", "cancelled", "fallback")}
+    return {"all": plain.to_text(), **found}
 
 
 def _name(name: Any, group: str) -> str:

@@ -1,6 +1,6 @@
-"""How a request ended, and whose doing it was: answered, left by its caller, refused for what it asks, or failed.
+"""How a request ended: the one decision that rows of the log keep and that every number of requests counts.
 
-What a caller brought about counts against nobody: not as a failure of the installation, nor against a provider.
+What a caller brought about counts against nothing: not as a failure of the installation, nor against a provider.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from capabilities.core.wire import Fault
 from routing_admin.core.fallback.chain import ABORTED, CANCELLED, OK
 from routing_admin.core.fallback.errors import ALL_FAILED
 from routing_admin.core.fallback.table import CALLERS_FAULTS, TABLE
-from routing_admin.databases.away import UNAVAILABLE
-from routing_admin.request_log.recorder import BROKEN
-from routing_admin.server.draining import DRAINED
-from routing_admin.server.places import OVERLOADED
 
 NO_ROUTE = "no_route"
+BROKEN = "internal_error"
+UNAVAILABLE = "unavailable"
+DRAINED = "server_draining"
+OVERLOADED = "overloaded"
+"""Outcomes that no candidate has: no route, an error of our own, a database away, a server that stops or is full."""
 
 
 class RequestEnding(StrEnum):
-    """What a row's outcome comes to."""
+    """How a request ended; the value is what the log's column and `status:` of its search say."""
 
     ANSWERED = "answered"
-    LEFT = "left"
-    REFUSED = "refused"
     FAILED = "failed"
+    REFUSED = "refused"
+    CANCELLED = "cancelled"
 
 
 FAILURES = frozenset(
@@ -36,12 +37,11 @@ FAILURES = frozenset(
     }
 )
 """Outcomes of requests that should have had an answer; every other that is none was the caller's own doing."""
+ENDINGS = {OK: RequestEnding.ANSWERED, CANCELLED: RequestEnding.CANCELLED} | dict.fromkeys(
+    FAILURES, RequestEnding.FAILED
+)
 
 
 def ending_of(outcome: str) -> RequestEnding:
-    """What became of the request in whose row that outcome stands."""
-    if outcome == OK:
-        return RequestEnding.ANSWERED
-    if outcome == CANCELLED:
-        return RequestEnding.LEFT
-    return RequestEnding.FAILED if outcome in FAILURES else RequestEnding.REFUSED
+    """Return how a request with that outcome ended."""
+    return ENDINGS.get(outcome, RequestEnding.REFUSED)

@@ -1,0 +1,103 @@
+"""What is typed into the search of the request log, as a value with its problems, and back as text."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from capabilities.sentences import join_words
+from routing_admin.core.fallback.endings import RequestEnding
+from routing_admin.request_log.window import window_start
+
+AGO = re.compile(r"(\d{1,6})([smhdw])")
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+LABELS = {"team": "team", "project": "project", "user": "end_user"}
+"""Labels, and their columns."""
+KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "since", "until")
+ENDED = {each.value for each in RequestEnding}
+COUNTED_KEYS = frozenset({"status", "task", "agent", *LABELS, "since", "until"})
+STATUSES = ("ok", "failed", "refused", "cancelled", "error", "fallback")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What was asked for: values by key, `text` as the beginning of an id, and what could not be understood."""
+
+    values: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+    problems: tuple[str, ...] = ()
+
+    def get(self, key: str) -> str:
+        """The value of a key; empty when it was not given."""
+        return dict(self.values).get(key, "")
+
+    def to_text(self) -> str:
+        """The search as it is typed."""
+        words = [f"{key}:{quote(value)}" for key, value in self.values]
+        return " ".join([*words, *([self.text] if self.text else [])])
+
+    def having(self, key: str, value: str) -> Search:
+        """The same search with this key, without it when the value is empty."""
+        rest = tuple((name, old) for name, old in self.values if name != key)
+        return replace(self, values=(*rest, (key, value)) if value else rest)
+
+
+def moment_text(moment: datetime) -> str:
+    """Return a minute as `since:` and `until:` take it, in the installation's time zone."""
+    return f"{timezone.localtime(moment):%Y-%m-%dT%H:%M}"
+
+
+def quote(value: str) -> str:
+    """A value as it is typed: in quotes when it holds a blank."""
+    return f'"{value}"' if re.search(r"\s", value) else value
+
+
+def parse(text: str, now: datetime | None = None) -> Search:
+    """The search somebody typed; what makes no sense is named and left out. The last word for a key wins."""
+    try:
+        words = shlex.split(text.replace("'", "\\'"))
+    except ValueError:
+        words = text.replace('"', "").split()
+    said: dict[str, str] = {}
+    free, problems = [], []
+    for word in words:
+        key, colon, value = word.partition(":")
+        if not colon:
+            free.append(word)
+        elif problem := _problem(key, value, now or timezone.now()):
+            problems.append(problem)
+        else:
+            said[key] = value
+    return Search(tuple(said.items()), free[-1] if free else "", tuple(problems))
+
+
+def _problem(key: str, value: str, now: datetime) -> str:
+    if key not in KEYS:
+        return _("There is no key %(key)s. Keys are: %(keys)s.") % {"key": key, "keys": join_words(KEYS)}
+    if not value:
+        return _("%(key)s has no value.") % {"key": key}
+    if key in ("since", "until") and moment(value, now) is None:
+        return _("%(value)s is not a time. Write 30m, 1h, 7d or 2026-11-20.") % {"value": value}
+    if key == "status" and value not in STATUSES and not re.fullmatch(r"[1-5]\d\d|[a-z][a-z0-9_]*", value):
+        return _(
+            "%(value)s is not a status. Write ok, failed, refused, cancelled, fallback, a number such as 429 or a code."
+        ) % {"value": value}
+    return ""
+
+
+def moment(text: str, now: datetime) -> datetime | None:
+    """`1h` ago, or a date or time; None when it is neither. Hours and longer are whole hours (`window`)."""
+    match = AGO.fullmatch(text)
+    try:
+        if match:
+            length = timedelta(**{UNITS[match[2]]: int(match[1])})
+            return now - length if match[2] in "sm" else window_start(now, length)
+        found = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        return None
+    return found if found.tzinfo else timezone.make_aware(found)

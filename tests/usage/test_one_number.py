@@ -1,0 +1,154 @@
+"""One log with every ending: whatever page, file, API or metric counts it, each number is the same."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from datetime import datetime, timedelta
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.core.wire import Usage
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.core.fallback.endings import RequestEnding, ending_of
+from routing_admin.models import RequestLog, UsageSum
+from routing_admin.queries.routes import map_traffic
+from routing_admin.request_log import health
+from routing_admin.request_log.counting import count_entries
+from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
+from routing_admin.request_log.search import find
+from routing_admin.request_log.search_words import parse
+from routing_admin.server.metrics import request_metrics
+from tests.cast import AgentProgram
+from tests.views.visits import text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+
+OUTCOMES = {
+    "ok": 9,
+    "all_providers_failed": 1,
+    "http_503": 1,
+    "overloaded": 1,
+    "internal_error": 1,
+    "invalid_json": 2,
+    "model_not_found": 1,
+    "rate_limit_exceeded": 1,
+    "client_cancelled": 2,
+}
+REQUESTS, FAILED, REFUSED, CANCELLED, ATTEMPTS = 19, 4, 4, 2, 20
+"""What the log of `OUTCOMES` comes to by hand; one answer was a fallback's, so it has an attempt more."""
+NAMES = ("failed", "refused", "cancelled")
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
+    """A quarter to three, the same for everything that asks for the time."""
+    moment = timezone.localtime().replace(hour=14, minute=45, second=0, microsecond=0) - timedelta(days=1)
+    monkeypatch.setattr(timezone, "now", lambda: moment)
+    return moment
+
+
+def entry(name: str, at: datetime, outcome: str, *, fell_back: bool = False) -> Entry:
+    facts = RequestFacts(name, at, "v1", agent="text-agent", task_type="planning")
+    facts.outcome, facts.usage = outcome, Usage(10, 1)
+    before = (Attempt("down", "m", "http_503", 503),) if fell_back else ()
+    return entry_of(facts, (*before, Attempt("echo", "echo-text", outcome)))
+
+
+def log_of(now: datetime) -> list[Entry]:
+    """Every ending, one near each edge of the window, and one that is just outside it."""
+    start = now.replace(minute=0) - timedelta(hours=24)
+    outcomes = [outcome for outcome, count in OUTCOMES.items() for _ in range(count)]
+    hours = [start, now - timedelta(hours=24), now - timedelta(minutes=1), *[now - timedelta(hours=3)] * 99]
+    entries = [entry(f"r{at}", hours[at], outcome, fell_back=at == 0) for at, outcome in enumerate(outcomes)]
+    write([*entries, entry("outside", start - timedelta(seconds=1), "http_503")])
+    return entries
+
+
+def found(q: str, now: datetime) -> int:
+    return len(find(parse(q, now), now=now).rows)
+
+
+def links_of(page: str) -> dict[str, str]:
+    """The searches that a page's numbers lead to, by what the number says."""
+    anchors = re.findall(r'<a [^>]*href="(/requests/\?q=[^"]+)"[^>]*>(.*?)</a>', page, re.DOTALL)
+    return {" ".join(text.split()): parse_qs(urlsplit(unescape(link)).query)["q"][0] for link, text in anchors}
+
+
+def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: AgentProgram, now: datetime) -> None:
+    """Dashboard, routes, requests and their search, usage page, its CSV and API, and `/metrics`."""
+    before = {name: metric_of(name) for name in RequestEnding}
+    count_entries(log_of(now))
+    today, _yesterday = health.two_days(now)
+    assert (today.total, sum(today.failed), sum(today.fell_back)) == (REQUESTS, FAILED, 1)
+    traffic = map_traffic(["planning"], now)["planning"]
+    assert (traffic.requests, traffic.failed, traffic.fell_back) == (REQUESTS, FAILED, 1)
+    for window in ("since:24h", "since:1d"):
+        ended = [found(f"status:{name} {window}", now) for name in ("ok", *NAMES)]
+        assert ended == [REQUESTS - FAILED - REFUSED - CANCELLED, FAILED, REFUSED, CANCELLED]
+    assert f"{FAILED} requests match." in text_of(admin.get("/requests/", {"q": "status:failed since:24h"}))
+    sums = next(iter(csv.DictReader(io.StringIO(csv_of(admin)))))
+    assert [sums[name] for name in ("requests", "failures", "refused", "cancelled", "fallbacks", "attempts")] == [
+        str(each) for each in (REQUESTS, FAILED, REFUSED, CANCELLED, 1, ATTEMPTS)
+    ]
+    since = (now - timedelta(hours=24)).isoformat().replace("+", "%2B")
+    (row,) = text_agent.get(f"/usage?groupBy=route&since={since}").json()["rows"]
+    assert [row[name] for name in ("requests", "failures", "refused", "cancelled", "fallbacks", "attempts")] == [
+        *(REQUESTS, FAILED, REFUSED, CANCELLED, 1, ATTEMPTS)
+    ]
+    counted = {name: metric_of(name) - before[name] for name in RequestEnding}
+    assert counted == dict(zip(RequestEnding, (9, FAILED, REFUSED, CANCELLED), strict=True))
+
+
+def csv_of(admin: Client) -> str:
+    return str(admin.get("/csv/usage/", {"by": "route", "days": "1"}).content.decode("utf-8-sig"))
+
+
+def metric_of(ending: str) -> float:
+    families = [each for each in request_metrics.registry.collect() if each.name == "routing_admin_requests"]
+    samples = [sample for family in families for sample in family.samples if sample.name.endswith("_total")]
+    return sum(each.value for each in samples if each.labels["ending"] == ending)
+
+
+@pytest.mark.parametrize(
+    ("address", "query", "numbers"),
+    [
+        ("/", {}, {f"{FAILED} requests": FAILED, "1 request": 1, "since 14:00": REQUESTS}),
+        (
+            *("/usage/", {"days": "1", "by": "route"}),
+            {f"{FAILED} failed": FAILED, f"{REFUSED} refused": REFUSED, f"{CANCELLED} cancelled": CANCELLED},
+        ),
+        ("/usage/", {"days": "1", "by": "agent"}, {str(REQUESTS): REQUESTS, str(FAILED): FAILED}),
+        ("/usage/", {"days": "7", "by": "day"}, {str(FAILED + 1): FAILED + 1, str(REQUESTS + 1): REQUESTS + 1}),
+        ("/routes/", {}, {"21% failed": FAILED, "5% by a fallback": 1, f"{REQUESTS} requests": REQUESTS}),
+    ],
+)
+def test_a_number_on_a_page_leads_to_the_search_that_finds_as_many(
+    admin: Client, now: datetime, address: str, query: dict[str, str], numbers: dict[str, int]
+) -> None:
+    """The link carries the very window, so that the list it opens says the same count."""
+    log_of(now)
+    if query.get("by") == "day":  # both days of the log in one
+        RequestLog.objects.all().delete()
+        UsageSum.objects.all().delete()
+        write([entry(f"d{at}", now - timedelta(minutes=at), each) for at, each in enumerate([*expand(), "http_503"])])
+    links = links_of(text_of(admin.get(address, query)))
+    assert {words: found(links[words], now) for words in numbers} == numbers
+
+
+def expand() -> list[Any]:
+    return [outcome for outcome, count in OUTCOMES.items() for _ in range(count)]
+
+
+def test_a_row_written_by_the_orm_has_the_ending_of_its_outcome() -> None:
+    """Whoever writes a row, one function decides."""
+    for outcome in OUTCOMES:
+        RequestLog.objects.create(id=outcome, started_at=timezone.now(), surface="v1", outcome=outcome)
+    assert dict(RequestLog.objects.values_list("outcome", "ending")) == {each: ending_of(each) for each in OUTCOMES}
