@@ -130,30 +130,47 @@ class UsageCostOut(CostOut):
     failedAttempts: str
 
 
-class UsageGroupOut(Schema):
-    """One group's sums; `unpriced` are requests whose tokens nobody has a price for, `costs` one entry a currency.
+class UsageCountsOut(Schema):
+    """What was counted. Of `requests`, `failures`, `refused` and `cancelled` are those that ended so; the rest was
+    answered. `attempts` are the candidates they reached, `unpriced` the requests without a known price."""
 
-    `cost` is all of them in one currency, where each has an exchange rate.
-    """
-
-    name: str
     requests: int
+    attempts: int
     failures: int
+    refused: int
+    cancelled: int
     fallbacks: int
     unpriced: int
     promptTokens: int
     completionTokens: int
     cachedTokens: int
     reasoningTokens: int
+
+
+class UsageRowOut(UsageCountsOut):
+    """One group: `cost` by currency, never added; `converted` is all of it in one, where each has an exchange rate."""
+
+    key: str
+    unknownCost: int
+    cost: dict[str, str]
+    converted: MoneyOut | None
+
+
+class UsageGroupOut(UsageCountsOut):
+    """The same as earlier versions wrote it: `costs` has one entry a currency, `cost` is all of them in one."""
+
+    name: str
     costs: list[UsageCostOut]
     cost: MoneyOut | None
 
 
 class UsageOut(Schema):
-    """What the calling agent used since a point in time, in total and by group."""
+    """What the calling agent used from `since` until before `until`, in total and by group."""
 
     since: str
+    until: str
     groupBy: str
+    rows: list[UsageRowOut]
     total: UsageGroupOut
     groups: list[UsageGroupOut]
     exchangeRates: list[ExchangeRateOut]

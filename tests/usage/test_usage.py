@@ -147,6 +147,25 @@ def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
     assert [each["requests"] for each in rows] == ["2", ""]  # counted once
 
 
+def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent: AgentProgram, noon: datetime):
+    """By key, with attempts and what nobody prices; `until` is not in the time, no currencies are added."""
+    calls = [
+        entry("a", noon - timedelta(hours=2), agent="text-agent", fell_back=True),
+        entry("b", noon - timedelta(hours=2), "dollars", agent="text-agent"),
+        entry("c", noon - timedelta(hours=2), "unpriced", agent="text-agent"),
+        entry("late", noon, agent="text-agent"),
+    ]
+    write(calls)
+    stop = (noon - timedelta(hours=1)).isoformat().replace("+", "%2B")
+    since = (noon - timedelta(hours=3)).isoformat().replace("+", "%2B")
+    found = text_agent.get(f"/usage?groupBy=agent&since={since}&until={stop}").json()
+    (row,) = found["rows"]
+    assert (row["key"], row["requests"], row["attempts"], row["cachedTokens"]) == ("text-agent", 3, 4, 1200)
+    assert (row["cost"], row["unknownCost"], row["unpriced"]) == ({"CNY": "0.0022", "USD": "0.0045"}, 1, 1)
+    assert found["until"] == (noon - timedelta(hours=1)).isoformat()
+    assert found["groups"][0]["name"] == row["key"]
+
+
 def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
     """By model or day, exact, never another's."""
     write([entry("a", noon, agent="text-agent"), entry("b", noon, agent="ann")])
@@ -158,10 +177,18 @@ def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
 
 
 @pytest.mark.parametrize(
-    "query", ["groupBy=agent", "groupBy=weather", "since=soon", "since=2999-01-01", "since=2026-13-45"]
+    "query",
+    [
+        "groupBy=weather",
+        "since=2026-11-02&until=2026-11-01",
+        "until=soon",
+        "since=soon",
+        "since=2999-01-01",
+        "since=2026-13-45",
+    ],
 )
 def test_what_cannot_be_asked_is_a_sentence(text_agent: AgentProgram, query: str):
     """400, with what can."""
     answer = text_agent.get(f"/usage?{query}")
     assert answer.status_code == 400
-    assert answer.json()["message"].startswith(("groupBy must be one of", "since is a day or moment"))
+    assert answer.json()["message"].startswith(("groupBy must be", "since is a day", "until is a day", "until must be"))
