@@ -74,8 +74,14 @@ class Cell:
         self.share, self.taken_at = share, clock
         return True
 
+    def may_grow(self, amount: int) -> bool:
+        """Whether a draw could still bring so much: then no call is refused for want of it."""
+        return self.share.limit - self.share.drawn >= amount
+
     def take_unasked(self, amount: int, clock: float) -> bool:
-        """Whether the share could be extended, once, while the ledger is silent, and has so much free then."""
+        """Whether so much is free of the share as it was extended, once, while the ledger is silent."""
+        if self.take(amount, clock):
+            return True
         share = self.share.extend()
         if share is None or share.reserve(amount) is None:
             return False
@@ -119,7 +125,7 @@ class Cell:
         for each in waiting:
             if self.take(each.amount, clock):
                 each.answer.set_result(self.share.window)
-            elif self.is_of_moment or self._is_stale(clock) or self.share.limit - self.share.drawn >= each.amount:
+            elif self.is_of_moment or self._is_stale(clock) or self.may_grow(each.amount):
                 self.line.append(each)
             else:
                 each.answer.set_result(None)

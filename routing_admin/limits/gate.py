@@ -30,11 +30,9 @@ from routing_admin.limits.cells import Waiter
 from routing_admin.limits.headers import headers_of
 from routing_admin.limits.keeper import ShareKeeper
 from routing_admin.limits.pooled import PooledLedger
-from routing_admin.limits.rows import WAIT_SECONDS, RowLedger
+from routing_admin.limits.rows import RowLedger
 from routing_admin.redis_link.link import link
 
-PLACE_SECONDS = 0.5
-"""How long it waits for a place among those under way."""
 USED_AT_ONCE = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
 """What is used as soon as a call is let in, whatever becomes of it."""
 
@@ -211,7 +209,7 @@ class Reservation:
     async def _wait(self, holder: LimitHolder, waiter: Waiter) -> Window:
         """The window in which it is reserved then. Raises `LimitReachedError`."""
         try:
-            async with asyncio.timeout(_patience(waiter)):
+            async with asyncio.timeout(self._keeper.patience(waiter)):
                 window = await asyncio.shield(asyncio.wrap_future(waiter.answer))
         except TimeoutError:
             window = self._give_up(waiter)
@@ -219,7 +217,7 @@ class Reservation:
 
     def _wait_in_thread(self, holder: LimitHolder, waiter: Waiter) -> Window:
         try:
-            window = waiter.answer.result(_patience(waiter))
+            window = waiter.answer.result(self._keeper.patience(waiter))
         except TimeoutError:
             window = self._give_up(waiter)
         return self._check(holder, waiter, window)
@@ -257,10 +255,6 @@ def _currencies(holders: Iterable[LimitHolder]) -> tuple[str, ...]:
     """Those in which it matters what the call costs."""
     limits = [each.limits for each in holders]
     return tuple(dict.fromkeys(each.currency for each in limits if any(meter in each.most for meter in MONEY)))
-
-
-def _patience(waiter: Waiter) -> float:
-    return PLACE_SECONDS if waiter.cell.is_of_moment else WAIT_SECONDS
 
 
 ledger = PooledLedger(link, RowLedger())

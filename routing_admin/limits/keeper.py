@@ -30,6 +30,10 @@ MOST_ORDERS = 200
 MANY_CELLS = 1000
 """Where there are more, those that are over are looked for."""
 END_SECONDS = 10
+WAIT_SECONDS = 1.0
+"""How long a call waits for a share of its limits, all of them together: a busy machine may take most of it."""
+PLACE_SECONDS = 0.5
+"""The same where only places among the calls under way are missing."""
 
 
 class ShareKeeper:
@@ -83,20 +87,30 @@ class ShareKeeper:
         self._wake.set()
         return waiter
 
-    def give_up(self, waiter: Waiter) -> Window | None:
-        """What somebody has who waited long enough: what came at the last moment, or of the share extended once.
+    def patience(self, waiter: Waiter) -> float:
+        """Return for how many seconds more a call is to wait; 0 when it has waited long enough."""
+        most = PLACE_SECONDS if waiter.cell.is_of_moment else WAIT_SECONDS
+        return max(0.0, waiter.since + most - self._clock())
 
-        None where the ledger has nothing left. Raises `TimeoutError` where it did not answer.
+    def count_waiting(self) -> int:
+        """Return how many calls wait for a share or a place."""
+        with self._lock:
+            return sum(len(cell.line) for cell in self._active)
+
+    def give_up(self, waiter: Waiter) -> Window | None:
+        """Return what a call has that waited long enough: what came at the last moment, or of the share extended.
+
+        None where the limit has not so much left. Raises `TimeoutError` where the ledger did not answer in time.
         """
         with self._lock:
             if waiter.answer.done():
                 return waiter.answer.result()
             cell = waiter.cell
             cell.line.remove(waiter)
-            if cell.heard_at >= waiter.since:
+            if cell.heard_at >= waiter.since and (cell.is_of_moment or not cell.may_grow(waiter.amount)):
                 return None
             if cell.take_unasked(waiter.amount, self._clock()):
-                log.warning("the ledger is silent: %s of %s is extended once", cell.meter, cell.holder)
+                log.warning("the ledger is silent: %s of %s is extended", cell.meter, cell.holder)
                 return cell.share.window
         raise TimeoutError("the ledger of limits does not answer")
 

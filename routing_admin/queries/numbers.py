@@ -22,6 +22,7 @@ from routing_admin.databases.schema import newest_migration
 from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.environment import program_version
+from routing_admin.limits.gate import keeper
 from routing_admin.queries.alerts import count_open
 from routing_admin.queries.standings import list_standings, list_unable
 from routing_admin.queries.tokens import tokens_behind
@@ -50,6 +51,11 @@ def list_families() -> Iterator[MetricFamily]:
         "Requests logged without a value that the log cannot hold.",
         {ONE: journal.repaired},
         only_grows=True,
+    )
+    yield MetricFamily(
+        "routing_admin_limit_calls_waiting",
+        "Calls that wait for a share of their limits, or for a place among those under way.",
+        {ONE: keeper.count_waiting()},
     )
     yield info_family()
     yield routes_family(snapshot.current())

@@ -65,8 +65,13 @@ class Share:
         return replace(self, granted=granted, drawn=drawn, last=last or self.last, extension=0)
 
     def extend(self) -> Share | None:
-        """The share with as much as its last draw more, once until the ledger is heard of again; else None."""
-        return replace(self, extension=self.last) if self.last and not self.extension else None
+        """Return the share with what a draw would have granted of what is left, but no less than the last one did.
+
+        None where it was extended since the ledger was heard of, or nothing was ever drawn.
+        """
+        left = self.limit - max(self.drawn, self.granted)
+        more = min(left, max(self.last, left // PARTS))
+        return replace(self, extension=more) if self.last and more > 0 and not self.extension else None
 
     def move_to(self, window: Window) -> Share:
         """A share of the next window, which begins with nothing but what is reserved of a moment that never ends."""

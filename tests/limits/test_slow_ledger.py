@@ -1,0 +1,141 @@
+"""A ledger that takes its time: calls wait as long as they gain by it, and are refused only by the limit itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from capabilities.core.services.agent_limits import AgentLimits, Meter
+from capabilities.core.services.limit_holders import agent_holder
+from routing_admin.core.limits.ledger import Booking, Order, book
+from routing_admin.core.limits.windows import Window
+from routing_admin.limits.cells import Waiter
+from routing_admin.limits.gate import LimitReachedError, Reservation
+from routing_admin.limits.keeper import ShareKeeper
+
+NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
+LIMIT, CALLS = 1000, 200
+
+
+@dataclass
+class SlowLedger:
+    """Books an order once it is let; `drawn` is what all processes drew, `asked` says that a round began."""
+
+    drawn: int = 0
+    held: int = 0
+    gate: threading.Event = field(default_factory=threading.Event)
+    asked: threading.Event = field(default_factory=threading.Event)
+
+    def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> list[Booking]:
+        self.asked.set()
+        self.gate.wait()
+        found = []
+        for order in orders:
+            booking = book(self.drawn, self.held, order)
+            self.drawn, self.held = booking.drawn, booking.granted
+            found.append(booking)
+        return found
+
+    def publish(self) -> None:
+        """Says nothing to anybody."""
+
+    def leave(self, process: str) -> None:
+        self.held = 0
+
+
+@dataclass
+class Clock:
+    seconds: float = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def ledger() -> SlowLedger:
+    return SlowLedger()
+
+
+@pytest.fixture
+def keeper(ledger: SlowLedger, clock: Clock):
+    made = ShareKeeper(ledger, lambda: UTC, lambda error: False, lambda: None, clock, lambda: NOON)
+    yield made
+    ledger.gate.set()
+    made.stop()
+
+
+def begin(keeper: ShareKeeper, count: int = CALLS, amount: int = 1) -> list[Window | Waiter]:
+    return [keeper.reserve("agent:a", Meter.REQUESTS_PER_MINUTE, LIMIT, amount) for _ in range(count)]
+
+
+def test_200_calls_at_once_wait_for_most_of_a_second_and_are_all_let_in(
+    keeper: ShareKeeper, ledger: SlowLedger, clock: Clock
+):
+    """The busy machine answers after 0.9 s, more than four times of what was waited before; nothing is refused."""
+    waiting = begin(keeper)
+    assert keeper.count_waiting() == CALLS
+    clock.seconds = 0.9
+    assert all(isinstance(each, Waiter) and keeper.patience(each) > 0 for each in waiting)
+    ledger.gate.set()
+    assert all(isinstance(each, Waiter) and each.answer.result(60) is not None for each in waiting)
+    assert keeper.count_waiting() == 0
+    clock.seconds = 1.0
+    assert [keeper.patience(each) for each in waiting if isinstance(each, Waiter)] == [0.0] * CALLS
+
+
+def first_share(keeper: ShareKeeper, ledger: SlowLedger) -> int:
+    """What is free of the first share, drawn while the ledger answers; then it falls silent."""
+    ledger.gate.set()
+    (waiter,) = begin(keeper, 1)
+    assert isinstance(waiter, Waiter)
+    assert waiter.answer.result(60) is not None
+    ledger.gate.clear()
+    return keeper.share_of("agent:a", Meter.REQUESTS_PER_MINUTE, LIMIT).free
+
+
+def test_a_share_grows_within_the_limit_before_a_call_is_refused(keeper: ShareKeeper, ledger: SlowLedger, clock: Clock):
+    """While the ledger is silent by as much as a draw would bring; what is beyond that may come again in a moment."""
+    free = first_share(keeper, ledger)
+    found = begin(keeper, free + CALLS)
+    waiting = [each for each in found if isinstance(each, Waiter)]
+    clock.seconds = 1.5
+    let_in = 0
+    for each in waiting:
+        try:
+            let_in += keeper.give_up(each) is not None
+        except TimeoutError:
+            break
+    assert let_in == LIMIT // 16
+
+
+def test_a_call_is_told_of_a_limit_only_where_the_limit_has_not_so_much_left(
+    keeper: ShareKeeper, ledger: SlowLedger, clock: Clock
+):
+    """One that the ledger was heard of while it waited, and that a further draw can help, is not refused with 429."""
+    free = first_share(keeper, ledger)
+    begin(keeper, free)
+    (waiter,) = begin(keeper, 1, 10)
+    assert isinstance(waiter, Waiter)
+    waiter.cell.heard_at = clock.seconds + 0.5
+    clock.seconds = 1.0
+    assert keeper.give_up(waiter) is not None
+
+
+async def test_a_call_that_the_limit_has_nothing_left_for_is_refused_with_429(keeper: ShareKeeper, ledger: SlowLedger):
+    """At once, as soon as the ledger says so: it gains nothing by waiting."""
+    ledger.gate.set()
+    holder = agent_holder("a", AgentLimits(most={Meter.REQUESTS_PER_MINUTE: 1}))
+    assert holder is not None
+    await Reservation([holder], keeper).enter(1)
+    with pytest.raises(LimitReachedError) as refused:
+        await Reservation([holder], keeper).enter(1)
+    assert refused.value.status == 429
