@@ -26,6 +26,22 @@ class StoredKey(models.Model):
         return f"…{self.last_four}"
 
 
+class VariableOrigin(models.Model):
+    """An origin that the key in an environment variable may be sent to: where it was first used, or was allowed to.
+
+    Rows outlive the providers that made them, so that a restored revision needs no new permission.
+    """
+
+    variable = models.CharField(max_length=200)
+    origin = models.CharField(max_length=600)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["variable", "origin"], name="one_row_per_variable_and_origin")]
+
+    def __str__(self) -> str:
+        return f"{self.variable} {self.origin}"
+
+
 class Provider(models.Model):
     """Where models are called and with which key. DeepSeek is a row here that speaks the `openai` protocol."""
 

@@ -79,12 +79,14 @@ class KeyNote:
     """A provider's key as pages show it, never the key itself.
 
     `source` is not_needed, override, environment, stored or missing; `reason` says why the provider cannot be called.
+    `unconfirmed` is the origin that an administrator has to allow for the key in `variable` first.
     """
 
     source: str
     variable: str = ""
     last_four: str = ""
     reason: str = ""
+    unconfirmed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

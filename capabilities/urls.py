@@ -31,6 +31,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("providers/<str:name>/keys/add/", provider_keys.provider_key_add, name="provider_key_add"),
     path("providers/<str:name>/keys/change/", provider_keys.provider_key_change, name="provider_key_change"),
     path("providers/<str:name>/keys/remove/", provider_keys.provider_key_remove, name="provider_key_remove"),
+    path("providers/<str:name>/keys/allow/", provider_keys.provider_key_origin, name="provider_key_origin"),
     path("providers/<str:name>/keys/test/", provider_keys.provider_keys_test, name="provider_keys_test"),
     path("matrix/", matrix.matrix_page, name="matrix"),
     path("matrix/cell/<int:pk>/", matrix.matrix_cell, name="matrix_cell"),

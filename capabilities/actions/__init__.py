@@ -21,7 +21,12 @@ from capabilities.actions.catalogue import NewModel, add_models, fill_from_catal
 from capabilities.actions.drift import accept_doubt, dismiss_drift
 from capabilities.actions.nightly import set_nightly
 from capabilities.actions.probing import probe_service
-from capabilities.actions.provider_keys import add_provider_key, change_provider_key, remove_provider_key
+from capabilities.actions.provider_keys import (
+    add_provider_key,
+    change_provider_key,
+    confirm_key_origin,
+    remove_provider_key,
+)
 from capabilities.actions.providers import (
     KeyChange,
     check_can_delete_provider,
@@ -50,6 +55,7 @@ __all__ = [
     "check_can_delete_agent",
     "check_can_delete_provider",
     "check_can_delete_service",
+    "confirm_key_origin",
     "delete_agent",
     "delete_made_agent",
     "delete_provider",

@@ -14,9 +14,10 @@ from capabilities.core.providers.environment import (
     key_variable,
     referenced_variable,
 )
-from capabilities.errors import InvalidError, NotFoundError
-from capabilities.models import Provider, ProviderKey
+from capabilities.errors import ConflictError, InvalidError, NotFoundError
+from capabilities.models import Provider, ProviderKey, VariableOrigin
 from capabilities.ports import ports
+from capabilities.secrets import origin_of
 
 
 def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> Act:
@@ -77,6 +78,20 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> Act:
             row.key_name, row.key_enabled = key.name, key.enabled
         key.delete()
         save_fields(row, "key_source", "key_variable", "stored_key", "key_name", "key_enabled")
+    return act
+
+
+def confirm_key_origin(actor: Actor, row: Provider, variable: str, origin: str) -> Act:
+    """Allow the key in a variable to be sent to the provider's origin, which has to be the one that was shown.
+
+    Raises `ConflictError` where the address was changed meanwhile.
+    """
+    act = Act("provider.key_origin", "provider", row.name, {"variable": variable, "origin": origin})
+    with ports.ledger.audit(actor, act):
+        now = Provider.objects.select_for_update().filter(pk=row.pk).first()
+        if now is None or origin_of(now.endpoint) != origin:
+            raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
+        VariableOrigin.objects.get_or_create(variable=variable, origin=origin)
     return act
 
 

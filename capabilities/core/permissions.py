@@ -120,6 +120,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "provider_key_add": (NOTHING, NOTHING, NOTHING, CHANGE),
         "provider_key_change": (NOTHING, NOTHING, NOTHING, CHANGE),
         "provider_key_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "provider_key_origin": (NOTHING, NOTHING, NOTHING, CHANGE),
         "provider_keys_test": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
     "services": {

@@ -54,7 +54,7 @@ class ProviderLine:
 
 def explain_key(key: KeyNote) -> str:
     """Why a provider with this key cannot be called; empty when it can."""
-    if key.source == "missing" and key.variable:
+    if key.source == "missing" and key.variable and not key.unconfirmed:
         return _("No key. Set %(variable)s in the environment, or store a key here.") % {"variable": key.variable}
     return translate_sentence(key.reason)
 

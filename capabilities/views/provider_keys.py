@@ -9,9 +9,10 @@ from django.views.decorators.http import require_POST
 
 from capabilities import actions
 from capabilities.access import actor_of
-from capabilities.errors import ActionError
+from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.provider_keys import FurtherKeyForm, KeyNameForm
 from capabilities.forms.providers import ProviderForm
+from capabilities.ports import ports
 from capabilities.queries.providers import find_provider
 from capabilities.views import dialling, providers
 from capabilities.views.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found
@@ -67,6 +68,27 @@ def provider_key_remove(request: HttpRequest, name: str) -> HttpResponse:
         add_refusal_toast(request, refusal)
     else:
         add_toast(request, _("Key %(name)s removed") % {"name": key}, made.revision)
+    return redirect("provider", name=name)
+
+
+@require_POST
+def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
+    """Allow a variable's key to be sent to the provider's address, both as the page showed them."""
+    row = require_found(find_provider(name))
+    variable, origin = request.POST.get("variable", ""), request.POST.get("origin", "")
+    if (variable, origin) not in {
+        (each.note.variable, each.note.unconfirmed) for each in ports.key_book.describe(name)
+    }:
+        add_refusal_toast(request, ConflictError(_("This key needs no permission now.")))
+        return redirect("provider", name=name)
+    try:
+        actions.confirm_key_origin(actor_of(request), row, variable, origin)
+    except ActionError as refusal:
+        add_refusal_toast(request, refusal)
+    else:
+        add_toast(
+            request, _("The key in %(variable)s is sent to %(origin)s") % {"variable": variable, "origin": origin}
+        )
     return redirect("provider", name=name)
 
 

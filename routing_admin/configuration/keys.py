@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -14,6 +14,7 @@ from capabilities.core.providers.origins import OriginPolicy, policy_of, proxy_r
 from capabilities.core.worded import worded
 from capabilities.models import StoredKey
 from capabilities.secrets import KeyUnreadableError, fingerprint_of, open_key, origin_of
+from routing_admin.configuration.key_origins import read_key_origins
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, ProviderSpec
 
 ALLOWED_VARIABLES = ("LLM_API_KEY",)
@@ -24,6 +25,14 @@ NO_KEY_ANYWHERE = worded("%(name)s has no key: store a key.")
 KEY_GONE = worded("%(name)s has no key: enter it again.")
 KEY_UNREADABLE = worded("%(name)s: %(reason)s.")
 NONE_ENABLED = worded("%(name)s has no key that is enabled.")
+KEY_BOUND = worded(
+    "%(name)s: the key in %(variable)s is sent to %(known)s only. An administrator can allow %(origin)s on the "
+    "provider's page."
+)
+KEY_UNBOUND = worded(
+    "%(name)s: the key in %(variable)s was never sent to %(origin)s. An administrator can allow it on the provider's "
+    "page."
+)
 """Why a provider has no key, as templates."""
 
 
@@ -46,6 +55,8 @@ class KeyState:
     variable: str = ""
     last_four: str = ""
     reason: str = ""
+    unconfirmed: str = ""
+    """The origin that the variable's key may be sent to once an administrator says so."""
 
     @property
     def usable(self) -> bool:
@@ -79,9 +90,9 @@ def keys_of(configuration: Configuration) -> dict[str, ProviderKeys]:
     """Every provider's keys by provider name."""
     variables = overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
     stored = {row.fingerprint: row for row in StoredKey.objects.all()}
-    policy = policy_of(",".join(settings.ALLOWED_ORIGINS))
+    policy, origins = policy_of(",".join(settings.ALLOWED_ORIGINS)), read_key_origins()
     return {
-        provider.name: provider_keys(provider, variables.get(provider.name), stored, policy, os.environ)
+        provider.name: provider_keys(provider, variables.get(provider.name), stored, origins, policy, os.environ)
         for provider in configuration.providers
     }
 
@@ -90,13 +101,15 @@ def provider_keys(
     provider: ProviderSpec,
     override: str | None,
     stored: Mapping[str, StoredKey],
+    origins: Mapping[str, Collection[str]],
     policy: OriginPolicy,
     env: Mapping[str, str],
 ) -> ProviderKeys:
     """One provider's keys; the variable `override` comes before what the row says of the first (decision 10)."""
     refused = refusal(provider.endpoint, policy) or proxy_refusal(provider.proxy, policy, settings.OUTGOING_PROXY) or ""
     own = [
-        key_state(provider, key, "" if at else override, stored, refused, env) for at, key in enumerate(provider.keys)
+        key_state(provider, key, "" if at else override, stored, origins, refused, env)
+        for at, key in enumerate(provider.keys)
     ]
     every = tuple(
         NamedKey(key.name, state, key.enabled, _mark(state, provider.endpoint))
@@ -123,13 +136,14 @@ def key_state(
     key: KeySpec,
     override: str | None,
     stored: Mapping[str, StoredKey],
+    origins: Mapping[str, Collection[str]],
     refused: str,
     env: Mapping[str, str],
 ) -> KeyState:
     """One key: the variable `override` first, then what the row says; `refused` is why its address is not called."""
     value = read(override, env) if override else None
     if value and override:
-        return KeyState(KeyFrom.OVERRIDE, value, override, value[-4:], refused)
+        return variable_state(provider, KeyState(KeyFrom.OVERRIDE, value, override, value[-4:], refused), origins)
     if key.kind is KeyKind.NONE:
         return KeyState(KeyFrom.NOT_NEEDED, reason=refused)
     if key.kind is KeyKind.STORED:
@@ -137,8 +151,18 @@ def key_state(
     variable = key.variable or override or ""
     value = read(variable, env, allowed=ALLOWED_VARIABLES) if variable else None
     if value:
-        return KeyState(KeyFrom.ENVIRONMENT, value, variable, value[-4:], refused)
+        return variable_state(provider, KeyState(KeyFrom.ENVIRONMENT, value, variable, value[-4:], refused), origins)
     return KeyState(KeyFrom.MISSING, None, variable, reason=no_key(provider.name, variable))
+
+
+def variable_state(provider: ProviderSpec, found: KeyState, origins: Mapping[str, Collection[str]]) -> KeyState:
+    """The state of a key in a variable: without its value where it was never used with the provider's origin."""
+    origin, known = origin_of(provider.endpoint), origins.get(found.variable, ())
+    if origin in known:
+        return found
+    facts = {"name": provider.name, "variable": found.variable, "origin": origin}
+    reason = worded(KEY_BOUND, **facts, known=tuple(known)) if known else worded(KEY_UNBOUND, **facts)
+    return KeyState(KeyFrom.MISSING, None, found.variable, reason=reason, unconfirmed=origin)
 
 
 def no_key(name: str, variable: str) -> str:

@@ -26,6 +26,7 @@ from routing_admin.configuration.audit import was_noted
 from routing_admin.configuration.audit import write_event as write_event  # the name that actions use
 from routing_admin.configuration.hints import hint_at_change
 from routing_admin.configuration.history import newest_configuration, newest_number
+from routing_admin.configuration.key_origins import bind_first_uses
 from routing_admin.core.configuration.as_json import to_json
 from routing_admin.core.configuration.checks import check, check_describers
 from routing_admin.core.configuration.diff import diff
@@ -47,7 +48,9 @@ FRESH_START = "provider.try_again"
 """The act after which every process tries providers again that it left alone; they stand in its details."""
 DRILL_START, DRILL_STOP, DRILL_END = "provider.drill", "provider.drill_stop", "provider.drill_end"
 """A fire drill is begun, ended by somebody before its time, and over."""
-IS_NEWS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END})
+KEY_ORIGIN = "provider.key_origin"
+"""The key in a variable may be sent to another origin."""
+IS_NEWS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END, KEY_ORIGIN})
 """Acts that other processes have to hear of although the configuration stays as it is."""
 
 _open: ContextVar[list[Act] | None] = ContextVar("open_change", default=None)
@@ -163,9 +166,11 @@ def record(actor: Actor, act: Act, inner: Sequence[Act] = ()) -> int | None:
         raise InvalidError(problems)
     Installation.objects.update_or_create(id=1, defaults={})
     Installation.objects.update(version=F("version") + 1)
-    changes = diff(newest_configuration(), configuration)
+    before = newest_configuration()
+    changes = diff(before, configuration)
     if not changes:
         return None
+    bind_first_uses(actor, before, configuration)
     value = to_json(configuration)
     revision = Revision.objects.create(
         number=(newest_number() or 0) + 1,  # not a sequence's, which leaves a gap for every change that was refused

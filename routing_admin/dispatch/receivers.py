@@ -23,6 +23,7 @@ from capabilities.core.wire import Target
 from capabilities.ports import KeyNote, Retention
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import read_keeping
+from routing_admin.configuration.keys import KeyState
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, ProviderSpec, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import PoolKey
@@ -153,6 +154,11 @@ def registry_of(state: Snapshot) -> LlmServiceRegistry:
     )
 
 
+def note_of(key: KeyState) -> KeyNote:
+    """A key's state as pages show it."""
+    return KeyNote(key.source.value, key.variable, key.last_four, key.reason, key.unconfirmed)
+
+
 class SnapshotServices:
     """What is installed, in the newest snapshot; see `capabilities.ports.InstalledServices`."""
 
@@ -188,10 +194,7 @@ class SnapshotServices:
 
     def key_notes(self) -> Mapping[str, KeyNote]:
         """Where each provider's key comes from at this moment; never the key."""
-        return {
-            name: KeyNote(key.source.value, key.variable, key.last_four, key.reason)
-            for name, key in snapshot.current().keys.items()
-        }
+        return {name: note_of(key) for name, key in snapshot.current().keys.items()}
 
     def tools(self, language: str) -> Sequence[Mapping[str, Any]]:
         """The agents' tools as function definitions in a language."""

@@ -9,12 +9,13 @@ from typing import Any
 
 from django.utils import timezone
 
-from capabilities.ports import KeyHealth, KeyNote
+from capabilities.ports import KeyHealth
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.keys import KeyState, NamedKey
+from routing_admin.configuration.keys import NamedKey
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.fallback.chain import PoolKey
 from routing_admin.core.fallback.table import KEY_EFFECTS, Effect
+from routing_admin.dispatch.receivers import note_of
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import AttemptLog
 
@@ -87,11 +88,6 @@ def _describe(provider: str, key: NamedKey, tries: _Tries) -> KeyHealth:
         tries.refused_at,
         tries.refusal,
     )
-
-
-def note_of(key: KeyState) -> KeyNote:
-    """A key's state as pages show it."""
-    return KeyNote(key.source.value, key.variable, key.last_four, key.reason)
 
 
 def list_key_refusals(state: Snapshot) -> list[KeyRefusal]:

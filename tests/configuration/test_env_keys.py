@@ -17,6 +17,7 @@ from capabilities.core.providers.environment import (
     read,
     readable,
 )
+from capabilities.secrets import origin_of
 from routing_admin.configuration.keys import ALLOWED_VARIABLES, key_state
 from routing_admin.core.configuration.specs import KeyKind, KeySpec, ProviderSpec
 from tests.configuration.config_strategies import words
@@ -27,7 +28,8 @@ any_text = st.text(max_size=20)
 def key_of(provider: ProviderSpec, env: dict[str, str]) -> str | None:
     """The key a provider has in that environment."""
     override = overrides({provider.name: provider.env_name}).variables.get(provider.name)
-    return key_state(provider, provider.key, override, {}, "", env).value
+    origins = {variable: [origin_of(provider.endpoint)] for variable in env}
+    return key_state(provider, provider.key, override, {}, origins, "", env).value
 
 
 @pytest.mark.requirement("MMR-E1")

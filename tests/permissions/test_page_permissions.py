@@ -89,6 +89,7 @@ ADMINISTRATORS = {
         *("provider", "provider_new", "provider_models", "provider_delete", "provider_test", "providers_switch"),
         *("providers_test", "providers_try_again", "drill", "drill_end"),
         *("provider_key_add", "provider_key_change", "provider_key_remove", "provider_keys_test"),
+        "provider_key_origin",
         "model_replace",
         *("catalogue", "catalogue_edition"),
     },

@@ -108,6 +108,7 @@ ACTS: Mapping[str, Text] = {
     "provider.enable": gettext_lazy("Provider enabled"),
     "provider.key_add": gettext_lazy("Provider key added"),
     "provider.key_change": gettext_lazy("Provider key changed"),
+    "provider.key_origin": gettext_lazy("Variable's key allowed for an address"),
     "provider.key_remove": gettext_lazy("Provider key removed"),
     "provider.drill": gettext_lazy("Fire drill started"),
     "provider.drill_end": gettext_lazy("Fire drill ended"),

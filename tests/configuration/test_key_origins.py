@@ -1,0 +1,208 @@
+"""The key in a variable goes to the origin it was first used with; another is an administrator's to allow."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.test import Client
+
+from capabilities import actions as capability_actions
+from capabilities.actions.providers import KeyAct, KeyChange
+from capabilities.acts import SYSTEM, Actor
+from capabilities.core.permissions import SCOPES
+from capabilities.models import Provider, VariableOrigin
+from routing_admin import actions
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.keys import KeyFrom
+from routing_admin.models import AuditEvent
+from tests.cast import browser_of, key_of, person, token_of
+from tests.views.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+SECRET = "sk-canary-of-the-environment-93b1"
+VARIABLE, REFERENCE = "LLM_PROVIDER_KEYED_API_KEY", "${LLM_PROVIDER_KEYED_API_KEY}"
+VENDOR, HOSTILE = "https://api.openai.com/v1", "https://evil.example/v1"
+ADA = Actor("person", "ada")
+
+
+@pytest.fixture(autouse=True)
+def installed(demo: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider, made by an administrator, with its key in the environment, and a key of no provider yet."""
+    monkeypatch.setenv(VARIABLE, SECRET)
+    monkeypatch.setenv("LLM_PROVIDER_SPARE_API_KEY", SECRET)
+    row = Provider(name="keyed", endpoint=VENDOR, default_model="gpt-4o")
+    capability_actions.save_provider(ADA, row, key=KeyChange(KeyAct.ENVIRONMENT))
+    assert value_of("keyed") == SECRET
+
+
+def value_of(name: str) -> str | None:
+    """What that provider is called with; asserts that a provider without a key says why."""
+    state = snapshot.current().keys[name]
+    assert state.usable == bool(state.value), state
+    return state.value
+
+
+def by_token(method: str, path: str, body: Any, scope: str) -> Any:
+    owner = User.objects.filter(username="root").first() or person("root", is_staff=True)
+    token = token_of(owner, scope, name=f"{scope} {AuditEvent.objects.count()}")
+    client = Client(headers={"authorization": f"Bearer {token}"})
+    return client.generic(method, f"/api/v1/admin{path}", json.dumps(body).encode(), "application/json")
+
+
+def by_agent(body: Any) -> Any:
+    client = Client(headers={"authorization": f"Bearer {key_of('text-agent', scopes=SCOPES)}"})
+    return client.post("/api/v1/config/import", json.dumps(body).encode(), "application/json")
+
+
+def file_with(name: str, **more: str) -> Any:
+    provider = {"providerName": name, "apiKey": REFERENCE, "endpoint": HOSTILE, "defaultModel": "m", **more}
+    return {"providers": [provider], "routing": {"default": {"provider": "echo"}}}
+
+
+def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
+    """`providers:write` alone; the provider says why it cannot be called, and the old address gets its key back."""
+    body = {"endpoint": HOSTILE, "defaultModel": "gpt-4o"}
+    assert by_token("PUT", "/providers/keyed", body, "providers:write").status_code == 200
+    assert value_of("keyed") is None
+    reason = str(snapshot.current().keys["keyed"].reason)
+    assert "https://api.openai.com:443" in reason
+    assert "https://evil.example:443" in reason
+    assert "An administrator can allow" in reason
+    by_token("PUT", "/providers/keyed", {**body, "endpoint": f"{VENDOR}/elsewhere"}, "providers:write")
+    assert value_of("keyed") == SECRET
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("keyed", {}),
+        ("other", {}),
+        ("other", {"envName": "KEYED"}),
+        ("other", {"envName": VARIABLE}),
+        ("spare", {"apiKey": "${LLM_PROVIDER_SPARE_API_KEY}"}),
+        ("other", {"apiKey": "${LLM_PROVIDER_SPARE_API_KEY}"}),
+    ],
+)
+def test_an_imported_provider_at_another_host_gets_nobody_elses_key(name: str, more: dict[str, str]) -> None:
+    """By an agent's key or a token: an edited address, a name, `envName`, a reference, a variable nothing used yet."""
+    assert by_agent(file_with(name, **more)).status_code == 200
+    assert value_of(name) is None
+    answer = by_token("POST", "/config/import", file_with(name, **more, displayName="again"), "config:write")
+    assert answer.status_code == 200
+    assert value_of(name) is None
+
+
+def test_the_name_of_a_deleted_provider_does_not_bring_its_key_to_another_host() -> None:
+    """The binding is the variable's and outlives the provider; a renamed one is a new one."""
+    capability_actions.delete_provider(ADA, Provider.objects.get(name="keyed"))
+    by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
+    assert value_of("keyed") is None
+
+
+def test_a_further_key_is_bound_like_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`…_API_KEY_2`, too."""
+    monkeypatch.setenv(f"{VARIABLE}_2", SECRET)
+    row = Provider.objects.get(name="keyed")
+    capability_actions.add_provider_key(ADA, row, "second", KeyChange(KeyAct.ENVIRONMENT))
+    assert [each.state.value for each in snapshot.current().provider_keys["keyed"].every] == [SECRET, SECRET]
+    row.endpoint = HOSTILE
+    capability_actions.save_provider(Actor("token", "root's token"), row)
+    assert [each.state.value for each in snapshot.current().provider_keys["keyed"].every] == [None, None]
+
+
+def test_an_administrators_edit_waits_for_the_button_too() -> None:
+    """Saving the form is not it, since a form may hold another's text; the same host asks nothing."""
+    row = Provider.objects.get(name="keyed")
+    row.endpoint = HOSTILE
+    capability_actions.save_provider(ADA, row)
+    assert value_of("keyed") is None
+    row.endpoint = "https://API.openai.com:443/v2"
+    capability_actions.save_provider(ADA, row)
+    assert value_of("keyed") == SECRET
+
+
+def allow(client: Client, **more: str) -> Any:
+    body = {"variable": VARIABLE, "origin": "https://evil.example:443", **more}
+    return client.post("/providers/keyed/keys/allow/", body)
+
+
+def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: User) -> None:
+    """Undo and redo afterwards ask nothing: both origins are known; the state is in rows and holds in a new process."""
+    by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
+    admin = browser_of(admin_account)
+    page = text_of(admin.get("/providers/keyed/"))
+    assert "Send this variable's key to https://evil.example:443" in page
+    stamp = snapshot.stamp()
+    assert allow(admin).status_code == 302
+    assert snapshot.stamp() > stamp
+    assert value_of("keyed") == SECRET
+    event = AuditEvent.objects.latest("id")
+    assert (event.action, event.object_name, event.actor) == ("provider.key_origin", "keyed", "admin")
+    assert event.details == {"variable": VARIABLE, "origin": "https://evil.example:443"}
+    assert "Send this variable" not in text_of(admin.get("/providers/keyed/"))
+    snapshot.forget()
+    assert value_of("keyed") == SECRET
+    actions.undo(ADA, snapshot.current().revision or 0)
+    assert value_of("keyed") == SECRET
+
+
+def test_nobody_but_an_administrator_on_the_page_allows(viewer_account: User) -> None:
+    """Editors and viewers see why, and no button; tokens and keys have no such call."""
+    by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
+    for account in (person("eve", is_editor=True), viewer_account):
+        page = text_of(browser_of(account).get("/providers/keyed/"))
+        assert "is sent to https://api.openai.com:443 only" in page
+        assert "Send this variable" not in page
+        assert allow(browser_of(account)).status_code == 403
+    assert value_of("keyed") is None
+
+
+@pytest.mark.parametrize(
+    "more", [{"origin": "https://worse.example:443"}, {"variable": "LLM_PROVIDER_SPARE_API_KEY"}, {"origin": ""}]
+)
+def test_only_what_the_page_showed_is_allowed(admin_account: User, more: dict[str, str]) -> None:
+    """An address that a script changes in the meantime is not what was agreed to."""
+    by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
+    before = VariableOrigin.objects.count()
+    assert allow(browser_of(admin_account), **more).status_code == 302
+    assert (value_of("keyed"), VariableOrigin.objects.count()) == (None, before)
+
+
+def test_undo_restore_and_import_respect_the_binding() -> None:
+    """A way back to an address that was never allowed brings no key there; a way back to the first one does."""
+    first = snapshot.current().revision
+    by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
+    second = snapshot.current().revision
+    assert first
+    assert second
+    actions.restore(ADA, first)
+    assert value_of("keyed") == SECRET
+    actions.restore(ADA, second)
+    assert value_of("keyed") is None
+
+
+def test_what_a_script_makes_before_the_variable_is_set_works_once_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There was no secret to take; the administrator sets the variable for the provider that is there."""
+    by_token("PUT", "/providers/later", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
+    monkeypatch.setenv("LLM_PROVIDER_LATER_API_KEY", SECRET)
+    snapshot.refresh()
+    assert value_of("later") == SECRET
+
+
+def test_a_present_installation_goes_on_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The migration binds every variable of every provider to where it is used, further keys and twins included."""
+    monkeypatch.setenv(f"{VARIABLE}_2", SECRET)
+    row = Provider.objects.get(name="keyed")
+    capability_actions.add_provider_key(ADA, row, "second", KeyChange(KeyAct.ENVIRONMENT))
+    twin = Provider(name="twin", endpoint=HOSTILE, default_model="m")
+    capability_actions.save_provider(SYSTEM, twin, key=KeyChange(KeyAct.ENVIRONMENT, REFERENCE))
+    VariableOrigin.objects.all().delete()
+    assert snapshot.refresh().keys["keyed"].source is KeyFrom.MISSING
+    import_module("capabilities.migrations.0013_variable_origins").bind_present_uses(apps, None)
+    keys = snapshot.refresh().provider_keys
+    assert [each.state.value for each in (*keys["keyed"].every, *keys["twin"].every)] == [SECRET] * 3
