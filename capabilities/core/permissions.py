@@ -289,6 +289,14 @@ ADMIN_SCOPES = (
 )
 """What an administrator's token for scripts may have; no agent's key has any of it, nor a token one of an agent's."""
 
+_READING = frozenset(scope for scope in ADMIN_SCOPES if scope.endswith(":read")) - {"config:read"}
+ROLE_SCOPES: Mapping[UserRole, frozenset[str]] = {
+    UserRole.VIEWER: _READING,
+    UserRole.EDITOR: _READING | {"config:read", "services:write", "routes:write", "agents:write", "history:write"},
+    UserRole.ADMINISTRATOR: frozenset(ADMIN_SCOPES),
+}
+"""What a person of each role can do on the pages, as scopes: a token gives no role with more than it has itself."""
+
 ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/providers": "providers:read",
     "GET /api/v1/admin/providers/{provider}": "providers:read",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from ninja.security.base import AuthBase
 
 from capabilities.acts import Actor
 from capabilities.api.calls import CallError, answer
-from capabilities.core.permissions import path_of_route
+from capabilities.core.permissions import ADMIN_SCOPES, path_of_route
 from capabilities.errors import NotFoundError
 from routing_admin.actions.admin_tokens import note_use
 from routing_admin.agents_api.configuration import revision_in
@@ -56,6 +56,14 @@ def script_actor(request: HttpRequest) -> Actor:
     """Who calls, as an actor of the audit log: `NAME's token X`."""
     caller: AdminCaller = request.auth  # type: ignore[attr-defined]
     return Actor("token", caller.name, address_of(request), request_id_of(request))
+
+
+def check_gives(request: HttpRequest, scopes: Iterable[str], what: str) -> None:
+    """Raise `CallError` 403 where the caller would give scopes that its own token lacks; agents' own are not asked."""
+    caller: AdminCaller = request.auth  # type: ignore[attr-defined]
+    if lacking := [scope for scope in ADMIN_SCOPES if scope in set(scopes) - caller.scopes]:
+        message = f"A token cannot give more than it has. {what} takes {', '.join(lacking)}, which this token lacks."
+        raise CallError(403, "scope_missing", message, scope=lacking[0])
 
 
 def revision_seen(request: HttpRequest) -> int | None:

@@ -22,6 +22,7 @@ from routing_admin.actions.entries import check_expectation
 from routing_admin.agents_api.administration.calls import (
     TAG,
     answer_entry,
+    check_gives,
     expectation_in,
     iso,
     require,
@@ -66,8 +67,9 @@ def admin_list_keys(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.post("/agents/{path:agent_id}/keys", response={201: IssuedOut}, openapi_extra=takes(KeyIn))
 def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """A new key, shown only in this answer."""
+    """A new key, shown only in this answer. 403 for a scope like `config:write` that the token itself lacks."""
     body = read_as(request, KeyIn)
+    check_gives(request, body.scopes or (), "Such a key")
     row = require(find_agent(agent_id), "agent", agent_id)
     ends = timezone.now() + timedelta(days=body.days) if body.days else None
     scopes = DEFAULT_SCOPES if body.scopes is None else body.scopes
@@ -151,10 +153,11 @@ def admin_revoke_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
     """A new key with the same scopes; the old key keeps working for the overlap, one day by default.
 
-    409 for a key that is revoked.
+    409 for a key that is revoked, 403 for one with a scope like `config:write` that the token itself lacks.
     """
     seconds = read_as(request, RotateIn).overlapSeconds
     row = require(find_key(agent_id, key_id), "key", key_id)
+    check_gives(request, row.scopes, "Such a key")
     overlap = OVERLAP if seconds is None else timedelta(seconds=seconds)
     return issued(*actions.roll_key(script_actor(request), row, overlap=overlap))
 

@@ -11,10 +11,18 @@ from ninja import Router
 
 from capabilities.access import role_of
 from capabilities.api.calls import answer, gives, read_as, takes
+from capabilities.core.permissions import ROLE_SCOPES, UserRole
 from capabilities.errors import InvalidError
 from routing_admin.actions import people
 from routing_admin.actions.entries import check_expectation
-from routing_admin.agents_api.administration.calls import TAG, expectation_in, iso, require, script_actor
+from routing_admin.agents_api.administration.calls import (
+    TAG,
+    check_gives,
+    expectation_in,
+    iso,
+    require,
+    script_actor,
+)
 from routing_admin.agents_api.administration.limit_fields import problems_of
 from routing_admin.agents_api.administration.schemas import InvitedOut, InviteIn, PeopleOut, PersonIn, PersonOut
 from routing_admin.core.files.entry_tags import tag_of
@@ -34,6 +42,12 @@ def person_json(user: User) -> dict[str, Any]:
     return {"username": user.get_username(), "role": role, "state": state, "lastSignIn": iso(user.last_login)}
 
 
+def check_rank(request: HttpRequest, *roles: str) -> None:
+    """Raise `CallError` 403 for a token that can do less than a person of one of these roles."""
+    for role in roles:
+        check_gives(request, ROLE_SCOPES[UserRole(role)], f"The role {role}")
+
+
 @router.get("/people", openapi_extra=gives(PeopleOut))
 def admin_list_people(request: HttpRequest) -> HttpResponse:
     """All users, those who can sign in first."""
@@ -44,9 +58,10 @@ def admin_list_people(request: HttpRequest) -> HttpResponse:
 def admin_invite_person(request: HttpRequest) -> HttpResponse:
     """Invites a user, who chooses a password through the link shown only in this answer.
 
-    422 for a name that is taken or invalid.
+    422 for a name that is taken or invalid, 403 for a role with more than the token's scopes.
     """
     body = read_as(request, InviteIn)
+    check_rank(request, body.role)
     form = InviteForm({"username": body.username, "role": body.role})
     if not form.is_valid():
         raise InvalidError(problems_of(form, {}))
@@ -56,8 +71,12 @@ def admin_invite_person(request: HttpRequest) -> HttpResponse:
 
 @router.post("/people/{username}/link", response={201: InvitedOut})
 def admin_link_person(request: HttpRequest, username: str) -> HttpResponse:
-    """A new link for choosing a password; it replaces the previous one. 409 for a deactivated user."""
+    """A new link for choosing a password; it replaces the previous one. 409 for a deactivated user.
+
+    403 for one whose role can do more than the token.
+    """
     user = require(find_user_named(username), "person", username)
+    check_rank(request, role_of(user).value)
     return linked(user, people.new_link(script_actor(request), user), 201)
 
 
@@ -97,12 +116,20 @@ def admin_get_person(request: HttpRequest, username: str) -> HttpResponse:
 
 @router.put("/people/{username}", openapi_extra={**takes(PersonIn), **gives(PersonOut)})
 def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Changes a role, deactivates or reactivates; 409 for the last administrator. Losing rights signs out."""
+    """Changes a role, deactivates or reactivates; 409 for the last administrator. Losing rights signs out.
+
+    403 where the role before or after can do more than the token; deactivating takes `people:write` alone.
+    """
     user = require(find_user_named(username), "person", username)
     body, actor = read_as(request, PersonIn), script_actor(request)
     check_expectation(expectation_in(request), entry_of(user))
+    role = role_of(user).value
+    if body.role not in (None, role):
+        check_rank(request, role, body.role)
+    if body.active and not user.is_active:
+        check_rank(request, role)
     if body.role is not None:
-        people.set_role(actor, user.pk, body.role, expected=role_of(user).value)
+        people.set_role(actor, user.pk, body.role, expected=role)
     if body.active is not None:
         people.set_active(actor, user.pk, active=body.active)
     return answer_person(require(find_user_named(username), "person", username))

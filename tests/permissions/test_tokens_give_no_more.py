@@ -1,0 +1,137 @@
+"""A token for scripts gives nobody more than it has itself: no role, no link to a password, no key."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from capabilities.core.permissions import ADMIN_CALLS, ADMIN_SCOPES, CALLS, PAGES, ROLE_SCOPES, SCOPES, Right, UserRole
+from capabilities.models import AgentKey
+from routing_admin.models import AuditEvent, Person
+from tests.cast import key_of, person, token_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+READING = [scope for scope in ADMIN_SCOPES if scope.endswith(":read")]
+EDITING = [*READING, "services:write", "routes:write", "agents:write", "history:write", "people:write"]
+
+
+@pytest.fixture(autouse=True)
+def people_there(demo: None) -> None:
+    """An owner, and one of each role."""
+    for name, more in {"root": {"is_staff": True}, "ada": {"is_staff": True}, "eve": {"is_editor": True}}.items():
+        person(name, **more)
+    person("vera")
+
+
+def call(scopes: list[str], method: str, path: str, body: Any = None) -> Any:
+    token = token_of(User.objects.get(username="root"), *scopes, name=f"t{AuditEvent.objects.count()}")
+    client = Client(headers={"authorization": f"Bearer {token}"})
+    return client.generic(method, f"/api/v1/admin{path}", json.dumps(body or {}).encode(), "application/json")
+
+
+def role_of(name: str) -> str:
+    user = User.objects.get(username=name)
+    return (
+        "administrator" if user.is_staff else "editor" if Person.objects.filter(user=user, is_editor=True) else "viewer"
+    )
+
+
+@pytest.mark.parametrize("role", ["administrator", "editor", "viewer"])
+def test_people_write_alone_invites_nobody(role: str) -> None:
+    """Nor does it get a link: 403 names what is lacking, and no user is made."""
+    answer = call(["people:write"], "POST", "/people", {"username": "new", "role": role})
+    assert answer.status_code == 403
+    assert answer.json()["error"] == "scope_missing"
+    assert "providers:read" in answer.json()["message"]
+    assert "link" not in answer.json()
+    assert not User.objects.filter(username="new").exists()
+
+
+@pytest.mark.parametrize(
+    ("scopes", "may"),
+    [
+        (["people:write"], []),
+        (["people:write", *READING], ["viewer"]),
+        (EDITING, ["viewer", "editor"]),
+        ([scope for scope in ADMIN_SCOPES if scope != "settings:write"], ["viewer", "editor"]),
+        (list(ADMIN_SCOPES), ["viewer", "editor", "administrator"]),
+    ],
+)
+def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may: list[str]) -> None:
+    """Inviting, promoting, and a link by which a password is set: the same bound."""
+    holders = {"viewer": "vera", "editor": "eve", "administrator": "ada"}
+    for role, holder in holders.items():
+        status = 201 if role in may else 403
+        assert call(scopes, "POST", f"/people/{holder}/link").status_code == status
+        assert call(scopes, "POST", "/people", {"username": f"new-{role}", "role": role}).status_code == status
+    for role in ("editor", "administrator"):
+        assert (call(scopes, "PUT", "/people/vera", {"role": role}).status_code == 200) == (role in may)
+        assert role_of("vera") == (role if role in may else role_of("vera"))
+        assert role_of("vera") in ("viewer", *may)
+
+
+def test_who_has_more_than_the_token_is_not_demoted_and_then_reached_by_it() -> None:
+    """A demoted administrator's link would be a password in wait for the next promotion."""
+    scopes = ["people:write", *READING]
+    assert call(scopes, "PUT", "/people/ada", {"role": "viewer"}).status_code == 403
+    assert role_of("ada") == "administrator"
+
+
+def test_leaving_is_possible_with_people_write_and_coming_back_is_not() -> None:
+    """Who leaves loses rights; who is let back in gets them. Nothing of a refused body is done."""
+    assert call(["people:write"], "PUT", "/people/ada", {"active": False}).status_code == 200
+    assert call(["people:write"], "PUT", "/people/ada", {"active": True}).status_code == 403
+    assert call(["people:write", *READING], "PUT", "/people/ada", {"active": True}).status_code == 403
+    assert not User.objects.get(username="ada").is_active
+    assert call(["people:write"], "PUT", "/people/eve", {"role": "editor", "active": True}).status_code == 200
+    assert call(["people:write"], "PUT", "/people/eve", {"role": "administrator", "active": False}).status_code == 403
+    assert User.objects.get(username="eve").is_active
+
+
+@pytest.mark.parametrize("scope", ["config:read", "config:write", "agents:write"])
+def test_a_key_gets_no_scope_of_the_configuration_that_its_maker_lacks(scope: str) -> None:
+    """Neither a new key nor a rotated one, whose secret its maker would have."""
+    body = {"scopes": ["route", scope]}
+    assert call(["keys:write"], "POST", "/agents/text-agent/keys", body).status_code == 403
+    assert call(["keys:write", scope], "POST", "/agents/text-agent/keys", body).status_code == 201
+    key_of("text-agent", scopes=SCOPES)
+    identity = AgentKey.objects.order_by("id").last()
+    assert identity
+    path = f"/agents/text-agent/keys/{identity.public_id}/rotate"
+    assert call(["keys:write"], "POST", path).status_code == 403
+    assert call(["keys:write", "config:read", "config:write", "agents:write"], "POST", path).status_code == 201
+
+
+def test_keys_write_alone_issues_the_usual_keys() -> None:
+    """What agents do all day is what that scope is for."""
+    assert call(["keys:write"], "POST", "/agents/text-agent/keys").status_code == 201
+
+
+def test_no_call_makes_a_token_and_no_agents_call_makes_a_key_or_a_person() -> None:
+    """Tokens are made on the page alone; agents' calls have neither keys nor people."""
+    assert not [each for each in (*ADMIN_CALLS, *CALLS) if "token" in each and "count_tokens" not in each]
+    assert not [each for each in CALLS if "key" in each or "people" in each]
+
+
+def test_each_role_is_worth_the_scopes_of_what_its_pages_change() -> None:
+    """The table of roles follows the table of pages: what a role changes there, a token needs to give the role."""
+    changed_by = {
+        "services:write": "service",
+        "routes:write": "route",
+        "agents:write": "agent",
+        "history:write": "restore",
+        "providers:write": "provider",
+        "keys:write": "key_issue",
+        "people:write": "user_invite",
+        "settings:write": "settings_retention",
+        "config:write": "config_import",
+    }
+    rows = {name: cells for family in PAGES.values() for name, cells in family.items()}
+    for column, role in enumerate(UserRole):
+        if role is not UserRole.ANONYMOUS:
+            may = {scope for scope, page in changed_by.items() if Right.CHANGE in rows[page][column]}
+            assert may == {scope for scope in ROLE_SCOPES[role] if scope.endswith(":write")}
