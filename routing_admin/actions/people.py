@@ -21,7 +21,7 @@ from capabilities.access import role_of
 from capabilities.acts import Act, Actor
 from capabilities.core.permissions import UserRole
 from capabilities.core.problems import Problem
-from capabilities.errors import ConflictError, InUseError, InvalidError
+from capabilities.errors import ConflictError, InUseError, InvalidError, NotFoundError
 from routing_admin.actions.admin_tokens import end_tokens
 from routing_admin.actions.sessions import delete_sessions
 from routing_admin.configuration import revisions
@@ -84,6 +84,7 @@ def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
 def new_link(actor: Actor, user: User) -> str:
     """The token of a link by which this user chooses a (new) password; links of an invitation made before are void."""
     with ledger.audit(actor, Act("user.link", "user", user.get_username())):
+        user = lock_user(user.pk)
         check_is_active(user)
         if is_invited(user):
             user.set_unusable_password()
@@ -159,19 +160,22 @@ def withdraw(actor: Actor, user_id: int) -> str:
 def lock_among_administrators(user_id: int) -> User:
     """The same, with every administrator's row beside it: of two that step down at once, one is the last.
 
-    Raises `User.DoesNotExist`.
+    Raises `NotFoundError`.
     """
     rows = {
         row.pk: row for row in User.objects.select_for_update().filter(Q(pk=user_id) | Q(is_staff=True)).order_by("pk")
     }
     if user_id not in rows:
-        raise User.DoesNotExist
+        raise NotFoundError(_("This user no longer exists."))
     return rows[user_id]
 
 
 def lock_user(user_id: int) -> User:
-    """The user's row as it is now, kept from others until the transaction ends."""
-    return User.objects.select_for_update().get(pk=user_id)
+    """The user's row as it is now, kept from others until the transaction ends. Raises `NotFoundError`."""
+    row = User.objects.select_for_update().filter(pk=user_id).first()
+    if row is None:
+        raise NotFoundError(_("This user no longer exists."))
+    return row
 
 
 def token_of(user: User) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,8 +31,11 @@ from routing_admin.configuration.key_origins import bind_first_uses
 from routing_admin.core.configuration.as_json import to_json
 from routing_admin.core.configuration.checks import check, check_describers
 from routing_admin.core.configuration.diff import diff
+from routing_admin.databases.explaining import explain_failure
 from routing_admin.databases.router import one_writer
 from routing_admin.models import Installation, Revision
+
+log = logging.getLogger(__name__)
 
 MAKING = (".add", ".put")
 """How acts end that make something with a name of its own."""
@@ -106,7 +110,7 @@ class RevisionRecorder:
         finally:
             _after_commit.reset(token)
         for step in dict.fromkeys(steps):
-            step()
+            _finish(step)
 
     @contextmanager
     def change(self, actor: Actor, act: Act) -> Iterator[Act]:
@@ -147,6 +151,15 @@ class RevisionRecorder:
 
 ledger = RevisionRecorder()
 """This installation's."""
+
+
+def _finish(step: Callable[[], object]) -> None:
+    """What follows a commit: its failure is logged, for the change holds, and the next reader reads the rows."""
+    try:
+        step()
+    except Exception as error:
+        problem = explain_failure(error) or f"{type(error).__name__}: {error}"
+        log.error("a change was committed, but %s failed afterwards: %s", step.__qualname__, problem)
 
 
 def _announce(*steps: Callable[[], object]) -> None:

@@ -11,7 +11,7 @@ from django.utils.translation import get_language
 from django.views.decorators.http import require_http_methods
 
 from capabilities.acts import Actor
-from capabilities.errors import ConflictError
+from capabilities.errors import ActionError
 from routing_admin.actions import people
 from routing_admin.forms.people import JoinForm
 from routing_admin.queries.people import find_user_of_link
@@ -43,7 +43,7 @@ def come_in(request: HttpRequest, user: User, form: JoinForm) -> HttpResponse:
     actor = Actor("person", user.get_username(), address_of(request), request_id_of(request))
     try:
         people.choose_password(actor, user, form.cleaned_data["new_password1"], language=language)
-    except ConflictError:
+    except ActionError:
         return render(request, "registration/link_spent.html", status=410)
     login(request, user, backend=BACKEND)
     response = redirect("/")

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from capabilities.access import actor_of
-from capabilities.errors import ConflictError
+from capabilities.errors import ActionError
 from routing_admin.actions import people
 from routing_admin.forms.people import PasswordForm
 from routing_admin.queries.people import list_identities
@@ -28,7 +28,7 @@ def password_change(request: HttpRequest) -> HttpResponse:
         try:
             key = request.session.session_key or ""
             people.choose_password(actor_of(request), user, form.cleaned_data["new_password1"], staying=key)
-        except ConflictError as refusal:
+        except ActionError as refusal:
             form.add_error(None, str(refusal))
         else:
             update_session_auth_hash(request, user)

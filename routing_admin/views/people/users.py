@@ -114,12 +114,10 @@ def user_role(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def user_active(request: HttpRequest, pk: int) -> HttpResponse:
-    """Deactivates a user or lets one come back. Raises `Http404` without that user."""
+    """Deactivates a user or lets one come back."""
     active = request.POST.get("active") == "1"
     try:
         found = people.set_active(actor_of(request), pk, active=active)
-    except User.DoesNotExist as gone:
-        raise Http404 from gone
     except ActionError as refusal:
         return show_user(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
     said = (
@@ -144,17 +142,15 @@ def user_link(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         token = people.new_link(actor_of(request), found)
     except ActionError as refusal:
-        return show_user(request, found, refusal=str(refusal), status=refusal.status)
+        return show_user(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
     return show_user(request, found, link=link_of(found, token))
 
 
 @require_POST
 def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
-    """Takes an invitation back that nobody has accepted yet. Raises `Http404` without that user."""
+    """Takes an invitation back that nobody has accepted yet."""
     try:
         name = people.withdraw(actor_of(request), pk)
-    except User.DoesNotExist as gone:
-        raise Http404 from gone
     except ActionError as refusal:
         return show_user(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
     messages.success(request, _("Invitation of %(name)s withdrawn") % {"name": name})

@@ -1,0 +1,97 @@
+"""What was committed is answered as done, whatever fails afterwards; what is gone meanwhile is answered as gone."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import OperationalError
+from django.test import Client
+
+from capabilities.acts import Actor
+from capabilities.errors import NotFoundError
+from routing_admin.actions import people
+from routing_admin.configuration import publishing, revisions, snapshot
+from routing_admin.models import Revision, TaskRoute
+from tests.cast import browser_of, person, token_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ADA = Actor("person", "ada")
+ROUTE = {"provider": "echo", "model": "echo-text"}
+
+
+@pytest.fixture
+def script(demo: None, admin_account: User) -> Client:
+    """A program with every scope."""
+    return Client(headers={"authorization": f"Bearer {token_of(admin_account)}"}, raise_request_exception=False)
+
+
+def write_route(script: Client, name: str) -> Any:
+    body = json.dumps(ROUTE).encode()
+    return script.generic("PUT", f"/api/v1/admin/routes/{name}", body, "application/json")
+
+
+@pytest.mark.parametrize("failing", ["refresh", "hint", "publish"])
+def test_a_change_that_was_committed_is_answered_as_done(
+    failing: str, script: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The failure is in the log in one line; the next reader reads the rows, and a repeated write changes nothing."""
+
+    def fail(*_: Any) -> Any:
+        raise OperationalError("database is locked")
+
+    snapshot.current()
+    with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
+        if failing == "refresh":
+            patch.setattr(snapshot.newest, "_build", fail)
+        elif failing == "hint":
+            patch.setattr(revisions, "hint_at_change", fail)
+        else:
+            patch.setattr(publishing, "publish", fail)
+        answer = write_route(script, "committed")
+    assert answer.status_code == 201, answer.content
+    assert TaskRoute.objects.filter(task_type="committed").exists()
+    assert any("a change was committed, but" in each.message for each in caplog.records)
+    assert not any(each.exc_info for each in caplog.records)
+    assert snapshot.current().configuration.route("committed") is not None
+    before = Revision.objects.count()
+    assert write_route(script, "committed").status_code == 200
+    assert Revision.objects.count() == before
+
+
+@pytest.mark.parametrize("act", ["role", "active", "link", "withdraw"])
+def test_a_user_who_is_gone_is_404_on_the_page(act: str, admin_account: User) -> None:
+    """An invitation that another administrator withdraws at the same moment."""
+    gone = person("gone")
+    client = browser_of(admin_account)
+    form = {"role": "editor", "was": "viewer", "active": "0"}
+    people.withdraw(ADA, people.invite(ADA, "other", "viewer")[0].pk)
+    User.objects.filter(pk=gone.pk).delete()
+    assert client.post(f"/users/{gone.pk}/{act}/", form).status_code == 404
+
+
+def test_a_user_who_goes_while_it_is_acted_upon_is_not_found(admin_account: User) -> None:
+    """Each act looks again in its transaction; nothing is written about somebody who is no more."""
+    user, _token = people.invite(ADA, "ines", "viewer")
+    User.objects.filter(pk=user.pk).delete()
+    acts = (
+        lambda: people.set_role(ADA, user.pk, "editor", expected="viewer"),
+        lambda: people.set_active(ADA, user.pk, active=False),
+        lambda: people.new_link(ADA, user),
+        lambda: people.withdraw(ADA, user.pk),
+        lambda: people.choose_password(ADA, user, "violet umbrella quarterly sonnet"),
+    )
+    for act in acts:
+        with pytest.raises(NotFoundError):
+            act()
+
+
+def test_a_new_link_does_not_take_away_a_password_chosen_meanwhile(admin_account: User) -> None:
+    """The invitation was accepted between the page and the click."""
+    stale, _token = people.invite(ADA, "ines", "viewer")
+    people.choose_password(ADA, User.objects.get(pk=stale.pk), "violet umbrella quarterly sonnet")
+    people.new_link(ADA, stale)
+    assert User.objects.get(pk=stale.pk).check_password("violet umbrella quarterly sonnet")
