@@ -155,14 +155,14 @@ def key_state(
     return KeyState(KeyFrom.MISSING, None, variable, reason=no_key(provider.name, variable))
 
 
-def variable_state(provider: ProviderSpec, found: KeyState, origins: Mapping[str, Collection[str]]) -> KeyState:
+def variable_state(provider: ProviderSpec, state: KeyState, origins: Mapping[str, Collection[str]]) -> KeyState:
     """The state of a key in a variable: without its value where it was never used with the provider's origin."""
-    origin, known = origin_of(provider.endpoint), origins.get(found.variable, ())
+    origin, known = origin_of(provider.endpoint), origins.get(state.variable, ())
     if origin in known:
-        return found
-    facts = {"name": provider.name, "variable": found.variable, "origin": origin}
+        return state
+    facts = {"name": provider.name, "variable": state.variable, "origin": origin}
     reason = worded(KEY_BOUND, **facts, known=tuple(known)) if known else worded(KEY_UNBOUND, **facts)
-    return KeyState(KeyFrom.MISSING, None, found.variable, reason=reason, unconfirmed=origin)
+    return KeyState(KeyFrom.MISSING, None, state.variable, reason=reason, unconfirmed=origin)
 
 
 def no_key(name: str, variable: str) -> str:
