@@ -1,7 +1,8 @@
 """JSON read and written by the codec that the program gives at its start, else by the standard library.
 
 Cores import nothing beside the standard library; a faster codec means the same values. What it refuses (NaN, half a
-surrogate pair, another encoding than UTF-8, numbers beyond its range) the standard library decides.
+surrogate pair, another encoding than UTF-8, numbers beyond its range) the standard library decides. Half a pair is
+never written: it is joined with its neighbor, or becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from capabilities.core.halves import may_hold_half, mend, mend_text
+
 Read = Callable[[bytes | str], Any]
 Write = Callable[[Any, Callable[[Any], Any]], bytes]
 
 
 def _write_plain(value: Any, default: Callable[[Any], Any]) -> bytes:
-    return json.dumps(value, default=default, ensure_ascii=False, separators=(",", ":")).encode()
+    return mend_text(json.dumps(value, default=default, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
 _given: list[tuple[Read, Write]] = []
@@ -34,6 +37,12 @@ def read_json(data: bytes | str) -> Any:
         except ValueError:
             break
     return json.loads(data)
+
+
+def read_mended_json(data: bytes | str) -> Any:
+    """The same with half a surrogate pair joined with its neighbor, or as U+FFFD: nothing writes half a pair."""
+    value = read_json(data)
+    return mend(value) if may_hold_half(data) else value
 
 
 def write_json(value: Any, make_default: Callable[[], Callable[[Any], Any]]) -> bytes:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.slots_json import check_limits
+from capabilities.core.json_codec import read_mended_json
 from capabilities.forms.content_policies import policy_choices, policy_word
 from capabilities.forms.prices import PriceForm
 from capabilities.models import Service
@@ -118,8 +119,8 @@ class ServiceForm(ServiceModelForm):
         if not text:
             return text
         try:
-            value = json.loads(text)
-        except ValueError as problem:
+            value = read_mended_json(text)
+        except (ValueError, RecursionError) as problem:
             raise forms.ValidationError(_("This is not JSON: %(problem)s") % {"problem": problem}) from None
         problems = [translate_sentence(problem.message) for problem in check_limits(value)]
         if problems:
@@ -148,7 +149,7 @@ class ServiceForm(ServiceModelForm):
         tags = [word.strip() for word in data["tags"].split(",") if word.strip()]
         if tags != [str(tag) for tag in row.capability_tags]:
             row.capability_tags = tags
-        row.limits = json.loads(data["limits_json"]) if data["limits_json"] else {}
+        row.limits = read_mended_json(data["limits_json"]) if data["limits_json"] else {}
         row.price = self.price.build_price()
         if data["policy"] != policy_word(row.content):
             kept = {name: value for name, value in row.content.items() if name != "policy"}

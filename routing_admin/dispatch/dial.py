@@ -11,6 +11,7 @@ from typing import Any
 
 from capabilities.core.delivery.adaptation import CannotRead, TextStyle
 from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
+from capabilities.core.json_codec import read_mended_json
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.protocols.echo import embedded
 from capabilities.core.protocols.openai import replies
@@ -50,8 +51,8 @@ class ModelList:
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         """The entries of `data` (OpenAI, Anthropic) or `models` (Gemini), or what went wrong."""
         try:
-            value = json.loads(body) if status == 200 else None
-        except ValueError:
+            value = read_mended_json(body) if status == 200 else None
+        except (ValueError, RecursionError):
             return Failure(Fault.BAD_JSON, worded("the list of models is not JSON"), status)
         if value is None:
             failed = replies.decode(status, headers, body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -22,12 +22,23 @@ from routing_admin.upstream import Stream, run_sync
 T = TypeVar("T")
 
 
-async def record_answer(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Answer]:
-    """The whole answer, and the log knows how it was had. Raises `RouterError` with every attempt; recorded too."""
+async def record_answer(
+    dispatch: Dispatch, recorder: RequestRecorder, use: Callable[[RunResult[Answer]], None] | None = None
+) -> RunResult[Answer]:
+    """The whole answer, and the log knows how it was had. Raises `RouterError` with every attempt; recorded too.
+
+    `use` makes of it what the caller gets, before the log calls it answered; what it raises is a fault of ours there.
+    """
     done = await _record(dispatch.answer(), dispatch, recorder)
     if done.answer.media:
         kept = await dispatch.keep(done.answer.media, done.candidate.name)
         done = replace(done, answer=replace(done.answer, media=kept))
+    if use is not None:
+        try:
+            use(done)
+        except Exception as error:
+            recorder.end(done.attempts, dispatch.prepared, done.answer, **facts_of_fault(error))
+            raise
     said = done.answer
     ending = {"finish_reason": said.finish_reason, "usage": said.usage, "details": said.details}
     if said.model is not None:

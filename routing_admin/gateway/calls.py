@@ -281,8 +281,14 @@ async def _answer_limited(hold: Reservation, work: Awaitable[HttpReply]) -> Http
 
 
 async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
+    written: list[HttpReply] = []
+
+    def write(result: RunResult[Answer]) -> None:
+        origin, name = admitted.origin_of(result), admitted.name_in(result)
+        written.append(admitted.door.answer(result.answer, admitted.parsed, name, origin))
+
     try:
-        result = await record_answer(admitted.dispatch, recorder)
+        result = await record_answer(admitted.dispatch, recorder, write)
     except RouterError as error:
         _charge(admitted, error.attempts)
         raise gateway_error_of(error) from None
@@ -290,10 +296,9 @@ async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Reques
     if admitted.hold is not None:
         answer = result.answer
         settle_planned(admitted.hold, admitted.dispatch.planned, result.candidate, answer.usage, answer.text)
-    origin = admitted.origin_of(result)
     if result.answer.tool_calls:
-        turn_memory.keep(admitted.agent, turn_of(result.answer), origin)
-    reply = admitted.door.answer(result.answer, admitted.parsed, admitted.name_in(result), origin)
+        turn_memory.keep(admitted.agent, turn_of(result.answer), admitted.origin_of(result))
+    reply = written[0]
     _add_route_headers(reply.headers, call, result)
     return reply
 

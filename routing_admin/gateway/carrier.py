@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Sequence
 
+from capabilities.core.json_codec import read_mended_json
 from capabilities.core.protocols.thought_fields import message_fields
 from capabilities.core.thoughts import Thought
 from routing_admin.gateway.origins import label_thoughts, read_own_thoughts
@@ -25,7 +26,7 @@ def unpack_thoughts(text: str) -> tuple[Thought, ...]:
     if not text.startswith(CARRIER):
         return ()
     try:
-        fields = json.loads(base64.urlsafe_b64decode(text.removeprefix(CARRIER)))
+        fields = read_mended_json(base64.urlsafe_b64decode(text.removeprefix(CARRIER)))
     except (ValueError, RecursionError):
         return ()
     return read_own_thoughts(fields) if isinstance(fields, dict) else ()

@@ -15,10 +15,11 @@ from routing_admin.dispatch.estimates import settle_planned
 from routing_admin.dispatch.generated_media import without_data
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.turns import turn_memory
+from routing_admin.gateway.admission import error_of_fault
 from routing_admin.gateway.door import AnswerEvents
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.limits.gate import Reservation
-from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder
+from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.server.draining import DRAINED_MESSAGE, DrainingError, draining
 from routing_admin.server.places import OverloadedError
 from routing_admin.upstream import Stream
@@ -37,6 +38,7 @@ class AnswerStream:
     hold: Reservation | None = None
     finish: Finish | None = None
     failure: Failure | None = None
+    fault: Exception | None = None
     drained: bool = False
     words: list[str] = field(default_factory=list)
     sounds: list[Media] = field(default_factory=list)
@@ -45,7 +47,7 @@ class AnswerStream:
 
     def is_whole(self) -> bool:
         """Whether the answer came to its end."""
-        return self.finish is not None and self.failure is None
+        return self.finish is not None and self.failure is None and self.fault is None
 
     async def blocks(self) -> AsyncGenerator[bytes, None]:
         """Server-sent events, those of one block of the provider's together.
@@ -72,6 +74,9 @@ class AnswerStream:
         except DrainingError as error:
             self.drained = True
             yield self.events.write_error(later_error(error), self.request_id)
+        except Exception as error:  # a fault of ours: the caller is told, and the log does not blame another
+            self.fault = error
+            yield self.events.write_error(error_of_fault(error), self.request_id)
         finally:
             await self.result.answer.aclose()
             self._record_end()
@@ -131,6 +136,8 @@ class AnswerStream:
             if self.failure.usage is not None:
                 facts["usage"] = self.failure.usage
             self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
+        elif self.fault is not None:
+            self.recorder.end(attempts, self.dispatch.prepared, answer, **facts_of_fault(self.fault) | {"status": 200})
         elif self.drained:
             self.recorder.end(
                 attempts, self.dispatch.prepared, answer, outcome=DRAINED, status=200, error=DRAINED_MESSAGE

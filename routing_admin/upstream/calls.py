@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
-from capabilities.core.protocols.stream import events_of
+from capabilities.core.protocols.stream import events_of, mend_outcome
 from capabilities.core.providers.origins import (
     DEFAULT_PROXY,
     EMBEDDED,
@@ -30,7 +30,7 @@ from routing_admin.upstream.faults import failure
 from routing_admin.upstream.head import Head
 from routing_admin.upstream.phase_timer import PhaseTimer
 from routing_admin.upstream.pools import Pools
-from routing_admin.upstream.streams import Stream, event_batches, wait_for_content
+from routing_admin.upstream.streams import Stream, event_batches, unreadable, wait_for_content
 
 T = TypeVar("T")
 
@@ -128,7 +128,14 @@ def _refusal(policy: OriginPolicy, url: str) -> str | None:
 
 async def _whole(head: Head, protocol: WireProtocol, timeouts: Timeouts, timer: PhaseTimer) -> Answer | Failure:
     body = await read_body(head, timeouts, timer)
-    return body if isinstance(body, Failure) else protocol.decode(head.status, head.headers, body)
+    return body if isinstance(body, Failure) else _decode(protocol, head, body)
+
+
+def _decode(protocol: WireProtocol, head: Head, body: bytes) -> Answer | Failure:
+    try:
+        return mend_outcome(protocol.decode(head.status, head.headers, body), body)
+    except Exception as error:  # a fault of ours: another candidate may say what we can read
+        return unreadable(error)
 
 
 async def _read_unstreamed(
@@ -140,7 +147,7 @@ async def _read_unstreamed(
         return body
     if head.status == 200 and not body:
         return failure(Fault.STREAM_EMPTY, 200)
-    outcome = protocol.decode(head.status, head.headers, body)
+    outcome = _decode(protocol, head, body)
     return outcome if isinstance(outcome, Failure) else Stream(events_of(outcome))
 
 

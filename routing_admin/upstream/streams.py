@@ -6,11 +6,13 @@ Events come in batches, all that one block of the provider's bytes held, so that
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from capabilities.core.protocols.stream import is_content
 from capabilities.core.wire import Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent
+from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.table import AFTER_CONTENT
 from routing_admin.upstream.bodies import (
@@ -29,6 +31,8 @@ DRAIN_SECONDS = 0.25
 FAREWELL_SECONDS = 2.0
 """How long the count and the goodbye are waited for once the reason to stop has come; both follow it at once."""
 
+UNREADABLE = worded("The gateway could not read this answer (%(kind)s); its own log has the details.")
+log = logging.getLogger("routing_admin.upstream.streams")
 Batch = Sequence[StreamEvent]
 """What came together, never empty; a `Finish` or a `Failure` is the last of the last one."""
 
@@ -92,6 +96,12 @@ async def _read_head(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] 
     return failure(Fault.STREAM_EMPTY, 200)
 
 
+def unreadable(error: Exception) -> Failure:
+    """The failure of an answer that we could not read through a fault of our own, whose course the log has."""
+    log.error("a provider's answer could not be read", exc_info=error)
+    return Failure(Fault.BAD_SHAPE, worded(UNREADABLE, kind=type(error).__name__), 200)
+
+
 def before_content(failed: Failure) -> Failure:
     """A failure before the first content is one that another candidate can make good."""
     kinder = {
@@ -131,7 +141,12 @@ async def event_batches(
                     found = await reader.block()
             except WaitTooLongError as late:
                 found = _lateness(late, content=content)
-            events = decoder.feed(found) if isinstance(found, bytes) else _last_events(decoder, found)
+            try:
+                events = decoder.feed(found) if isinstance(found, bytes) else _last_events(decoder, found)
+            except Exception as error:  # a fault of ours: before content another candidate may say what we can read
+                if content:
+                    raise
+                events, found = [unreadable(error)], None
             if events or (not content and isinstance(found, bytes) and b"\n" in found):
                 alive = clock()
             if events:

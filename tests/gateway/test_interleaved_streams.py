@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -17,19 +17,33 @@ from routing_admin.gateway.chat.rendering import Chunks
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.rendering import ResponseHead
+from tests.gateway.stream_readers import Said, read_chat, read_messages, read_responses
 
 Json = dict[str, Any]
 Step = tuple[str, int, str]
 """A piece of an answer: `text` or `reasoning`, or `call` with its number, whose empty first piece is its name."""
 Call = tuple[str, Json]
-Said = tuple[str, str, list[tuple[str, str, Json]]]
-"""Words, thoughts, and calls with id, name and input."""
-WORDS = st.text(min_size=1, max_size=6)
+UNITS = st.lists(st.sampled_from(["a", "é", "中", "\ud83d", "\ude00", "\U0001f680"]), min_size=1, max_size=5).map(
+    "".join
+)
+"""Words as a host sends them that cuts by UTF-16 units: half an emoji at an end, or alone."""
+WORDS = st.text(min_size=1, max_size=6) | UNITS
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
     max_leaves=5,
 )
+
+
+def units_of(text: str) -> str:
+    """The text in UTF-16 units, so that it can be cut between the halves of an emoji."""
+    data = text.encode("utf-16-le", "surrogatepass")
+    return "".join(chr(data[at] | data[at + 1] << 8) for at in range(0, len(data), 2))
+
+
+def joined(pieces: Iterable[str]) -> str:
+    """What the pieces add up to: halves joined, lone ones replaced."""
+    return "".join(pieces).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 @st.composite
@@ -39,7 +53,7 @@ def answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
     calls = [(f"tool_{number}", each) for number, each in enumerate(inputs)]
     tracks: list[list[Step]] = []
     for number, (_, arguments) in enumerate(calls):
-        rest, track = json.dumps(arguments), [("call", number, "")]
+        rest, track = units_of(json.dumps(arguments, ensure_ascii=False)), [("call", number, "")]
         while rest:
             size = draw(st.integers(1, len(rest)))
             track.append(("call", number, rest[:size]))
@@ -152,80 +166,6 @@ PROVIDERS: Mapping[str, tuple[str, Callable[[list[Call], list[Step]], Iterator[J
 }
 
 
-def events_in(stream: bytes) -> Iterator[Json]:
-    for block in stream.decode().strip().split("\n\n"):
-        data = block.split("data: ", 1)[1]
-        if data != "[DONE]":
-            yield json.loads(data)
-
-
-def read_chat(stream: bytes) -> Said:
-    text, reasoning, calls = "", "", dict[int, list[str]]()
-    for chunk in events_in(stream):
-        delta = chunk["choices"][0]["delta"]
-        text, reasoning = text + (delta.get("content") or ""), reasoning + (delta.get("reasoning_content") or "")
-        for called in delta.get("tool_calls", ()):
-            call = calls.setdefault(called["index"], ["", "", ""])
-            call[0] += called.get("id") or ""
-            call[1] += called["function"].get("name") or ""
-            call[2] += called["function"]["arguments"]
-    return text, reasoning, [(identity, name, json.loads(rest)) for identity, name, rest in calls.values()]
-
-
-def read_messages(stream: bytes) -> Said:
-    """Blocks one behind another, each of one kind, numbered, begun and ended."""
-    blocks, is_open = list[Json](), False
-    fields = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
-    for event in events_in(stream):
-        kind = event["type"]
-        if kind == "content_block_start":
-            assert (event["index"], is_open) == (len(blocks), False)
-            blocks.append({**event["content_block"], "pieces": []})
-            is_open = True
-        elif kind in ("content_block_delta", "content_block_stop"):
-            assert (event["index"], is_open) == (len(blocks) - 1, True)
-            is_open = kind == "content_block_delta"
-            if is_open:
-                assert event["delta"]["type"] == fields[blocks[-1]["type"]]
-                blocks[-1]["pieces"] += [value for name, value in event["delta"].items() if name != "type"]
-    assert not is_open
-    said = {
-        kind: "".join(piece for each in blocks if each["type"] == kind for piece in each["pieces"]) for kind in fields
-    }
-    called = [each for each in blocks if each["type"] == "tool_use"]
-    calls = [(each["id"], each["name"], json.loads("".join(each["pieces"]))) for each in called]
-    return said["text"], said["thinking"], calls
-
-
-def read_responses(stream: bytes) -> Said:
-    """Items that are added, go on and are done; what is done is what came, and the response has all of them."""
-    opened: dict[str, str] = {}
-    text, reasoning, calls, done = "", "", list[tuple[str, str, Json]](), list[Json]()
-    for number, event in enumerate(events_in(stream)):
-        assert event["sequence_number"] == number
-        kind, item = event["type"], event.get("item", {})
-        if kind == "response.output_item.added":
-            opened[item["id"]] = ""
-        elif kind.endswith(".delta"):
-            opened[event["item_id"]] += event["delta"]
-        elif kind == "response.output_item.done":
-            came = opened.pop(item["id"])
-            done.append(item)
-            if item["type"] == "function_call":
-                assert came == item["arguments"]
-                calls.append((item["call_id"], item["name"], json.loads(came)))
-            elif item["type"] == "message":
-                assert came == item["content"][0]["text"]
-                text += came
-            else:
-                assert came == item["summary"][0]["text"]
-                reasoning += came
-        elif kind == "response.completed":
-            assert sorted(map(str, event["response"]["output"])) == sorted(map(str, done))
-    assert not opened
-    return text, reasoning, calls
-
-
 APIS: Mapping[str, tuple[Callable[[], Any], Callable[[bytes], Said]]] = {
     "chat completions": (lambda: Chunks("m"), read_chat),
     "messages": (lambda: MessageEvents("m"), read_messages),
@@ -260,7 +200,7 @@ def test_any_mixture_of_words_thoughts_and_calls_arrives_as_the_same_blocks(
     protocol, send = PROVIDERS[provider]
     make, read = APIS[api]
     text, reasoning, called = read(served(protocol, send(calls, steps), make()))
-    assert text == "".join(piece for kind, _, piece in steps if kind == "text")
-    assert reasoning == "".join(piece for kind, _, piece in steps if kind == "reasoning")
+    assert text == joined(piece for kind, _, piece in steps if kind == "text")
+    assert reasoning == joined(piece for kind, _, piece in steps if kind == "reasoning")
     order = dict.fromkeys(number for kind, number, _ in steps if kind == "call")
     assert sorted(called, key=str) == sorted(((f"id_{each}", *calls[each]) for each in order), key=str)

@@ -48,7 +48,7 @@ def anthropic_answer(
     start = {**head, "content": [], "stop_reason": None, "usage": start_usage | {"output_tokens": 1}}
     events: list[Json] = [{"type": "message_start", "message": start}]
     for index, (block, deltas) in enumerate(blocks):
-        opened = {**block, "text": ""} if "text" in block else block
+        opened = block | {name: "" for name in ("text", "thinking") if name in block}
         opened = {**opened, "citations": []} if block.get("citations") else opened
         events.append({"type": "content_block_start", "index": index, "content_block": opened})
         events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
@@ -267,6 +267,59 @@ BROKEN = {
 }
 """An image whose data is none."""
 
+HALF_CALL: Json = {
+    "id": "call\ud83d",
+    "type": "function",
+    "function": {"name": "f\udcff", "arguments": '{"x": "\ud83d'},
+}
+HALF_END = '\ude00", "y": "\\ud83d"}'
+HALF_INPUT = {"x": "\U0001f600", "y": "\ud83d"}
+HALVES = {
+    "openai": openai_answer(
+        {
+            "content": "So \ud83d\ude00 \ud83d",
+            "reasoning_content": "hm\ude00",
+            "tool_calls": [{**HALF_CALL, "function": {"name": "f\udcff", "arguments": '{"x": "\ud83d' + HALF_END}}],
+        },
+        [
+            {"reasoning_content": "hm\ude00"},
+            {"content": "So \ud83d"},
+            {"content": "\ude00 \ud83d"},
+            {"tool_calls": [{**HALF_CALL, "index": 0}]},
+            {"tool_calls": [{"index": 0, "function": {"arguments": HALF_END}}]},
+        ],
+        finish="tool_calls",
+        usage=COUNT,
+        system_fingerprint="fp\ud83d",
+    ),
+    "anthropic": anthropic_answer(
+        [
+            (
+                {"type": "thinking", "thinking": "hm\ude00", "signature": "s\ud83d"},
+                [{"type": "thinking_delta", "thinking": "hm\ude00"}],
+            ),
+            ({"type": "text", "text": "So \ud83d\ude00 \ud83d"}, text_deltas("So \ud83d", "\ude00 \ud83d")),
+            (
+                {"type": "tool_use", "id": "call\ud83d", "name": "f\udcff", "input": HALF_INPUT},
+                [{"type": "input_json_delta", "partial_json": each} for each in ('{"x": "\ud83d', HALF_END)],
+            ),
+        ],
+        end={"stop_reason": "tool_use"},
+        start_usage={"input_tokens": 3},
+        end_usage={"output_tokens": 4},
+    ),
+    "gemini": gemini_answer(
+        [
+            {"text": "hm\ude00", "thought": True},
+            {"text": "So \ud83d"},
+            {"text": "\ude00 \ud83d"},
+            {"functionCall": {"id": "call\ud83d", "name": "f\udcff", "args": HALF_INPUT}},
+        ],
+        usage={"promptTokenCount": 3, "candidatesTokenCount": 4},
+    ),
+}
+"""Half an emoji in every text, joined with its other half in the next piece or alone."""
+
 RECORDINGS = {
     "broken_image": BROKEN,
     "counts": COUNTS,
@@ -275,4 +328,5 @@ RECORDINGS = {
     "large_image": LARGE,
     "speech": SPEECH,
     "cited": CITED,
+    "halves": HALVES,
 }

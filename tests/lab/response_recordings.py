@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.lab.recordings import PAGE, PHOTO, PICTURE, Recording, b64
+from tests.lab.recordings import HALF_END, PAGE, PHOTO, PICTURE, Recording, b64
 
 Json = dict[str, Any]
 COUNT = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
@@ -55,6 +55,10 @@ COUNTED = {
 }
 COUNTS = response([message(words("Counted."))], [say("Coun"), say("ted.")], usage=COUNTED, service_tier="priority")
 
+THOUGHT = {"type": "reasoning", "id": "rs_lab2", "summary": [{"type": "summary_text", "text": "hm\ude00"}]}
+CALL = {"type": "function_call", "id": "fc_lab2", "call_id": "call\ud83d", "name": "f\udcff"}
+ARGUMENTS = ('{"x": "\ud83d', HALF_END)
+
 RESPONSE_RECORDINGS: dict[str, Recording] = {
     "counts": COUNTS,
     "speech": COUNTS,  # it makes none
@@ -63,6 +67,19 @@ RESPONSE_RECORDINGS: dict[str, Recording] = {
         [message({"type": "refusal", "refusal": "No."})],
         [{"type": "response.refusal.delta", "output_index": 0, "content_index": 0, "delta": "No."}],
         cut="content_filter",
+    ),
+    "halves": response(
+        [THOUGHT, message(words("So \ud83d\ude00 \ud83d")), {**CALL, "arguments": "".join(ARGUMENTS)}],
+        [
+            {"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "hm\ude00"},
+            say("So \ud83d"),
+            say("\ude00 \ud83d"),
+            {"type": "response.output_item.added", "output_index": 2, "item": {**CALL, "arguments": ""}},
+            *(
+                {"type": "response.function_call_arguments.delta", "output_index": 2, "delta": each}
+                for each in ARGUMENTS
+            ),
+        ],
     ),
     "image": response([image(PICTURE)], []),
     "large_image": response([image(PHOTO)], []),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
 import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from tests.lab.operations import SPOKEN
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.recordings import RECORDINGS
 from tests.lab.response_recordings import RESPONSE_RECORDINGS
-from tests.lab.shapes import VENDORS, Frames, ReplyText, Vendor, sse
+from tests.lab.shapes import VENDORS, Frames, ReplyText, Vendor, json_bytes, sse
 from tests.lab.strict_hosts import RefusedError, known_host
 from tests.lab.tool_reader import next_reply
 from tests.lab.wire import Line
@@ -135,7 +134,7 @@ def scenario(
 
 def dump(value: Any) -> bytes:
     """The value as JSON bytes; bytes stay as they are."""
-    return value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode()
+    return value if isinstance(value, bytes) else json_bytes(value)
 
 
 # Answers

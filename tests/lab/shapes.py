@@ -49,10 +49,18 @@ def pieces(text: str, size: int = 5) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
+def json_bytes(value: Any) -> bytes:
+    """The value as JSON; half an emoji, which no encoding writes, as the escape that vendors send."""
+    try:
+        return json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value).encode()
+
+
 def sse(data: Any, event: str = "") -> bytes:
     """One server-sent event."""
     head = f"event: {event}\n" if event else ""
-    return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
+    return head.encode() + b"data: " + json_bytes(data) + b"\n\n"
 
 
 class OpenAI:

@@ -20,8 +20,8 @@ from aiohttp import http_exceptions
 from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Role
 from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.vocabulary import Kind
-from capabilities.core.wire import Failure, Fault, StreamDecoder, StreamEvent, Target
-from routing_admin.upstream import Upstream
+from capabilities.core.wire import Delta, Failure, Fault, StreamDecoder, StreamEvent, Target
+from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.faults import CLIENT_ERRORS, ORDER, SENTENCES, ForbiddenAddressError, fault_of
 from routing_admin.upstream.head import READ_AFTER_END
 from tests.fallback.network_runs import HELLO, QUICK, protocol
@@ -183,14 +183,40 @@ class Wrong:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
-async def test_a_mistake_in_our_own_code_comes_out_of_a_call_as_it_is(stream: bool) -> None:
-    """It is not told as the provider's fault, so nobody looks for it there."""
+async def test_a_mistake_in_our_own_code_leaves_the_candidate_and_says_whose_it_is(
+    stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next one may say what we can read; the sentence and the log say that it is no fault of the provider."""
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
         request = protocol("openai").encode(HELLO, Target("lab", lab.url(), "m"), stream=stream)
         ask = upstream.open if stream else upstream.call
-        with pytest.raises(TypeError):
-            await ask(request, Wrong(), QUICK)  # type: ignore[arg-type]
+        outcome = await ask(request, Wrong(), QUICK)  # type: ignore[arg-type]
+        await upstream.close()
+    assert isinstance(outcome, Failure)
+    assert outcome.message == "The gateway could not read this answer (TypeError); its own log has the details."
+    assert "Traceback" in caplog.text
+
+
+class WrongAtTheEnd(Wrong):
+    """One whose mistake shows behind the first content."""
+
+    def feed(self, block: bytes) -> list[StreamEvent]:
+        return [Delta("said")]
+
+    def close(self) -> list[StreamEvent]:
+        raise TypeError("a mistake")
+
+
+async def test_a_mistake_in_our_own_code_behind_content_comes_out_of_the_stream_as_it_is() -> None:
+    """No candidate can go on there, and the one that spoke is not blamed: whoever reads the stream says whose it is."""
+    upstream = Upstream(OriginPolicy(everything=True))
+    with Lab() as lab:
+        request = protocol("openai").encode(HELLO, Target("lab", lab.url(), "m"), stream=True)
+        stream = await upstream.open(request, WrongAtTheEnd(), QUICK)  # type: ignore[arg-type]
+        assert isinstance(stream, Stream)
+        with pytest.raises(TypeError, match="a mistake"):
+            _ = [batch async for batch in stream]
         await upstream.close()
 
 

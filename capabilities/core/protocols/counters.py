@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from capabilities.core.json_codec import read_json
+from capabilities.core.json_codec import read_mended_json
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols.errors import bad_shape, failure_of
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
@@ -73,7 +73,7 @@ class Count:
         if status != 200:
             return failure_of(status, headers, body, None)
         try:
-            value = read_json(body)
+            value = read_mended_json(body)
         except (ValueError, RecursionError):
             value = None
         found = value.get(self.field) if isinstance(value, dict) else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from capabilities.core.json_codec import read_mended_json
 from capabilities.core.protocols.retry_after import check_wait
 from capabilities.core.worded import worded
 
@@ -42,7 +42,7 @@ def parse_error(body: bytes) -> ErrorBody:
     """The error in these bytes: JSON in any known shape, a web page by its title, else the text itself."""
     text = body[:1_000_000].decode("utf-8", "replace").strip()
     try:
-        value = json.loads(text)
+        value = read_mended_json(text)
     except (ValueError, RecursionError):
         title = _TITLE.search(text)
         page = worded("the body is a web page") if text[:1] == "<" else text

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
+from capabilities.core.halves import HalfJoiner, may_hold_half, mend
 from capabilities.core.json_codec import read_json
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
 from capabilities.core.providers.redaction import brief
@@ -14,6 +15,8 @@ from capabilities.core.worded import worded
 
 BAD_EVENTS = 3
 """So many malformed events break a stream; fewer are skipped."""
+WORDS = ("text", "reasoning", "refusal")
+"""The texts of a delta that go on from piece to piece."""
 BODY_BYTES = 64 * 1024 * 1024
 """The most that is collected of a body that is no event stream."""
 
@@ -59,6 +62,7 @@ class EventStream:
         self._has_content = False
         self._spoke = False
         self._over = False
+        self._halves: HalfJoiner | None = None
 
     @property
     def due(self) -> bool:
@@ -72,7 +76,7 @@ class EventStream:
         try:
             events = self._parser.feed(block)
         except EventTooLargeError:
-            return [self._end(Failure(Fault.TOO_LARGE, worded("a stream event is too large"), 200))]
+            return self._end(Failure(Fault.TOO_LARGE, worded("a stream event is too large"), 200))
         if not self._parser.started:
             return self._collect(block)
         self._raw.clear()
@@ -85,9 +89,9 @@ class EventStream:
         last = self._parser.close()
         if not self._parser.started and not begins_like_a_stream(bytes(self._raw)):
             self._over = True
-            return _events(self._whole(bytes(self._raw)))
+            return self._read_whole()
         out = self._take(last)
-        return out if self._over else [*out, self._end(self._ending())]
+        return out if self._over else [*out, *self._end(self._ending())]
 
     def _take(self, events: list[SseEvent]) -> list[StreamEvent]:
         out: list[StreamEvent] = []
@@ -98,16 +102,41 @@ class EventStream:
                 self.bad_events += 1
                 if self.bad_events < BAD_EVENTS:
                     continue
-                return [*out, self._end(_malformed(self.bad_events, error.reason))]
+                return [*out, *self._end(_malformed(self.bad_events, error.reason))]
+            if self._halves is not None or may_hold_half(event.data):
+                pieces = self._join(pieces)
             for piece in pieces:
                 if isinstance(piece, Failure):
-                    return [*out, self._end(self._break_off(piece) if self._has_content else piece)]
+                    return [*out, *self._end(self._break_off(piece) if self._has_content else piece)]
                 if not self._has_content:
                     self._note(piece)
                 out.append(piece)
             if self._reader.finished:
-                return [*out, self._end(self._ending())]
+                return [*out, *self._end(self._ending())]
         return out
+
+    def _join(self, pieces: list[Delta | Supplement | Failure]) -> list[Delta | Supplement | Failure]:
+        """The pieces without a half of a surrogate pair; one at the end of a text waits for what comes behind it."""
+        halves = self._halves = self._halves or HalfJoiner()
+        joined: list[Delta | Supplement | Failure] = []
+        for piece in pieces:
+            if isinstance(piece, Delta):
+                words: dict[str, Any] = {name: halves.join(name, getattr(piece, name)) for name in WORDS}
+                arguments = [halves.join(each.index, each.arguments) for each in piece.tool_calls]
+                whole = mend(piece)._replace(**words)
+                calls = zip(whole.tool_calls, arguments, strict=True)
+                piece = whole._replace(tool_calls=tuple(replace(call, arguments=said) for call, said in calls))
+            else:
+                piece = mend(piece)
+            joined += [piece] if isinstance(piece, Failure) or any(piece) else []
+        return joined
+
+    def _rest(self) -> list[StreamEvent]:
+        """What waits for its other half at the end, which never came."""
+        rest = self._halves.rest() if self._halves is not None else {}
+        words: dict[str, Any] = {name: half for name, half in rest.items() if name in WORDS}
+        calls = tuple(ToolCallDelta(index, arguments=half) for index, half in rest.items() if index not in WORDS)
+        return [Delta(**words, tool_calls=calls)] if rest else []
 
     def _note(self, piece: Delta | Supplement) -> None:
         self._has_content = is_content(piece)
@@ -130,9 +159,16 @@ class EventStream:
         """An error after content: what had been said stands, nobody else may go on."""
         return replace(failure, fault=Fault.STREAM_BROKEN)
 
-    def _end(self, event: Finish | Failure) -> StreamEvent:
+    def _end(self, event: Finish | Failure) -> list[StreamEvent]:
         self._over = True
-        return event.counted(self._reader.usage) if isinstance(event, Failure) else event
+        rest = self._rest()
+        last = event.counted(self._reader.usage) if isinstance(event, Failure) else event
+        return [*rest, mend(last) if self._halves is not None else last]
+
+    def _read_whole(self) -> list[StreamEvent]:
+        body = bytes(self._raw)
+        outcome = mend_outcome(self._whole(body), body)
+        return [outcome] if isinstance(outcome, Failure) else events_of(outcome)
 
     def _collect(self, block: bytes) -> list[StreamEvent]:
         """Keeps a body that is no event stream so far; a web page is known by its first character."""
@@ -140,8 +176,13 @@ class EventStream:
         if self._raw.lstrip()[:1] == b"<" or len(self._raw) > BODY_BYTES:
             self._over = True
             large = Failure(Fault.TOO_LARGE, worded("the body is too large"), 200)
-            return [large] if len(self._raw) > BODY_BYTES else _events(self._whole(bytes(self._raw)))
+            return [large] if len(self._raw) > BODY_BYTES else self._read_whole()
         return []
+
+
+def mend_outcome(outcome: Answer | Failure, body: bytes) -> Answer | Failure:
+    """Return what was read of a body without any half of a surrogate pair."""
+    return mend(outcome) if may_hold_half(body) else outcome
 
 
 def _malformed(count: int, reason: str) -> Failure:
@@ -155,10 +196,6 @@ def is_content(event: StreamEvent) -> bool:
     if isinstance(event, Delta):
         return bool(event.text or event.tool_calls or event.refusal)
     return isinstance(event, Supplement) and bool(event.media)
-
-
-def _events(outcome: Answer | Failure) -> list[StreamEvent]:
-    return [outcome] if isinstance(outcome, Failure) else events_of(outcome)
 
 
 def events_of(answer: Answer) -> list[StreamEvent]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -23,6 +22,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
+from capabilities.core.json_codec import read_mended_json
 from capabilities.core.worded import Worded, worded
 
 TEXT_BYTES = 2000
@@ -155,7 +155,7 @@ def refusal_in(shape: ShapeName, status: int, body: bytes) -> Worded | None:
 
 def _object_in(text: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = read_mended_json(text)
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

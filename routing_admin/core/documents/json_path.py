@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from capabilities.core.halves import mend_text
 from capabilities.core.problems import Problem
 from capabilities.core.worded import worded
+from routing_admin.core.documents.problem_sentences import unreadable_text
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -94,11 +96,14 @@ def read_document(data: bytes | str) -> Document:
         return _bad(TOO_DEEP)
     except ValueError as error:
         return _bad(error.args[0])
-    return _check_doubled(value)
+    return _check_texts(value)
 
 
-def _check_doubled(value: Any) -> Document:
-    """The value with each doubled key told; an explicit stack, since nesting is the sender's choice."""
+def _check_texts(value: Any) -> Document:
+    """The value with each doubled key, and each text with half a surrogate pair, as a problem of its place.
+
+    An explicit stack, since nesting is the sender's choice.
+    """
     problems, open_places = [], [(value, "", 0)]
     while open_places:
         item, path, depth = open_places.pop()
@@ -108,8 +113,11 @@ def _check_doubled(value: Any) -> Document:
             where = child(path, key)
             message = worded("%(path)s appears more than once. Keep one of them.", path=where)
             problems.append(Problem(where, message, "duplicate"))
+        texts = item if isinstance(item, dict) else (item,)
+        if any(isinstance(text, str) and not text.isascii() and LONE_SURROGATE.search(text) for text in texts):
+            problems.append(unreadable_text(path))
         pairs: Any = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
-        open_places += [(below, child(path, key), depth + 1) for key, below in pairs]
+        open_places += [(below, mend_text(child(path, key)), depth + 1) for key, below in pairs]
     return Document(value, tuple(problems))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
+from capabilities.core.json_codec import read_mended_json
 from capabilities.core.message import ToolCall
 from capabilities.core.thoughts import ThoughtForm
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage
@@ -135,8 +135,8 @@ def call_json(identity: str, name: str, arguments: Any) -> dict[str, Any]:
 def _input_of(call: ToolCall) -> Any:
     """The arguments as an object; what a model wrote wrongly stays whole under `input`."""
     try:
-        value = json.loads(call.arguments or "{}")
-    except ValueError:
+        value = read_mended_json(call.arguments or "{}")
+    except (ValueError, RecursionError):
         value = call.arguments
     return value if isinstance(value, dict) else {"input": value}
 

@@ -5,13 +5,13 @@ The new edition keeps every other source as it is; what it would change is told 
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
+from capabilities.core.json_codec import read_mended_json
 from capabilities.core.providers.catalogue.document import (
     CatalogueDocument,
     Ends,
@@ -140,7 +140,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
     if len(data) > LARGEST:
         raise UnreadableCatalogueError(TOO_LARGE)
     try:
-        value = json.loads(data)
+        value = read_mended_json(data)
     except (ValueError, RecursionError) as error:
         raise UnreadableCatalogueError(NO_JSON) from error
     if not isinstance(value, dict):

@@ -1,0 +1,77 @@
+"""Halves of surrogate pairs: JSON can escape one alone, and no encoding writes it.
+
+A provider that cuts its answer by UTF-16 units sends an emoji as two halves, each in an event of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from capabilities.core.worded import Worded
+
+T = TypeVar("T")
+_HALF = re.compile("[\ud800-\udfff]")
+_FIRST_HALVES = ("\ud800", "\udbff")
+
+
+def may_hold_half(json_text: str | bytes) -> bool:
+    """Whether JSON escapes a half, alone or in a pair; halves that are no escapes are no UTF-8, and never get here."""
+    if isinstance(json_text, bytes):
+        return b"\\ud" in json_text or b"\\uD" in json_text
+    return "\\u" in json_text and ("\\ud" in json_text or "\\uD" in json_text)
+
+
+def mend_text(text: str) -> str:
+    """Return the text with neighboring halves joined, and every other half as U+FFFD."""
+    if text.isascii() or not _HALF.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def mend(value: T) -> T:
+    """Return the same value, every text in it mended: a JSON value, or one of ours.
+
+    Raises `RecursionError` for one that nests without end.
+    """
+    return _mend(value)  # type: ignore[no-any-return]
+
+
+def _mend(value: Any) -> Any:
+    if isinstance(value, Worded):
+        return value.change_texts(mend_text)
+    if isinstance(value, str):
+        return mend_text(value)
+    if isinstance(value, Mapping):
+        return {_mend(key): _mend(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_mend(each) for each in value]
+    if isinstance(value, tuple):
+        mended = map(_mend, value)
+        return type(value)(*mended) if hasattr(value, "_fields") else tuple(mended)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{each.name: _mend(getattr(value, each.name)) for each in fields(value)})
+    return value
+
+
+class HalfJoiner:
+    """Joins halves of a pair that come in two pieces of one text; texts are known by a key."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Any, str] = {}
+
+    def join(self, key: Any, piece: str) -> str:
+        """Return what of the text can go on; a first half at its end waits for the next piece."""
+        if not piece:
+            return ""
+        text = self._waiting.pop(key, "") + piece
+        if _FIRST_HALVES[0] <= text[-1] <= _FIRST_HALVES[1]:
+            self._waiting[key], text = text[-1], text[:-1]
+        return mend_text(text)
+
+    def rest(self) -> dict[Any, str]:
+        """Return by key what still waits at the end, mended."""
+        waiting, self._waiting = self._waiting, {}
+        return {key: mend_text(half) for key, half in waiting.items()}

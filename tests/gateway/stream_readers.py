@@ -1,0 +1,85 @@
+"""The streams of the three chat APIs read as their clients read them, with the rules of each checked on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+Json = dict[str, Any]
+Said = tuple[str, str, list[tuple[str, str, Json]]]
+"""Words, thoughts, and calls with id, name and input."""
+
+
+def events_in(stream: bytes) -> Iterator[Json]:
+    for block in stream.decode().strip().split("\n\n"):
+        data = block.split("data: ", 1)[1]
+        if data != "[DONE]":
+            yield json.loads(data)
+
+
+def read_chat(stream: bytes) -> Said:
+    text, reasoning, calls = "", "", dict[int, list[str]]()
+    for chunk in events_in(stream):
+        delta = chunk["choices"][0]["delta"]
+        text, reasoning = text + (delta.get("content") or ""), reasoning + (delta.get("reasoning_content") or "")
+        for called in delta.get("tool_calls", ()):
+            call = calls.setdefault(called["index"], ["", "", ""])
+            call[0] += called.get("id") or ""
+            call[1] += called["function"].get("name") or ""
+            call[2] += called["function"]["arguments"]
+    return text, reasoning, [(identity, name, json.loads(rest)) for identity, name, rest in calls.values()]
+
+
+def read_messages(stream: bytes) -> Said:
+    """Blocks one behind another, each of one kind, numbered, begun and ended."""
+    blocks, is_open = list[Json](), False
+    fields = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
+    for event in events_in(stream):
+        kind = event["type"]
+        if kind == "content_block_start":
+            assert (event["index"], is_open) == (len(blocks), False)
+            blocks.append({**event["content_block"], "pieces": []})
+            is_open = True
+        elif kind in ("content_block_delta", "content_block_stop"):
+            assert (event["index"], is_open) == (len(blocks) - 1, True)
+            is_open = kind == "content_block_delta"
+            if is_open and event["delta"]["type"] != "signature_delta":
+                assert event["delta"]["type"] == fields[blocks[-1]["type"]]
+                blocks[-1]["pieces"] += [value for name, value in event["delta"].items() if name != "type"]
+    assert not is_open
+    said = {
+        kind: "".join(piece for each in blocks if each["type"] == kind for piece in each["pieces"]) for kind in fields
+    }
+    called = [each for each in blocks if each["type"] == "tool_use"]
+    calls = [(each["id"], each["name"], json.loads("".join(each["pieces"]))) for each in called]
+    return said["text"], said["thinking"], calls
+
+
+def read_responses(stream: bytes) -> Said:
+    """Items that are added, go on and are done; what is done is what came, and the response has all of them."""
+    opened: dict[str, str] = {}
+    text, reasoning, calls, done = "", "", list[tuple[str, str, Json]](), list[Json]()
+    for number, event in enumerate(events_in(stream)):
+        assert event["sequence_number"] == number
+        kind, item = event["type"], event.get("item", {})
+        if kind == "response.output_item.added":
+            opened[item["id"]] = ""
+        elif kind.endswith(".delta"):
+            opened[event["item_id"]] += event["delta"]
+        elif kind == "response.output_item.done":
+            came = opened.pop(item["id"])
+            done.append(item)
+            if item["type"] == "function_call":
+                assert came == item["arguments"]
+                calls.append((item["call_id"], item["name"], json.loads(came)))
+            elif item["type"] == "message":
+                assert came == item["content"][0]["text"]
+                text += came
+            else:
+                assert came == item["summary"][0]["text"]
+                reasoning += came
+        elif kind == "response.completed":
+            assert sorted(map(str, event["response"]["output"])) == sorted(map(str, done))
+    assert not opened
+    return text, reasoning, calls

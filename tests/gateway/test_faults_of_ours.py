@@ -1,0 +1,82 @@
+"""What goes wrong in our own code ends an answer in its API's words, and the log calls it ours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from capabilities.core.protocols.openai import stream as openai_stream
+from capabilities.core.wire import Delta
+from routing_admin.gateway.chat import rendering
+from routing_admin.upstream import calls
+from tests.gateway.asgi_caller import Loopback, chat_call, loopback_providers
+from tests.gateway.plane import logged
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+ID = (b"x-request-id", b"the-call")
+
+
+class UnforeseenError(Exception):
+    """A fault that nobody thought of."""
+
+
+def fail(*_: Any, **__: Any) -> Any:
+    raise UnforeseenError
+
+
+@pytest.fixture
+def loopback(demo: None) -> Iterator[Loopback]:
+    with loopback_providers() as providers:
+        yield providers
+
+
+async def answered(key: str, loopback: Loopback, provider: str, *, stream: bool) -> tuple[int, bytes, str, list[str]]:
+    """Status and body of a call, its outcome in the log, and that of each attempt."""
+    call = chat_call(key, provider, ID, stream=stream)
+    async with loopback.serve():
+        await call.run()
+
+    def read() -> tuple[str, list[str]]:
+        row = logged("the-call")
+        return row.outcome, [attempt.outcome for attempt in row.attempts.all()]
+
+    return (call.status, call.answer, *await asyncio.to_thread(read))
+
+
+async def test_a_fault_within_a_stream_is_its_last_event_and_ours(key, loopback, monkeypatch):
+    """Neither the caller's leaving nor an answer: an error event, no `[DONE]`, and the log has our code."""
+    write, written = rendering.Chunks.write_delta, list[Delta]()
+
+    def break_later(events: rendering.Chunks, delta: Delta) -> bytes:
+        written.append(delta)
+        return write(events, delta) if len(written) < 3 else fail()
+
+    monkeypatch.setattr(rendering.Chunks, "write_delta", break_later)
+    status, body, outcome, attempts = await answered(key, loopback, "stream", stream=True)
+    last = json.loads(body.strip().split(b"\n\n")[-1].removeprefix(b"data: "))
+    assert (status, last["error"]["code"]) == (200, "internal_error")
+    assert b"[DONE]" not in body
+    assert (outcome, attempts) == ("internal_error", ["ok"])
+
+
+async def test_an_answer_that_cannot_be_written_is_none_in_the_log(key, loopback, monkeypatch):
+    """The caller gets 500, so the log does not call it answered."""
+    monkeypatch.setattr(rendering, "usage_json", fail)
+    status, body, outcome, _ = await answered(key, loopback, "plain", stream=False)
+    assert (status, json.loads(body)["error"]["code"], outcome) == (500, "internal_error", "internal_error")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_that_we_cannot_read_leaves_its_candidate(key, loopback, monkeypatch, caplog, stream):
+    """Before any content the next candidate is asked, as after every answer of a wrong shape; our log has the trace."""
+    monkeypatch.setattr(openai_stream.ChunkReader, "read", fail)
+    monkeypatch.setattr(calls, "mend_outcome", fail)
+    status, body, _, attempts = await answered(key, loopback, "stream" if stream else "plain", stream=stream)
+    assert (status, json.loads(body)["error"]["code"], attempts) == (502, "all_providers_failed", ["bad_shape"])
+    assert "UnforeseenError" in body.decode()
+    assert "Traceback" in caplog.text

@@ -1,0 +1,82 @@
+"""Half an emoji from a provider, in every text it has: no API answers with a fault for it, whole or streamed."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from capabilities.core.halves import mend
+from tests.gateway.serving import Server, served
+from tests.gateway.stream_readers import Said, read_chat, read_messages, read_responses
+
+CALLED = ("call\ufffd", "f\ufffd", {"x": "\U0001f600", "y": "\ufffd"})
+TEXT, THOUGHT = "So \U0001f600 \ufffd", "hm\ufffd"
+HELLO = [{"role": "user", "content": "hello"}]
+APIS: Mapping[str, tuple[dict[str, Any], Callable[[bytes], Said]]] = {
+    "/v1/chat/completions": ({"messages": HELLO}, read_chat),
+    "/v1/messages": ({"messages": HELLO, "max_tokens": 9}, read_messages),
+    "/v1/responses": ({"input": "hello"}, read_responses),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("halves")) as server:
+        yield server
+
+
+def ask(server: Server, path: str, provider: str, *, stream: bool) -> tuple[str, bytes]:
+    """The id of the call, and its answer's body."""
+    body = {**APIS[path][0], "model": f"{provider}/fault:recorded:name=halves", "stream": stream}
+    headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
+    request = urllib.request.Request(server.url + path, json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=10) as response:
+        return response.headers["x-request-id"], response.read()
+
+
+EACH = pytest.mark.parametrize("provider", ["one", "by-openai-responses", "by-anthropic", "by-gemini"])
+
+
+@EACH
+@pytest.mark.parametrize("path", APIS)
+def test_halves_in_a_stream_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
+    """In words, thoughts, ids, names and arguments; and the log says that it went well."""
+    request_id, stream = ask(server, path, provider, stream=True)
+    text, thought, calls = APIS[path][1](stream)
+    assert (text, thought, mend(calls)) == (TEXT, THOUGHT, [CALLED])
+    assert server.timeline(request_id)["outcome"] == "ok"
+
+
+@EACH
+@pytest.mark.parametrize("path", APIS)
+def test_halves_in_a_whole_answer_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
+    """The same texts, in one piece."""
+    request_id, body = ask(server, path, provider, stream=False)
+    found = [*texts_in(json.loads(body))]
+    for text in (TEXT, THOUGHT, *CALLED[:2]):
+        assert text in found, text
+    assert server.timeline(request_id)["outcome"] == "ok"
+
+
+@pytest.mark.parametrize("path", APIS)
+def test_halves_in_an_error_are_replaced(server: Server, path: str) -> None:
+    """The refusal says it, and the log keeps it."""
+    body = {**APIS[path][0], "model": "one/fault:http_400:message=no \ud83d here"}
+    headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
+    request = urllib.request.Request(server.url + path, json.dumps(body).encode(), headers)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=10)
+    assert refused.value.code == 400
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(each)
