@@ -262,7 +262,8 @@ class PriceLists(Protocol):
 class LimitUse:
     """How much of a limit is used: `used` of `limit`, and when that begins anew; None for what ends with the calls.
 
-    Money is in nanos of `currency`, which is empty for everything else.
+    Money is in nanos of `currency`, which is empty for everything else. `uncounted` are the calls that a budget of
+    money let pass since then without a price that it could count.
     """
 
     meter: Meter
@@ -270,6 +271,7 @@ class LimitUse:
     used: int
     resets_at: datetime | None = None
     currency: str = ""
+    uncounted: int = 0
 
     @property
     def percent(self) -> int:

@@ -35,6 +35,7 @@ from routing_admin.queries.endings import foresee_ending
 from routing_admin.queries.numbers import list_families
 from routing_admin.queries.provider_keys import LoggedKeyBook
 from routing_admin.queries.routes import find_route, list_aliases_of
+from routing_admin.queries.uncounted import count_uncounted
 from routing_admin.server import metrics
 
 
@@ -129,6 +130,9 @@ class ShippedPriceLists:
         return price_of(own) or self.price_at(endpoint, model)
 
 
+_Counts = Mapping[tuple[str, Meter], int]
+
+
 class LedgerUses:
     """What agents and their keys used of their limits; see `capabilities.ports.LimitUses`."""
 
@@ -136,14 +140,21 @@ class LedgerUses:
         """What each holder used of each of its limits."""
         counted = {holder: each for holder, each in limits.items() if each is not None and each.most}
         used = find_uses(counted) if counted else {}
+        uncounted = count_uncounted(counted, snapshot.current().exchange)
         return {
-            holder: [self._use(holder, meter, each, used) for meter in Meter if each and meter in each.most]
+            holder: [self._use(holder, meter, each, used, uncounted) for meter in Meter if each and meter in each.most]
             for holder, each in limits.items()
         }
 
-    def _use(self, holder: str, meter: Meter, limits: AgentLimits, used: Mapping[tuple[str, Meter], int]) -> LimitUse:
-        currency = limits.currency if meter in MONEY else ""
-        return LimitUse(meter, limits.most[meter], used.get((holder, meter), 0), end_of_window(meter), currency)
+    def _use(self, holder: str, meter: Meter, limits: AgentLimits, used: _Counts, uncounted: _Counts) -> LimitUse:
+        return LimitUse(
+            meter,
+            limits.most[meter],
+            used.get((holder, meter), 0),
+            end_of_window(meter),
+            limits.currency if meter in MONEY else "",
+            uncounted.get((holder, meter), 0),
+        )
 
 
 def connect() -> None:

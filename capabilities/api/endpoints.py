@@ -98,6 +98,7 @@ def limits_json(limits: AgentLimits | None, uses: Sequence[LimitUse]) -> dict[st
             "meter": use.meter.value,
             **{name: _amount(use, amount) for name, amount in _amounts_of(use).items()},
             "currency": use.currency or None,
+            "uncounted": use.uncounted,
             "resetsAt": use.resets_at.isoformat() if use.resets_at else None,
         }
         for use in uses

@@ -73,7 +73,8 @@ class AgentOut(Schema):
 class LimitOut(Schema):
     """One limit: how much is used and left, and when it resets; null for what ends with the calls.
 
-    Money is in the unit of its currency, which is null for everything else.
+    Money is in the unit of its currency, which is null for everything else. `uncounted` are calls without a known price
+    that a budget of money let pass.
     """
 
     meter: str
@@ -81,6 +82,7 @@ class LimitOut(Schema):
     used: float
     remaining: float
     currency: str | None
+    uncounted: int
     resetsAt: datetime | None
 
 

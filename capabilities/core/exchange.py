@@ -55,9 +55,9 @@ class ExchangeTable:
         return None if factor is None else _whole(nanos * factor)
 
     def price_in(self, price: Price, into: str) -> Price | None:
-        """A price in another currency; None where no rate leads there."""
-        if price.currency == into:
-            return price
+        """A price in another currency; None where no rate leads there. What costs nothing costs nothing."""
+        if price.currency in (into, NO_CURRENCY):
+            return replace(price, currency=into)
         factor = self._factor(price.currency, into)
         if factor is None:
             return None

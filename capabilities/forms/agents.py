@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.services.agent_limits import MODELS
-from capabilities.forms.limits import amounts_in, make_amount_fields, make_models_field, models_in
+from capabilities.forms.limits import amounts_in, check_unpriced, make_amount_fields, make_models_field, models_in
 from capabilities.models import Agent, Service
 from capabilities.ports import ports
 from capabilities.queries.services import list_choices, select_services
@@ -91,6 +91,7 @@ class AgentForm(AgentModelForm):
         """A service or a route, not both; the limits as the row keeps them."""
         data = super().clean() or {}
         if MODELS in self.fields:
+            check_unpriced(self, data)
             self.instance.limits = models_in(data) | amounts_in(data)
         if data.get("service") and data.get("task_type"):
             self.add_error("task_type", _("An agent uses a service or a task route, not both."))

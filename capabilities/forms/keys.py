@@ -15,7 +15,7 @@ from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.core.services.agent_limits import MODELS
 from capabilities.core.services.key_terms import LIMITS
 from capabilities.core.services.labels import LONGEST, LabelKind, clean_label
-from capabilities.forms.limits import amounts_in, make_amount_fields, make_models_field, models_in
+from capabilities.forms.limits import amounts_in, check_unpriced, make_amount_fields, make_models_field, models_in
 
 SCOPE_MEANINGS: dict[str, str | Promise] = {
     "route": gettext_lazy("call models"),
@@ -72,6 +72,12 @@ class KeyTermsForm(forms.Form):
         labels = {name.value: data[name.value] for name in (LabelKind.TEAM, LabelKind.PROJECT) if data[name.value]}
         limits = models_in(data) | amounts_in(data)
         return labels | ({LIMITS: limits} if limits else {})
+
+    def clean(self) -> dict[str, Any]:
+        """The terms, where they fit one another."""
+        data = super().clean() or {}
+        check_unpriced(self, data)
+        return data
 
     def clean_team(self) -> str:
         """The team in one line."""

@@ -7,9 +7,20 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from capabilities.core.services.agent_limits import CURRENCY, MODELS, MONEY, MOST, MOST_MONEY, Meter
+from capabilities.core.services.agent_limits import (
+    CURRENCY,
+    MODELS,
+    MONEY,
+    MOST,
+    MOST_MONEY,
+    UNPRICED,
+    UNPRICED_PRICE,
+    Meter,
+    UnpricedPolicy,
+)
 
 LIMITS: dict[Meter, tuple[Any, Any]] = {
     Meter.REQUESTS_PER_MINUTE: (gettext_lazy("Requests per minute"), ""),
@@ -24,6 +35,11 @@ LIMITS: dict[Meter, tuple[Any, Any]] = {
 COUNT_BOUNDS: dict[str, Any] = {"min_value": 1, "max_value": MOST}
 MONEY_BOUNDS: dict[str, Any] = {"min_value": Decimal("0.000001"), "max_value": MOST_MONEY, "decimal_places": 6}
 USUAL_CURRENCY = "USD"
+UNPRICED_CHOICES = {
+    UnpricedPolicy.ALLOW: gettext_lazy("let pass, not counted"),
+    UnpricedPolicy.REFUSE: gettext_lazy("refuse with 429"),
+    UnpricedPolicy.COUNT: gettext_lazy("count at the price below"),
+}
 
 
 def make_models_field(limits: Mapping[str, Any], hint: Any) -> forms.Field:
@@ -49,6 +65,19 @@ def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tupl
         )
         if meter is MONEY[-1]:
             found[CURRENCY] = _make_currency_field(limits.get(CURRENCY, USUAL_CURRENCY))
+            found[UNPRICED] = forms.ChoiceField(
+                label=gettext_lazy("Calls without a known price"),
+                required=False,
+                help_text=gettext_lazy("Or without an exchange rate."),
+                choices=list(UNPRICED_CHOICES.items()),
+                initial=limits.get(UNPRICED, UnpricedPolicy.ALLOW),
+            )
+            found[UNPRICED_PRICE] = forms.DecimalField(
+                label=gettext_lazy("Their price per million tokens"),
+                required=False,
+                initial=limits.get(UNPRICED_PRICE),
+                **MONEY_BOUNDS,
+            )
     return found
 
 
@@ -64,7 +93,18 @@ def amounts_in(data: Mapping[str, Any]) -> dict[str, Any]:
     for meter in MONEY:
         if meter.value in most:
             most |= {meter.value: f"{most[meter.value]:f}", CURRENCY: data.get(CURRENCY) or USUAL_CURRENCY}
+    policy = data.get(UNPRICED) or UnpricedPolicy.ALLOW
+    if CURRENCY in most and policy != UnpricedPolicy.ALLOW:
+        most[UNPRICED] = str(policy)
+        if policy == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is not None:
+            most[UNPRICED_PRICE] = f"{data[UNPRICED_PRICE]:f}"
     return most
+
+
+def check_unpriced(form: forms.BaseForm, data: Mapping[str, Any]) -> None:
+    """Adds an error where calls without a known price are to be counted and nobody says at which."""
+    if data.get(UNPRICED) == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is None:
+        form.add_error(UNPRICED_PRICE, _("Enter the price that calls without a known price count at."))
 
 
 def _make_currency_field(initial: str) -> forms.Field:
@@ -73,8 +113,6 @@ def _make_currency_field(initial: str) -> forms.Field:
         label=gettext_lazy("Currency"),
         required=False,
         initial=initial,
-        help_text=gettext_lazy(
-            "Other currencies are converted at their exchange rate. Calls without a rate or a price do not count."
-        ),
+        help_text=gettext_lazy("Other currencies are converted at their exchange rate."),
         error_messages={"invalid": gettext_lazy("Three capital letters, such as USD or CNY.")},
     )

@@ -25,6 +25,7 @@ from capabilities.core.wire import Answer
 from routing_admin.core.fallback.chain import Call, RunResult
 from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
 from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.limits.sentences import BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED
 from routing_admin.databases.away import is_away
 from routing_admin.descriptions.flights import SharedFlights
 from routing_admin.descriptions.store import DescriptionOutcome, keep_description
@@ -51,7 +52,7 @@ TIME_SHARE = 0.5
 """So long, and no more than that share of the time left, a candidate waits for all descriptions."""
 SLACK_SECONDS = 1.0
 NO_TIME, NOBODY = "deadline_exceeded", "no_describer"
-OWN_FAULTS = frozenset({NO_TIME, NOBODY, UNAVAILABLE, "budget_exceeded", "rate_limit_exceeded"})
+OWN_FAULTS = frozenset({NO_TIME, NOBODY, UNAVAILABLE, BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED})
 """Faults of whoever asks, which say nothing to another call that waits for the same words."""
 
 Record = Callable[["Dispatch", RequestRecorder], Awaitable[RunResult[Answer]]]

@@ -20,15 +20,27 @@ async def reserve_planned(hold: Reservation, planned: PlannedRequest) -> None:
     """Reserves what it is likely to take of its agent's limits. Raises `LimitReachedError`."""
     if hold.counts_usage:
         question, answer = estimate_planned(planned)
-        nanos = {each: estimate_nanos(planned, question, answer, each) for each in hold.currencies}
-        await hold.reserve(question, answer, nanos)
+        usage, at_most, unpriced = Usage(question, answer), dict[str, int](), dict[str, str]()
+        for currency in hold.currencies:
+            at_most[currency] = 0
+            for each in (each for each in planned.plan.candidates if each.skip is None):
+                nanos = nanos_of(usage, price_at(planned, each, currency), currency)
+                if nanos is None:
+                    unpriced.setdefault(currency, f"{each.provider}/{each.model}")
+                at_most[currency] = max(at_most[currency], nanos or 0)
+        await hold.reserve(question, answer, at_most, unpriced)
 
 
 def settle_planned(
     hold: Reservation, planned: PlannedRequest, candidate: PlannedCandidate, usage: Usage | None, text: str
 ) -> None:
     """It was answered by that candidate, wholly or as far as the text goes."""
-    hold.settle(usage, text, {each: price_at(planned, candidate, each) for each in hold.currencies})
+    hold.settle(usage, text, prices_at(hold, planned, candidate))
+
+
+def prices_at(hold: Reservation, planned: PlannedRequest, candidate: PlannedCandidate) -> dict[str, Price | None]:
+    """Return what the candidate's tokens cost in each currency that matters to the call."""
+    return {each: price_at(planned, candidate, each) for each in hold.currencies}
 
 
 def charge_failures(hold: Reservation, planned: PlannedRequest, attempts: Iterable[Attempt]) -> None:
@@ -45,13 +57,6 @@ def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
         return sum(text_tokens(each).tokens for each in _texts_of(planned.chat.extra)), 0
     most = planned.chat.max_tokens or planned.route.max_tokens
     return estimate_call(planned.chat, planned.plan.candidates[0].model, most)
-
-
-def estimate_nanos(planned: PlannedRequest, question: int, answer: int, currency: str) -> int:
-    """The most that it may cost with any of its candidates, as far as they have a price that is known in it."""
-    usage = Usage(question, answer)
-    ready = (each for each in planned.plan.candidates if each.skip is None)
-    return max((nanos_of(usage, price_at(planned, each, currency), currency) for each in ready), default=0)
 
 
 def price_at(planned: PlannedRequest, candidate: PlannedCandidate, currency: str) -> Price | None:

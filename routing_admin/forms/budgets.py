@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.services.labels import LONGEST, LabelKind, clean_label
-from capabilities.forms.limits import amounts_in, make_amount_fields
+from capabilities.forms.limits import amounts_in, check_unpriced, make_amount_fields
 
 METERS = (
     Meter.REQUESTS_PER_MINUTE,
@@ -62,6 +62,7 @@ class BudgetForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """The name as labels are kept: one that no call could have is refused."""
         data = super().clean() or {}
+        check_unpriced(self, data)
         kind, name = data.get("kind"), data.get("name", "")
         if kind in (LabelKind.TEAM, LabelKind.PROJECT) and clean_label(LabelKind(kind), name) != name:
             most = {"most": LONGEST[LabelKind(kind)]}

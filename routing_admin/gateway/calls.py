@@ -29,7 +29,7 @@ from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedErro
 from routing_admin.core.planning.model_names import NamedRoute, UnknownModelError, task_name
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.dispatch.decisions import decisions_of
-from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
+from routing_admin.dispatch.estimates import charge_failures, prices_at, reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.passing import pass_through
 from routing_admin.dispatch.plan import plan_request
@@ -310,6 +310,8 @@ async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Req
         _charge(admitted, error.attempts)
         raise gateway_error_of(error) from None
     _charge(admitted, result.attempts)
+    if admitted.hold is not None and admitted.hold.currencies:
+        admitted.hold.expect(prices_at(admitted.hold, admitted.dispatch.planned, result.candidate))
     events = admitted.door.events(admitted.parsed, admitted.name_in(result), admitted.origin_of(result))
     reply = HttpReply(200, dict(STREAM_HEADERS))
     stream = AnswerStream(result, admitted.dispatch, recorder, events, call.request_id, admitted.agent, admitted.hold)

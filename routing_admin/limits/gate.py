@@ -12,15 +12,18 @@ from django.db import connections
 from django.utils import timezone
 
 from capabilities.core.prices import Price
-from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, Meter
+from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, Meter, UnpricedPolicy
 from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.wire import Usage
+from capabilities.core.worded import worded
 from routing_admin.core.fallback.endings import UNAVAILABLE
-from routing_admin.core.limits.estimates import nanos_of, tokens_of, usage_of
+from routing_admin.core.limits.estimates import counted_nanos, tokens_of, usage_of
 from routing_admin.core.limits.sentences import (
     BUDGET_EXCEEDED,
     RATE_EXCEEDED,
     SILENT,
+    UNPRICED,
+    UNPRICED_SENTENCE,
     RefusedNeed,
     sentence_of,
 )
@@ -38,6 +41,7 @@ USED_AT_ONCE = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
 
 
 NO_PRICES: Mapping[str, Price | None] = {}
+ALL_PRICED: Mapping[str, str] = {}
 
 Need = tuple[LimitHolder, Meter, int]
 """How much of a limit a call needs."""
@@ -46,22 +50,23 @@ Need = tuple[LimitHolder, Meter, int]
 class LimitReachedError(Exception):
     """A call that a limit does not let in, or of which nobody can say; `headers` say what is left."""
 
-    def __init__(self, status: int, code: str, message: str, retry_after: float) -> None:
+    def __init__(self, status: int, code: str, message: str, retry_after: float | None) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.retry_after = status, code, message, retry_after
-        self.should_retry = code != BUDGET_EXCEEDED
+        self.should_retry = code not in (BUDGET_EXCEEDED, UNPRICED)
         self.headers: Mapping[str, str] = {}
 
 
 class Reservation:
     """What one call holds of its holders' limits; it ends with `settle`, or with `close` where nothing came of it."""
 
-    __slots__ = ("_charges", "_held", "_holders", "_keeper", "_question", "_size", "currencies")
+    __slots__ = ("_charges", "_held", "_holders", "_keeper", "_prices", "_question", "_size", "currencies")
 
     def __init__(self, holders: Sequence[LimitHolder], keeper: ShareKeeper) -> None:
         self._holders, self._keeper, self.currencies = tuple(holders), keeper, _currencies(holders)
         self._held: list[tuple[LimitHolder, Meter, Window, int]] = []
         self._charges: list[tuple[Usage, Mapping[str, Price | None]]] = []
+        self._prices: Mapping[str, Price | None] = NO_PRICES
         self._question = self._size = 0
 
     @property
@@ -87,26 +92,35 @@ class Reservation:
         """A further call for the same holders, made for this one: it reserves and settles only what it takes."""
         return Reservation(self._holders, self._keeper)
 
-    async def reserve(self, question: int, answer: int, nanos: Mapping[str, int]) -> None:
+    async def reserve(
+        self, question: int, answer: int, nanos: Mapping[str, int], unpriced: Mapping[str, str] = ALL_PRICED
+    ) -> None:
         """Reserves the tokens of the request and those that its answer may have, and what they may cost.
 
-        `nanos` is that by currency. Raises `LimitReachedError`.
+        `nanos` is that by currency, `unpriced` names a model that may answer and has no price in that currency.
+        Raises `LimitReachedError`.
         """
         self._question = question
-        tokens = dict.fromkeys(TOKENS, question + answer)
-        await self._reserve(
-            [
-                need
-                for each in self._holders
-                for need in _needs_of(each, tokens | dict.fromkeys(MONEY, nanos.get(each.limits.currency, 0)))
-            ]
-        )
+        needs, usage = list[Need](), Usage(question, answer)
+        for each in self._holders:
+            currency = each.limits.currency
+            money = nanos.get(currency, 0)
+            if currency in unpriced:
+                _check_priced(each, unpriced[currency])
+                money = max(money, counted_nanos(usage, None, each.limits))
+            needs += _needs_of(each, dict.fromkeys(TOKENS, question + answer) | dict.fromkeys(MONEY, money))
+        await self._reserve(needs)
+
+    def expect(self, prices: Mapping[str, Price | None]) -> None:
+        """Notes what the tokens of the answer that begins cost in each of `currencies`."""
+        self._prices = prices
 
     def settle(self, usage: Usage | None, text: str = "", prices: Mapping[str, Price | None] = NO_PRICES) -> None:
         """The call ended with that usage, where its provider counted; else with that text, as far as it came.
 
         `prices` is what its tokens cost in each of `currencies`.
         """
+        self._prices = prices or self._prices
         if not self._held:
             return
         paid = self._charges
@@ -115,9 +129,8 @@ class Reservation:
         tokens = sum(tokens_of(each) or 0 for each, _ in paid)
         held, self._held, self._charges = self._held, [], []
         for holder, meter, window, amount in held:
-            currency = holder.limits.currency
             if meter in MONEY:
-                took = sum(nanos_of(each, of.get(currency), currency) for each, of in paid)
+                took = sum(counted_nanos(each, of.get(holder.limits.currency), holder.limits) for each, of in paid)
             else:
                 took = tokens if meter in TOKENS else 0
             self._keeper.settle(holder.id, meter, window, amount, took)
@@ -132,14 +145,14 @@ class Reservation:
         self.settle(None)
 
     def headers(self) -> dict[str, str]:
-        """What is left of the limits, of each sort what is tightest, and a warning of budgets that run out."""
-        return headers_of(
-            [
-                (holder, meter, self._keeper.share_of(holder.id, meter, limit))
-                for holder in self._holders
-                for meter, limit in holder.limits.most.items()
-            ]
-        )
+        """What is left of the limits, of each sort what is tightest, and a warning of budgets that run out or did not
+        count the answer."""
+        held = [
+            (holder, meter, self._keeper.share_of(holder.id, meter, limit))
+            for holder in self._holders
+            for meter, limit in holder.limits.most.items()
+        ]
+        return headers_of(held, {currency for currency, price in self._prices.items() if price is None})
 
     def _entry(self, size: int, holders: Iterable[LimitHolder]) -> list[Need]:
         self._size = size
@@ -243,8 +256,15 @@ class Reservation:
 
 def limit_headers(error: LimitReachedError) -> dict[str, str]:
     """What a refusal says beside its words: what is left, and when to come again."""
-    again = {"Retry-After": str(max(1, math.ceil(error.retry_after)))}
+    again = {"Retry-After": str(max(1, math.ceil(error.retry_after)))} if error.retry_after is not None else {}
     return {**error.headers, **again, "x-should-retry": "true" if error.should_retry else "false"}
+
+
+def _check_priced(holder: LimitHolder, model: str) -> None:
+    """Raises `LimitReachedError` where the holder's budget refuses what it cannot count."""
+    if holder.limits.has_money and holder.limits.unpriced is UnpricedPolicy.REFUSE:
+        sentence = worded(UNPRICED_SENTENCE, who=holder.title, currency=holder.limits.currency, model=model)
+        raise LimitReachedError(429, UNPRICED, sentence, None)
 
 
 def _needs_of(holder: LimitHolder, amounts: Mapping[Meter, int]) -> list[Need]:

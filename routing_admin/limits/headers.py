@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from urllib.parse import quote
 
 from capabilities.core.prices import amount_text
-from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, Meter
+from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, Meter, UnpricedPolicy
 from capabilities.core.services.limit_holders import LimitHolder
 from routing_admin.core.limits.sentences import duration_of
 from routing_admin.core.limits.shares import Share
@@ -21,8 +21,11 @@ Held = Sequence[tuple[LimitHolder, Meter, Share]]
 """Of each limit that holds, what is left of it."""
 
 
-def headers_of(held: Held) -> dict[str, str]:
-    """In the names of OpenAI's headers, and ours for money; a warning names every budget that is nearly used up."""
+def headers_of(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
+    """In the names of OpenAI's headers, and ours for money; a warning names every budget that is nearly used up.
+
+    `unpriced` are the currencies in which the answer has no known price: budgets that let it pass uncounted say so.
+    """
     found: dict[str, str] = {}
     requests = [share for _, meter, share in held if meter is Meter.REQUESTS_PER_MINUTE]
     if requests:
@@ -33,8 +36,13 @@ def headers_of(held: Held) -> dict[str, str]:
     money = [(holder.limits.currency, share) for holder, meter, share in held if meter in MONEY]
     if money:
         found |= _money_headers(*_tightest_money(money))
-    warnings = list(_warnings(held))
-    return found | ({"x-routing-budget-warning": ", ".join(warnings)} if warnings else {})
+    uncounted = [
+        _name_of(holder, meter)
+        for holder, meter, _ in held
+        if meter in MONEY and holder.limits.unpriced is UnpricedPolicy.ALLOW and holder.limits.currency in unpriced
+    ]
+    lists = {"x-routing-budget-warning": list(_warnings(held)), "x-routing-budget-uncounted": uncounted}
+    return found | {name: ", ".join(words) for name, words in lists.items() if words}
 
 
 def percent_of(used: int, limit: int) -> int:
@@ -59,7 +67,12 @@ def _warnings(held: Held) -> Iterator[str]:
     for holder, meter, share in held:
         percent = percent_of(share.limit - share.remaining, share.limit)
         if meter not in RATES and percent >= WARN_PERCENT:
-            yield f"{quote(holder.word, PLAIN)} {meter.value}={percent}%".lstrip()
+            yield f"{_name_of(holder, meter)}={percent}%"
+
+
+def _name_of(holder: LimitHolder, meter: Meter) -> str:
+    """A limit as headers name it: `moneyPerDay`, `team=search moneyPerDay`."""
+    return f"{quote(holder.word, PLAIN)} {meter.value}".lstrip()
 
 
 def _headers_of(name: str, share: Share) -> dict[str, str]:

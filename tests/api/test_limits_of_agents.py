@@ -46,7 +46,7 @@ def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram)
     taken = sent.json()["usage"]["totalTokens"]
     found = amounts(text_agent)
     counts = {"limit": 3, "used": 0, "remaining": 3}
-    assert found["inFlight"] == {"meter": "inFlight", **counts, "currency": None, "resetsAt": None}
+    assert found["inFlight"] == {"meter": "inFlight", **counts, "currency": None, "uncounted": 0, "resetsAt": None}
     day = found["tokensPerDay"]
     assert (day["used"], day["remaining"]) == (taken, 10_000 - taken)
     assert datetime.fromisoformat(day["resetsAt"]) > datetime.now(UTC)

@@ -47,7 +47,7 @@ def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str])
     assert re.findall(r"^ok +([a-z ]+)", said, re.MULTILINE) == [
         *("databases", "migrations", "configuration", "history", "audit log", "provider keys", "artifact store"),
         *("artifacts", "administrators", "data directory", "artifacts are in", "redis", "file types"),
-        *("pages of other origins", "models", "routes"),
+        *("pages of other origins", "models", "routes", "budgets"),
     ]
 
 

@@ -8,12 +8,14 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from capabilities.core.prices import NANO
+from capabilities.core.prices import NANO, Price, Rates, Tier, rate_of
 
 MODELS = "models"
 """The key under which the allowed names stand: `task:<task type>` and ids of services."""
 CURRENCY = "currency"
 """The key of the currency that money is counted in; what is paid in another one counts by its exchange rate, or not."""
+UNPRICED, UNPRICED_PRICE = "unpriced", "unpricedPrice"
+"""The keys of what a budget of money does with a call that has no known price, and of the price it may count then."""
 MOST = 10**15
 """The largest amount of anything but money."""
 MOST_MONEY = 10**8
@@ -39,17 +41,36 @@ MONEY = (Meter.MONEY_PER_DAY, Meter.MONEY_PER_MONTH)
 """Counted in nanos; a row has them as decimal text, in the unit of their currency."""
 
 
+class UnpricedPolicy(StrEnum):
+    """What a budget of money does with a call that nobody has a price for, or none that an exchange rate leads from.
+
+    It lets it pass uncounted, refuses it, or counts its tokens at a price of the budget's own.
+    """
+
+    ALLOW = "allow"
+    REFUSE = "refuse"
+    COUNT = "count"
+
+
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
     """The limits of an agent, a key or a label: `models` are the names that may be used, None for all; `most` has an
     amount by meter.
 
-    Money is in nanos of the currency of three letters.
+    Money is in nanos of the currency of three letters. `unpriced` is what happens to a call without a known price;
+    `own_price` what its tokens count as under `UnpricedPolicy.COUNT`.
     """
 
     models: frozenset[str] | None = None
     most: Mapping[Meter, int] = field(default_factory=dict)
     currency: str = ""
+    unpriced: UnpricedPolicy = UnpricedPolicy.ALLOW
+    own_price: Price | None = None
+
+    @property
+    def has_money(self) -> bool:
+        """Whether money is counted."""
+        return any(meter in self.most for meter in MONEY)
 
     def allows(self, name: str) -> bool:
         """Whether a route, as `task:<task type>`, or a service by its id may be used."""
@@ -60,13 +81,24 @@ def limits_of(stored: Mapping[str, Any]) -> AgentLimits | None:
     """The limits as an agent's row keeps them; None where nothing is limited."""
     models = frozenset(stored[MODELS]) if stored.get(MODELS) else None
     most = {meter: _amount(meter, stored[meter]) for meter in Meter if stored.get(meter) is not None}
-    return AgentLimits(models, most, stored.get(CURRENCY, "")) if models or most else None
+    if not models and not most:
+        return None
+    currency = stored.get(CURRENCY, "")
+    return AgentLimits(models, most, currency, UnpricedPolicy(stored.get(UNPRICED, "allow")), _price(stored, currency))
 
 
 def rights_of(*limits: AgentLimits | None) -> AgentLimits | None:
     """What may be used under several limits: only what all of them allow; None where none says anything."""
     models = [each.models for each in limits if each is not None and each.models is not None]
     return AgentLimits(frozenset.intersection(*models)) if models else None
+
+
+def _price(stored: Mapping[str, Any], currency: str) -> Price | None:
+    """What every token counts as that nobody has a price for."""
+    if stored.get(UNPRICED) != UnpricedPolicy.COUNT:
+        return None
+    rate = rate_of(Decimal(stored[UNPRICED_PRICE]))
+    return Price(currency, (Tier(0, Rates(rate, rate)),), "the budget")
 
 
 def _amount(meter: Meter, stored: int | str) -> int:

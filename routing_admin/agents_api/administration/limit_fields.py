@@ -8,11 +8,11 @@ from typing import Any
 from django import forms
 
 from capabilities.core.problems import Problem
-from capabilities.core.services.agent_limits import CURRENCY, MODELS
+from capabilities.core.services.agent_limits import CURRENCY, MODELS, UNPRICED, UNPRICED_PRICE
 from capabilities.errors import InvalidError
 from capabilities.forms.limits import LIMITS
 
-NAMES = frozenset({MODELS, CURRENCY, *(meter.value for meter in LIMITS)})
+NAMES = frozenset({MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for meter in LIMITS)})
 
 
 def limit_fields(limits: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from capabilities.core.delivery.token_estimates import estimate_chat
 from capabilities.core.delivery.tokens import text_tokens
 from capabilities.core.message import ChatRequest
 from capabilities.core.prices import Price, cost_of
+from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.wire import Usage
 
 DEFAULT_OUTPUT_TOKENS = 1024
@@ -31,7 +32,15 @@ def usage_of(usage: Usage | None, question: int, text: str) -> Usage:
     return Usage(question, text_tokens(text).tokens) if text else Usage(0, 0)
 
 
-def nanos_of(usage: Usage, price: Price | None, currency: str) -> int:
-    """What that costs in a currency; nothing where nobody has a price in it."""
+def nanos_of(usage: Usage, price: Price | None, currency: str) -> int | None:
+    """Return what that costs in a currency; None where nobody has a price in it."""
     cost = cost_of(usage, price) if price is not None and price.currency == currency else None
-    return cost.nanos if cost is not None else 0
+    return cost.nanos if cost is not None else None
+
+
+def counted_nanos(usage: Usage, price: Price | None, limits: AgentLimits) -> int:
+    """Return what of that a budget counts: what has no known price at the budget's own, or nothing."""
+    nanos = nanos_of(usage, price, limits.currency)
+    if nanos is None:
+        nanos = nanos_of(usage, limits.own_price, limits.currency)
+    return nanos or 0

@@ -10,7 +10,11 @@ from capabilities.core.prices import amount_text
 from capabilities.core.services.agent_limits import MONEY, Meter
 from capabilities.core.worded import Worded, worded
 
-BUDGET_EXCEEDED, RATE_EXCEEDED = "budget_exceeded", "rate_limit_exceeded"
+BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED = "budget_exceeded", "rate_limit_exceeded", "budget_unpriced"
+UNPRICED_SENTENCE = worded(
+    "%(who)s has a spending limit in %(currency)s that refuses calls without a known price, and %(model)s has none. An "
+    "administrator can set a price on the page of its model service, an exchange rate, or what the limit does then."
+)
 SILENT = worded(
     "The limits for this call cannot be checked because the database is not responding. Send the request again in a "
     "few seconds."

@@ -21,6 +21,7 @@ from routing_admin.core.files.environment_provider import MissingConfigurationEr
 from routing_admin.databases.explaining import explain_failure
 from routing_admin.management import command
 from routing_admin.queries.standings import list_standings, list_unable
+from routing_admin.queries.uncounted import list_uncounted
 from routing_admin.redis_link.faults import place_of
 from routing_admin.redis_link.link import link
 
@@ -49,7 +50,7 @@ class Command(command.Command):
         self.stdout.write(f"ok   file types: {sniffer.describe_sniffer()}")
         self.stdout.write(f"ok   pages of other origins: {', '.join(settings.CORS_ORIGINS) or 'none allowed'}")
         self._name_retired_models()
-        self._name_unable_routes()
+        self._warn_of_routes_and_budgets()
         if bad:
             self.stderr.write(f"{bad} of {len(integrity.CHECKS) + 1} checks failed.")
             sys.exit(1)
@@ -74,16 +75,25 @@ class Command(command.Command):
             word = "late" if end.retirement.day <= today else "soon"
             self.stdout.write(f"{word} models: {describe_end(where, end, gone=word == 'late')}")
 
-    def _name_unable_routes(self) -> None:
-        """A line for the routes that cannot answer; a missing key or a disabled provider is no damage."""
+    def _warn_of_routes_and_budgets(self) -> None:
+        """Lines for routes that cannot answer and budgets that do not count, which are no damage."""
         try:
-            standings = list_standings(snapshot.current())
+            state = snapshot.current()
+            standings = list_standings(state)
+            uncounted = list_uncounted(state.configuration, state.exchange)
         except DatabaseError:
             return  # a check above has said so
         unable = list_unable(standings)
         names = f": {', '.join(unable)}" if unable else ""
         word = "warn" if unable else "ok  "
         self.stdout.write(f"{word} routes: {len(unable)} of {len(standings)} cannot answer{names}")
+        for (holder, meter), count in sorted(uncounted.items()):
+            told = (
+                f"{holder} {meter}: {count} calls without a known price passed uncounted; set prices, or its `unpriced`"
+            )
+            self.stdout.write(f"warn budgets: {told}")
+        if not uncounted:
+            self.stdout.write("ok   budgets: no call passed uncounted")
 
 
 def _configured_ends() -> list[tuple[str, ModelEnd]]:

@@ -1,0 +1,158 @@
+"""What a budget of money does with calls that nobody has a price for: lets them pass and says so, refuses or counts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from capabilities import actions
+from capabilities.acts import SYSTEM
+from capabilities.core.services.agent_limits import AgentLimits, Meter, UnpricedPolicy, limits_of
+from capabilities.forms.agents import AgentForm
+from capabilities.models import Agent, Provider, Service
+from routing_admin.agents_api.administration.limit_fields import limit_fields
+from routing_admin.limits.gate import keeper
+from routing_admin.limits.uses import find_uses
+from routing_admin.models import LabelBudget
+from routing_admin.request_log.journal import journal
+from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.gateway.plane import logged
+from tests.views.visits import text_of
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("patient_calls"),
+]
+BUDGET = {"moneyPerMonth": "1", "currency": "USD"}
+TOKENS = 18
+"""What the provider counts for each call."""
+
+
+@pytest.fixture
+def loopback(demo: None) -> Iterator[Loopback]:
+    with loopback_providers() as providers:
+        yield providers
+    keeper.stop()
+
+
+def limit(**most: Any) -> None:
+    row = Agent.objects.get(agent_id="text-agent")
+    row.limits = dict(most)
+    actions.save_agent(SYSTEM, row)
+
+
+def code_of(call: Call) -> str:
+    return str(json.loads(call.answer)["error"]["code"]) if call.status != 200 else ""
+
+
+async def used() -> Mapping[tuple[str, Meter], int]:
+    return await asyncio.to_thread(find_uses, ["agent:text-agent"])
+
+
+async def test_a_call_that_passes_uncounted_is_said_in_a_header_on_the_page_and_by_doctor(
+    key, loopback, admin: Client, capsys: pytest.CaptureFixture[str]
+):
+    """Nothing changes for installations that have budgets; but whoever looks at one learns what it did not count."""
+    await asyncio.to_thread(limit, **BUDGET)
+    async with loopback.serve():
+        whole = await chat_call(key, "plain").run()
+        streamed = await chat_call(key, "plain", stream=True).run()
+    for call in (whole, streamed):
+        assert (call.status, call.answer_headers["x-routing-budget-uncounted"]) == (200, "moneyPerMonth")
+    assert not any((await used()).values())
+    await asyncio.to_thread(journal.flush)
+    page = text_of(await asyncio.to_thread(admin.get, "/agents/text-agent/"))
+    assert "2 calls without a known price passed uncounted." in " ".join(page.split())
+    await asyncio.to_thread(call_command, "doctor")
+    assert "warn budgets: agent:text-agent moneyPerMonth: 2 calls without a known price" in capsys.readouterr().out
+
+
+async def test_a_budget_that_refuses_what_it_cannot_count_says_what_to_do(key, loopback):
+    """429 with a code of its own, which no client tries again by itself; nothing is reserved."""
+    await asyncio.to_thread(limit, **BUDGET, unpriced="refuse")
+    async with loopback.serve():
+        call = await chat_call(key, "plain", (b"x-request-id", b"unpriced")).run()
+    assert (call.status, code_of(call)) == (429, "budget_unpriced")
+    message = json.loads(call.answer)["error"]["message"]
+    assert "This agent has a spending limit in USD that refuses calls without a known price" in message
+    assert "set a price on the page of its model service" in message
+    assert call.answer_headers["x-should-retry"] == "false"
+    assert "retry-after" not in call.answer_headers
+    row = await asyncio.to_thread(logged, "unpriced")
+    assert (row.outcome, row.ending) == ("budget_unpriced", "refused")
+    assert not any((await used()).values())
+
+
+async def test_a_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
+    """So that it ends: reserved before, settled after, in its currency."""
+    await asyncio.to_thread(limit, **BUDGET, unpriced="count", unpricedPrice="1000")
+    async with loopback.serve():
+        call = await chat_call(key, "plain", max_tokens=10).run()
+        assert (call.status, "x-routing-budget-uncounted" in call.answer_headers) == (200, False)
+        assert await used() == {("agent:text-agent", Meter.MONEY_PER_MONTH): TOKENS * 1_000_000}
+        refused = await chat_call(key, "plain", max_tokens=1000).run()
+    assert code_of(refused) == "budget_exceeded"
+
+
+def price_the_provider() -> None:
+    provider = Provider.objects.get(name="plain")
+    service = Service(service_id="priced", name="Priced", provider=provider, model=provider.default_model)
+    service.price = {"currency": "USD", "input": 10, "output": 100}
+    actions.save_service(SYSTEM, service)
+
+
+@pytest.mark.parametrize("policy", [{"unpriced": "refuse"}, {"unpriced": "count", "unpricedPrice": "1000"}])
+async def test_what_has_a_price_counts_by_it_whatever_the_policy(key, loopback, policy: dict[str, str]):
+    """A budget's own price is for what has none."""
+    await asyncio.to_thread(price_the_provider)
+    await asyncio.to_thread(limit, **BUDGET, **policy)
+    async with loopback.serve():
+        assert (await chat_call(key, "plain", max_tokens=10).run()).status == 200
+    assert await used() == {("agent:text-agent", Meter.MONEY_PER_MONTH): 11 * 10_000 + 7 * 100_000}
+
+
+def test_what_costs_nothing_by_nature_is_no_unpriced_call(text_agent):
+    """The embedded provider's answers are free in every currency."""
+    limit(**BUDGET, unpriced="refuse")
+    answer = text_agent.post("/llm/send", {"prompt": "hello", "taskType": "planning"})
+    assert answer.status_code == 200
+
+
+def test_the_limits_of_a_row_say_what_happens_without_a_price():
+    """Absent is to let pass, as before there was a choice."""
+    assert limits_of(BUDGET) == AgentLimits(None, {Meter.MONEY_PER_MONTH: 10**9}, "USD")
+    refusing, counting = (
+        limits_of(BUDGET | {"unpriced": "refuse"}),
+        limits_of(BUDGET | {"unpriced": "count", "unpricedPrice": "2.5"}),
+    )
+    assert refusing is not None
+    assert counting is not None
+    assert refusing.unpriced is UnpricedPolicy.REFUSE
+    assert counting.own_price is not None
+    assert counting.own_price.tiers[0].rates.output == 2_500_000
+
+
+def test_the_form_of_an_agent_takes_a_policy(demo: None):
+    """To count without a price is refused at its field; with it, it is what the row keeps."""
+    row, counting = Agent.objects.get(agent_id="text-agent"), BUDGET | {"unpriced": "count"}
+    data = {"name": row.name, "service": row.service_id, "version": row.version, **counting}
+    assert [*AgentForm(data, instance=row).errors] == ["unpricedPrice"]
+    assert AgentForm(data | {"unpricedPrice": "2.5"}, instance=row).is_valid()
+    assert row.limits == counting | {"unpricedPrice": "2.5"}
+    assert limit_fields(row.limits) == {"models": "", **row.limits}
+
+
+def test_the_page_of_budgets_takes_a_policy(admin: Client, demo: None):
+    """A team's budget refuses what it cannot count; a price without the policy is not kept."""
+    data = {"kind": "team", "name": "search", "moneyPerDay": "5", "currency": "USD"}
+    admin.post("/usage/budgets/save/", {**data, "unpriced": "refuse", "unpricedPrice": "3"})
+    assert LabelBudget.objects.get().limits == {"moneyPerDay": "5", "currency": "USD", "unpriced": "refuse"}
+    answer = admin.post("/usage/budgets/save/", {**data, "unpriced": "count"})
+    assert answer.status_code == 422
+    assert "Enter the price that calls without a known price count at." in text_of(answer)
