@@ -117,7 +117,6 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
         name=new.service_id,
         provider=provider,
         model=new.model,
-        base_url=provider.endpoint,
         declares_capabilities=entry is not None,
     )
     save_service(actor, row)

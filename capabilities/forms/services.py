@@ -155,6 +155,5 @@ class ServiceForm(ServiceModelForm):
             kept = {name: value for name, value in row.content.items() if name != "policy"}
             row.content = kept | ({"policy": data["policy"]} if data["policy"] else {})
         if not row.pk:
-            row.base_url = row.provider.endpoint
             row.declares_capabilities = False
         return row

@@ -18,9 +18,9 @@ from django.utils.translation import gettext_noop
 from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
 from capabilities.core.providers.origins import policy_of, proxy_refusal, refusal
-from capabilities.core.worded import Worded
-from capabilities.errors import ConflictError, InvalidError
-from capabilities.models import Agent
+from capabilities.core.worded import Worded, worded
+from capabilities.errors import ConflictError, ForbiddenError, InvalidError
+from capabilities.models import Agent, CatalogueEdition
 from capabilities.secrets import fingerprint_of, origin_of, store_key
 from routing_admin.actions.alerts import end_kind, note_trouble
 from routing_admin.configuration import rows
@@ -47,6 +47,9 @@ STILL_USED = {
     ),
 }
 """What DELETE says, too: of agents, of aliases."""
+
+AGENT_KINDS = frozenset({"provider", "service", "route", "configuration"})
+"""What agents' keys with the scope config:write may import."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,8 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Impo
     before = rows.read()
     imported = import_files(before, files, prune=prune, around=key_context(), fingerprint_at=fingerprint)
     if imported.accepted:  # the same last word as the ledger's, so that a dry run promises nothing it cannot keep
-        found = [*check(imported.configuration), *check_removals(before, imported.configuration)]
+        after = imported.configuration
+        found = [*check(after), *check_removals(before, after), *missing_catalogue(before, after)]
         imported = replace(imported, problems=(*imported.problems, *found))
     return ImportPreview(imported, before, diff(before, imported.configuration), newest_number())
 
@@ -107,6 +111,28 @@ def check_removals(before: Configuration, after: Configuration) -> Iterator[Prob
                     yield Problem(path, Worded(sentence, {"users": users}), "reference")
 
 
+def missing_catalogue(before: Configuration, after: Configuration) -> Iterator[Problem]:
+    """A warning where the files name an edition of the catalogue that is not here; editions are in no file."""
+    name = after.catalogue
+    if name and name != before.catalogue and not CatalogueEdition.objects.filter(name=name).exists():
+        words = worded(
+            "The catalogue “%(name)s” is not in this installation, so the shipped one is used. Refresh it on the "
+            "page Catalogue.",
+            name=name,
+        )
+        yield Problem("catalogue", words, "reference", "warning")
+
+
+def check_may_import(actor: Actor, preview: ImportPreview) -> None:
+    """Raises `ForbiddenError` where an agent's key would change what only administrators do: its own limits, say."""
+    if actor.kind != "agent":
+        return
+    if any(change.kind not in AGENT_KINDS or change.field == "catalogue" for change in preview.changes):
+        raise ForbiddenError(
+            _("Only an administrator can import aliases, agents, languages, budgets, exchange rates or a catalogue.")
+        )
+
+
 def fingerprint(key: str, endpoint: str) -> str:
     """Names a key that stands in a file just as its stored form is named: the same key again is no change."""
     return fingerprint_of(key, origin_of(endpoint))
@@ -124,6 +150,7 @@ def import_configuration(
             raise ConflictError(_("The configuration changed in the meantime. Review the new difference, then apply."))
         if not preview.imported.accepted:
             raise InvalidError(problem for problem in preview.imported.problems if problem.severity == "error")
+        check_may_import(actor, preview)
         imported = preview.imported
         rows.write(with_keys(imported.configuration, imported.keys, imported.further_keys))
     with suppress(DatabaseError, InterfaceError):

@@ -19,7 +19,7 @@ from capabilities.core.consequence import Consequence
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
 from routing_admin.actions import import_configuration, preview_import
-from routing_admin.actions.importing import ImportPreview
+from routing_admin.actions.importing import ImportPreview, check_may_import
 from routing_admin.agents_api.errors import details_of
 from routing_admin.agents_api.schemas import ImportOut, ProvidersOut, RoutesOut
 from routing_admin.configuration import exports, snapshot
@@ -112,6 +112,7 @@ def answer_import(
         raise ConflictError("The configuration changed in the meantime. Review the new difference, then apply.")
     if not preview.imported.accepted:
         raise InvalidError(errors(preview.imported.problems))
+    check_may_import(actor, preview)
     meaning = [consequence_json(one) for one in foresee(preview.imported.configuration)]
     return answer({**import_json(preview, preview.revision), "dryRun": True, "consequences": meaning})
 

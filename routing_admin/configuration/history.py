@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from capabilities.errors import NotFoundError
 from routing_admin.core.configuration.as_json import from_json
 from routing_admin.core.configuration.specs import EMPTY, Configuration
+from routing_admin.core.files.addresses import with_own_addresses
 from routing_admin.models import Revision
 
 
@@ -23,7 +24,7 @@ def number_before(number: int) -> int:
 def newest_configuration() -> Configuration:
     """The configuration of the newest revision; the empty one before the first."""
     newest = Revision.objects.first()
-    return from_json(newest.snapshot) if newest else EMPTY
+    return _read(newest) if newest else EMPTY
 
 
 def configuration_at(number: int) -> Configuration:
@@ -36,4 +37,9 @@ def configuration_at(number: int) -> Configuration:
     revision = Revision.objects.filter(number=number).first()
     if revision is None:
         raise NotFoundError(_("There is no revision %(number)s.") % {"number": number})
-    return from_json(revision.snapshot)
+    return _read(revision)
+
+
+def _read(revision: Revision) -> Configuration:
+    """A revision's value; older ones gave services addresses that were not their provider's."""
+    return with_own_addresses(from_json(revision.snapshot))

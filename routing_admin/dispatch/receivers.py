@@ -27,6 +27,7 @@ from routing_admin.configuration.keys import KeyState
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, ProviderSpec, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import PoolKey
+from routing_admin.core.files.addresses import base_url_of
 from routing_admin.core.planning.plan import default_route_to, disabled_service
 
 
@@ -142,7 +143,7 @@ def registry_of(state: Snapshot) -> LlmServiceRegistry:
         LlmServiceConfig(
             id=service.id,
             name=service.name,
-            base_url=service.base_url,
+            base_url=base_url_of(service, state.configuration.provider(service.provider)),
             model=service.model,
             api_key="",
             capability_tags=tuple(service.capability_tags),

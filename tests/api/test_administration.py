@@ -278,6 +278,37 @@ def test_an_import_takes_nothing_from_an_agent_made_at_run_time(uses: str, scrip
     assert Agent.objects.get(agent_id="made").service_id == made.get("service", Service()).pk
 
 
+def test_what_was_read_and_is_written_back_changes_nothing(script: Script) -> None:
+    """Of every provider, service and route: a route with one candidate too, and one whose first has parameters."""
+    own = {"temperature": 0, "extraBody": {"seed": 1}, "x-note": "kept"}
+    script.call("PUT", "/routes/own", {"provider": "echo", "primary": own})
+    assert script.get("/routes/own")["route"] == {"taskType": "own", "provider": "echo", "fallback": [], "primary": own}
+    before = newest()
+    for kind, name in (("providers", "providerName"), ("services", "id"), ("routes", "taskType")):
+        for entry in script.get(f"/{kind}")[kind]:
+            answer = script.call("PUT", f"/{kind}/{entry[name]}", entry)
+            assert (answer.status_code, answer.json()["changes"]) == (200, []), answer.content
+    assert newest() == before
+
+
+def test_one_and_true_are_two_values_in_free_objects_and_are_stored_as_such(script: Script) -> None:
+    """Python takes them for equal; the order of an object's keys and 1.0 for 1 are no change."""
+    route = {
+        "provider": "echo",
+        "fallback": [{"provider": "echo", "model": "echo-vision", "extraBody": {"a": 1, "b": 0}}],
+    }
+    script.call("PUT", "/routes/own", route | {"x-note": {"a": 1, "b": 0}})
+    before = newest()
+    for number, values in enumerate(({"a": True, "b": 0}, {"a": True, "b": False}, {"a": 1, "b": False}), start=1):
+        route["fallback"][0]["extraBody"] = values  # type: ignore[index]
+        answer = script.call("PUT", "/routes/own", route | {"x-note": values}).json()
+        assert answer["changes"]
+        assert newest() == before + number
+        stored = script.get("/routes/own")["route"]
+        assert json.dumps(stored["x-note"]) == json.dumps(stored["fallback"][0]["extraBody"]) == json.dumps(values)
+    assert script.call("PUT", "/routes/own", route | {"x-note": {"b": False, "a": 1.0}}).json()["changes"] == []
+
+
 def test_a_service_is_written_at_its_provider_and_keeps_what_was_probed(script: Script) -> None:
     """What is declared is replaced, what was found out about the same model stays."""
     body = {"provider": "echo", "model": "echo-vision", "capabilities": {"input": ["text"], "output": ["text"]}}

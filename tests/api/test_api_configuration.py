@@ -172,3 +172,23 @@ async def test_a_waiting_reader_is_told_of_the_next_revision(text_agent: Any) ->
     assert time.monotonic() - started < 10
     same = await client.get(f"{address}?wait=0.1&since={now + 1}", headers=text_agent.headers)
     assert int(same["x-revision"]) == now + 1
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"aliases": {"gpt-4": "auto"}},
+        {"agents": [{"id": "mine", "limits": {"tokensPerDay": 10**9}}]},
+        {"languages": {"pt": "Responda em português."}},
+        {"labelBudgets": {"team:x": {"inFlight": 9}}},
+        {"catalogue": "of a day"},
+    ],
+    ids=lambda part: next(iter(part)),
+)
+def test_an_agents_key_imports_nothing_that_only_administrators_change(part: dict[str, Any], text_agent: Any) -> None:
+    """Its own limits among them: 403, and nothing is written, nor promised by a dry run."""
+    before = Revision.objects.count()
+    for query in ("?dryRun=true", ""):
+        answer = text_agent.post(f"/config/import{query}", NEW_ROUTE | part)
+        assert answer.status_code == 403, answer.content
+    assert Revision.objects.count() == before

@@ -24,6 +24,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
+from routing_admin.core.files.addresses import with_own_addresses
 from routing_admin.models import Alias, Candidate, Installation, LabelBudget, Language, TaskRoute
 
 M = TypeVar("M", bound=models.Model)
@@ -38,7 +39,7 @@ def read() -> Configuration:
     providers = Provider.objects.select_related("stored_key").prefetch_related(further)
     limited = models.Prefetch("keys", AgentKey.objects.exclude(terms={}, issued_terms={}), "limited_keys")
     agents = Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).select_related("service").prefetch_related(limited)
-    return Configuration(
+    found = Configuration(
         providers=tuple(provider_spec(row) for row in providers),
         services=tuple(
             service_spec(row) for row in Service.objects.select_related("provider").prefetch_related("capabilities")
@@ -55,6 +56,7 @@ def read() -> Configuration:
         extra_routing=installation.routing_extra,
         extra_services=installation.services_extra,
     )
+    return with_own_addresses(found)
 
 
 def provider_spec(row: Provider) -> ProviderSpec:

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.documents.kept_fields import same_json
 
 
 def to_json(configuration: Configuration) -> dict[str, Any]:
@@ -23,6 +24,11 @@ def to_json(configuration: Configuration) -> dict[str, Any]:
 def from_json(value: Mapping[str, Any]) -> Configuration:
     """The configuration that `to_json` wrote; fields a newer version added or an older one had are passed over."""
     return cast(Configuration, _decode(value, Configuration))
+
+
+def same_value(one: object, other: object) -> bool:
+    """Whether two values of the configuration say the same as JSON: the one comparison of what is stored."""
+    return same_json(_encode(one), _encode(other))
 
 
 def _encode(value: object) -> Any:

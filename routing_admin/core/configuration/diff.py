@@ -51,6 +51,9 @@ LISTS = (
 )
 ROOT_FIELDS = ("default_language", "content_policy", "catalogue", "extra_routing", "extra_services")
 KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route", "exchange_rate": "exchange rate"}
+MORE_KEYS = "more_keys"
+UNORDERED = frozenset({"alias", "agent", "language", "budget"})
+"""Kinds whose order means nothing: rows and pages have one of their own."""
 
 
 def right_of(kind: str, field: str) -> str:
@@ -100,12 +103,14 @@ def _list_changes(kind: str, before: list[Any], after: list[Any], name: str) -> 
         for field in item:
             yield from _field_changes(kind, key, field, old[key][field], item[field])
     order_before, order_after = [key for key in old if key in new], [key for key in new if key in old]
-    if order_before != order_after:
+    if order_before != order_after and kind not in UNORDERED:
         yield Change(ChangeKind.MOVED, kind, "", before=order_before, after=order_after)
 
 
 def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) -> Iterator[Change]:
     """The changes of one field; objects are followed down, lists are told whole, since order is their meaning."""
+    if field == MORE_KEYS:
+        yield from _order_change(kind, name, list(before), list(after))
     if same_json(before, after):
         return
     if isinstance(before, Mapping) and isinstance(after, Mapping):
@@ -126,6 +131,13 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
         else ChangeKind.CHANGED
     )
     yield Change(action, kind, name, field, before, after)
+
+
+def _order_change(kind: str, name: str, before: list[str], after: list[str]) -> Iterator[Change]:
+    """The one change that says in which order further keys take turns, where those that stay have another one."""
+    kept = [[key for key in keys if key in before and key in after] for keys in (before, after)]
+    if kept[0] != kept[1]:
+        yield Change(ChangeKind.CHANGED, kind, name, MORE_KEYS, before, after)
 
 
 def sentence(change: Change) -> str:
@@ -158,7 +170,10 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
+CANDIDATE_WORDS = ("temperature", "max_tokens", "extra_body", "extra")
+
+
 def _candidate(item: Mapping[str, Any]) -> str:
     name = item["provider"] if item["model"] is None else f"{item['provider']}/{item['model']}"
-    own = {key: item[key] for key in ("temperature", "max_tokens", "extra_body") if item[key] not in (None, {})}
+    own = {key: item[key] for key in CANDIDATE_WORDS if item[key] not in (None, {})}
     return f"{name} ({', '.join(f'{key} {value}' for key, value in own.items())})" if own else name

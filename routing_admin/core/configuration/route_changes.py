@@ -14,9 +14,9 @@ from routing_admin.core.documents.kept_fields import same_json
 
 ROUTE_FIELDS = (
     *("enabled", "temperature", "max_tokens", "retries", "deadline", "first_content", "on_error", "content"),
-    *("on_drop", "on_overflow"),
+    *("on_drop", "on_overflow", "extra"),
 )
-CANDIDATE_FIELDS = ("temperature", "max_tokens")
+CANDIDATE_FIELDS = ("temperature", "max_tokens", "extra_body", "extra")
 
 
 class RouteChangeKind(StrEnum):

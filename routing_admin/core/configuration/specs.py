@@ -91,7 +91,8 @@ class ProviderSpec:
 class ServiceSpec:
     """A model at a provider, and what it reads and writes.
 
-    `base_url` as the file wrote it. `capabilities` is None where nothing valid is declared: text in and out (MCR-1.5).
+    `base_url` is another way of writing the provider's address, as a file had it; empty for the provider's own way.
+    `capabilities` is None where nothing valid is declared: text in and out (MCR-1.5).
     `sources` says where a capability comes from, keyed `input:vision`; an entry not listed is declared.
     `timeouts` in seconds; `extra_body` is merged into each request's payload; `price` as `capabilities.core.own_prices`
     reads it, empty for the listed one.
@@ -102,7 +103,7 @@ class ServiceSpec:
     name: str
     provider: str
     model: str
-    base_url: str
+    base_url: str = ""
     capabilities: Capabilities | None = None
     sources: Mapping[str, Source] = field(default_factory=dict)
     capability_tags: tuple[Any, ...] = ()
@@ -223,8 +224,7 @@ class Configuration:
     """All of it. `default_language` as written, None where absent (then `en`).
 
     `content_policy` is what holds where neither a route nor a service says, None where absent (then `DEFAULT_POLICY`).
-    `catalogue` names the edition of the catalogue in use, None for the one that came with the program; it and the
-    exchange rates are local, and no file says them.
+    `catalogue` names the edition of the catalogue in use, None for the one that came with the program.
     What is looked up by a name is found through indexes that are made when first asked for; the first of a name wins.
     """
 

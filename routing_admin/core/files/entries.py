@@ -13,12 +13,12 @@ from typing import Any
 
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import key_variable, reference
-from capabilities.core.vocabulary import Capabilities, Source
 from capabilities.core.worded import worded
-from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, ServiceSpec
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, RouteSpec
 from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.kept_fields import merge_items
 from routing_admin.core.documents.problem_sentences import errors, missing_field, unknown_provider, wrong_type
+from routing_admin.core.files.addresses import address_problems, base_url_of, own_base
 from routing_admin.core.files.importing import Imported, import_values, merge_routing, with_stored_keys
 from routing_admin.core.files.key_checks import KeyContext
 from routing_admin.core.files.keys import Fingerprint
@@ -53,10 +53,11 @@ def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dic
         names = {each.name for each in configuration.providers}
         return {"taskType": name, "fallback": [], **write_route(route, names)} if route else None
     service = configuration.service(name)
-    if service is None:
+    at = configuration.provider(service.provider) if service else None
+    if service is None or at is None:
         return None
-    entry = write_service(service, "NOT_NEEDED")
-    return {"id": entry.pop("id"), "provider": service.provider, **{k: v for k, v in entry.items() if k != "apiKey"}}
+    entry = write_service(service, at)
+    return {"id": entry.pop("id"), "provider": at.name, **{k: v for k, v in entry.items() if k != "apiKey"}}
 
 
 def merge_entry(
@@ -76,9 +77,16 @@ def merge_entry(
         return _merge_service(current, name, value, around)
     if kind is EntryKind.PROVIDER:
         return _merge_provider(current, name, value, around, mark)
-    file = {"routing": {name: {key: item for key, item in value.items() if key != field}}}
+    file = {"routing": {name: _route_entry(value, current.route(name))}}
     found = import_values(current, [file], around=around, fingerprint_at=mark)
     return replace(found, problems=tuple(_within(each, child("routing", name)) for each in found.problems))
+
+
+def _route_entry(value: Mapping[str, Any], old: RouteSpec | None) -> dict[str, Any]:
+    """The route as a file has it: an empty `fallback`, which every answer has, is written out only where it was."""
+    shown_only = not value.get("fallback") and not (old and "fallback" in old.extra)
+    left_out = ("taskType", "fallback") if shown_only else ("taskType",)
+    return {key: item for key, item in value.items() if key not in left_out}
 
 
 def _merge_provider(
@@ -115,36 +123,16 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
     provider = current.provider(at) if isinstance(at, str) else None
     if provider is None or problem:
         return Imported(current, {}, (problem or unknown_provider("provider", str(at)),))
-    base = old.base_url if old and old.provider == provider.name else provider.endpoint
+    base = base_url_of(old, provider) if old and old.provider == provider.name else own_base(provider)
     usual = {"name": name, "baseURL": base, "capabilityTags": [], "description": ""}
     entry = {**usual, **{key: item for key, item in value.items() if key != "provider"}, "id": name}
-    entry["apiKey"] = key_text(provider)
+    entry |= {"apiKey": key_text(provider), "providerName": provider.name}
     problems = tuple(_within(each, "services[0]") for each in validate_services({"services": [entry]}, around=around))
     if errors(problems):
         return Imported(current, {}, problems)
-    service = _keep_findings(read_service(entry, provider.name, key_text(provider)), old)
-    services = merge_items(current.services, {name: service}, lambda each: each.id)
+    problems += tuple(_within(each, "services[0]") for each in address_problems(current, {"services": [entry]}))
+    services = merge_items(current.services, {name: read_service(entry, provider, old)}, lambda each: each.id)
     return Imported(replace(current, services=services), {}, problems)
-
-
-def _keep_findings(new: ServiceSpec, old: ServiceSpec | None) -> ServiceSpec:
-    """The service with what was probed or looked up of the same model, wherever nothing else is declared now."""
-    if old is None or (old.provider, old.model) != (new.provider, new.model):
-        return new
-    declared = new.capabilities
-    found = {
-        cell: source
-        for cell, source in old.sources.items()
-        if source is not Source.DECLARED
-        and not (declared and cell.partition(":")[2] in getattr(declared, cell.partition(":")[0]))
-    }
-    sides = []
-    for side in ("input", "output"):
-        words = tuple(getattr(declared, side)) if declared else ()
-        known = getattr(old.capabilities, side) if old.capabilities else ()
-        sides.append((*words, *(word for word in known if word not in words and f"{side}:{word}" in found)))
-    able = Capabilities(*sides) if declared or any(sides) else None
-    return replace(new, capabilities=able, sources=found)
 
 
 def _within(problem: Problem, place: str) -> Problem:

@@ -6,11 +6,13 @@ configuration, byte for byte.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from capabilities.core.providers.environment import key_variable
+from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import (
     DEFAULT_ROUTE,
     CandidateSpec,
@@ -22,9 +24,12 @@ from routing_admin.core.configuration.specs import (
 )
 from routing_admin.core.documents.json_path import write_document
 from routing_admin.core.documents.kept_fields import drop_absent
+from routing_admin.core.files.addresses import with_own_addresses
+from routing_admin.core.files.identities import identity_of
 from routing_admin.core.files.importing import FileFormat
-from routing_admin.core.files.llm_routing import key_text, write_provider, write_route
+from routing_admin.core.files.llm_routing import ROOT_KEYS, write_provider, write_route
 from routing_admin.core.files.llmservices import write_service
+from routing_admin.core.files.own_parts import without_own_parts, write_own_parts
 from routing_admin.core.files.seed_export import OURS_UNSAID, seed_routing, seed_services
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import is_taken
@@ -58,19 +63,33 @@ def export(
     """
     if mode is Mode.GATEWAY and not public_url:
         raise ValueError("an export that points at this installation needs its public URL")
+    configuration = with_own_addresses(configuration)
     if mode is Mode.SEED:
         value, left_out = (seed_routing if file_format is FileFormat.ROUTING else seed_services)(configuration)
-        return Export(write_document(value), left_out)
+        return Export(write_document(value), (*left_out, *_missing_keys(configuration)))
     if mode is Mode.GATEWAY:
         configuration = _point_at_us(configuration, public_url.rstrip("/") + "/v1")
     write = routing_value if file_format is FileFormat.ROUTING else services_value
-    return Export(write_document(write(configuration)))
+    return Export(write_document(write(configuration)), tuple(_missing_keys(configuration)))
+
+
+def _missing_keys(configuration: Configuration) -> Iterator[str]:
+    """Whose stored keys no file holds (decision 10)."""
+    names = tuple(
+        provider.name
+        for provider in configuration.providers
+        if any(key.kind is KeyKind.STORED for key in (provider.key, *provider.more_keys))
+    )
+    if names:
+        yield worded(
+            "Stored keys are not in this file: %(names)s. Set their variables, or enter them again after an import.",
+            names=names,
+        )
 
 
 def routing_value(configuration: Configuration) -> dict[str, Any]:
     """All of `llm-routing.json` as a JSON value."""
-    used = {candidate.provider for route in configuration.routes for candidate in route.candidates}
-    providers = [item for item in configuration.providers if item.in_routing_file or item.name in used]
+    providers = identity_of(configuration).providers
     names = {provider.name for provider in providers}
     return {
         "providers": [write_provider(provider) for provider in providers],
@@ -78,15 +97,20 @@ def routing_value(configuration: Configuration) -> dict[str, Any]:
         **drop_absent(
             {"defaultLanguage": configuration.default_language, "contentPolicy": configuration.content_policy}
         ),
-        **configuration.extra_routing,
+        **write_own_parts(configuration),
+        **{key: item for key, item in configuration.extra_routing.items() if key not in ROOT_KEYS},
     }
 
 
 def services_value(configuration: Configuration) -> dict[str, Any]:
     """All of `llmservices.json` as a JSON value."""
     providers = {provider.name: provider for provider in configuration.providers}
+    by_name = identity_of(configuration).with_names
     return {
-        "services": [write_service(item, key_text(providers[item.provider])) for item in configuration.services],
+        "services": [
+            write_service(item, providers[item.provider], is_named=item.provider in by_name)
+            for item in configuration.services
+        ],
         **configuration.extra_services,
     }
 
@@ -101,8 +125,9 @@ def _point_at_us(configuration: Configuration, base: str) -> Configuration:
         if is_taken(route)
     )
     services = (
-        replace(service, provider=GATEWAY, base_url=base, model=service.id, routed=False, **OURS_UNSAID)
+        replace(service, provider=GATEWAY, base_url=base, model=service.id, sources={}, **OURS_UNSAID)
         for service in configuration.services
         if service.enabled
     )
-    return replace(configuration, providers=(us,), routes=tuple(routes), services=tuple(services))
+    bare = without_own_parts(configuration)
+    return replace(bare, providers=(us,), routes=tuple(routes), services=tuple(services))

@@ -21,6 +21,7 @@ from routing_admin.core.configuration.specs import Configuration, KeyKind, Provi
 from routing_admin.core.documents.json_path import child, read_document
 from routing_admin.core.documents.kept_fields import merge_items
 from routing_admin.core.documents.problem_sentences import errors
+from routing_admin.core.files.addresses import address_problems, with_own_addresses
 from routing_admin.core.files.endpoints import same_origin
 from routing_admin.core.files.key_checks import NOWHERE, KeyContext
 from routing_admin.core.files.keys import Fingerprint, further_keys_from_file, key_from_file
@@ -36,6 +37,7 @@ from routing_admin.core.files.llm_routing import (
 )
 from routing_admin.core.files.llm_routing_checks import ALONE, LANGUAGES, Beside, validate
 from routing_admin.core.files.llmservices import SERVICE_KEYS, validate_services
+from routing_admin.core.files.own_parts import languages_in, lost_aliases, merge_own_parts
 from routing_admin.core.files.provider_matching import merge_services
 
 
@@ -122,21 +124,26 @@ def import_values(
     """
     mark = fingerprint_at or (lambda key, _endpoint: fingerprint(key))
     sorted_values = sorted(values, key=_turn)
-    known = (*languages, *(language.code for language in current.languages))
+    held = (language.code for language in current.languages)
+    known = (*languages, *held, *(code for value in sorted_values for code in languages_in(value)))
     context, beside = with_stored_keys(current, around), _beside(Configuration() if prune else current, sorted_values)
     problems = [item for value in sorted_values for item in problems_of(value, context, known, beside)]
     unknown = tuple(path for value in sorted_values for path in unknown_fields(value))
     if errors(problems):
         return Imported(current, {}, tuple(problems), unknown)
     result, keys, further = current, dict[str, str](), dict[str, tuple[str, ...]]()
+    listed: set[str] = set()
     for value in sorted_values:
         if format_of(value) is FileFormat.ROUTING:
             result, found, more = merge_routing(result, value, prune, mark)
             further |= more
+            listed |= {raw["providerName"] for raw in value.get("providers") or ()}
         else:
-            result, found = merge_services(result, value, prune, mark)
+            result, found = merge_services(result, value, prune, mark, listed)
+            problems += address_problems(result, value)
         keys |= found
-    problems += broken_references(result)
+    result = with_own_addresses(result)
+    problems += [*broken_references(result), *lost_aliases(result, sorted_values)]
     if errors(problems):
         return Imported(current, {}, tuple(problems), unknown)
     kept = {name: key for name, key in keys.items() if result.provider(name)}
@@ -155,6 +162,7 @@ def _beside(current: Configuration, values: Collection[Any]) -> Beside:
     stored = Beside(
         {each.name: each.env_name or None for each in current.providers},
         frozenset(each.task_type for each in current.routes),
+        may_have_no_route=True,
     )
     routings = [value for value in values if format_of(value) is FileFormat.ROUTING]
     return reduce(Beside.with_names_of, routings, stored) if len(routings) > 1 else stored
@@ -201,6 +209,7 @@ def unknown_fields(value: object) -> Iterator[str]:
         path = child("routing", task_type)
         yield from _unknown(path, entry, ROUTE_KEYS)
         if isinstance(entry, Mapping):
+            yield from _unknown(f"{path}.primary", entry.get("primary"), CANDIDATE_KEYS)
             yield from _unknown_in_list(f"{path}.fallback", entry.get("fallback"), CANDIDATE_KEYS)
 
 
@@ -247,7 +256,7 @@ def merge_routing(
     routes = {name: read_route(name, raw, names) for name, raw in (value.get("routing") or {}).items()}
     return (
         replace(
-            current,
+            merge_own_parts(current, value, prune),
             providers=_prune(current, providers) if prune else merge_items(current.providers, providers, _name),
             routes=tuple(routes.values()) if prune else merge_items(current.routes, routes, _task_type),
             default_language=value.get("defaultLanguage") or (None if prune else current.default_language),

@@ -12,6 +12,7 @@ from typing import Any
 
 from capabilities.core.providers.environment import further_variables, key_variable, reference
 from capabilities.core.providers.presets import protocol_of
+from routing_admin.core.configuration.as_json import same_value
 from routing_admin.core.configuration.specs import (
     REFUSE,
     SKIP,
@@ -23,15 +24,22 @@ from routing_admin.core.configuration.specs import (
 )
 from routing_admin.core.documents.kept_fields import drop_absent, find_leftovers, plain_number, write_fields
 
-ROOT_KEYS = ("providers", "routing", "defaultLanguage", "contentPolicy")
+ROOT_KEYS = (
+    *("providers", "routing", "defaultLanguage", "contentPolicy"),
+    *("aliases", "agents", "languages", "labelBudgets", "exchangeRates", "catalogue"),
+)
 PROVIDER_SEED_KEYS = ("providerName", "apiKey", "endpoint", "defaultModel")
 KEY_KEYS = ("keyName", "keyEnabled", "keys")
-PROVIDER_OWN_KEYS = ("displayName", "protocol", "enabled", "envName", "quirks", "timeouts", "proxy", *KEY_KEYS)
+PROVIDER_OWN_KEYS = (
+    *("displayName", "protocol", "enabled", "envName", "quirks", "timeouts", "proxy", "fromServices"),
+    *KEY_KEYS,
+)
 PROVIDER_KEYS = PROVIDER_SEED_KEYS + PROVIDER_OWN_KEYS
 ROUTE_SEED_KEYS = ("provider", "model", "temperature", "maxTokens", "fallback")
-ROUTE_OWN_KEYS = ("onError", "retries", "deadline", "content", "onDrop", "onOverflow", "enabled")
+ROUTE_OWN_KEYS = ("primary", "onError", "retries", "deadline", "content", "onDrop", "onOverflow", "enabled")
 ROUTE_KEYS = ROUTE_SEED_KEYS + ROUTE_OWN_KEYS
-CANDIDATE_KEYS = ("provider", "model", "temperature", "maxTokens", "extraBody")
+PARAMETER_KEYS = ("temperature", "maxTokens", "extraBody")
+CANDIDATE_KEYS = ("provider", "model", *PARAMETER_KEYS)
 
 
 def key_text(provider: ProviderSpec) -> str:
@@ -70,7 +78,7 @@ def write_provider(provider: ProviderSpec) -> dict[str, Any]:
         if bool(raw.get("keys")) != bool(provider.more_keys):
             return False
         read = replace(_provider_fields(raw, provider.key), extra=provider.extra, more_keys=provider.more_keys)
-        return read == replace(provider, in_routing_file=True)
+        return same_value(read, provider)
 
     return write_fields(_provider_canonical(provider), provider.extra, PROVIDER_KEYS, same)
 
@@ -89,6 +97,7 @@ def _provider_fields(raw: Mapping[str, Any], key: KeySpec) -> ProviderSpec:
         quirks=raw.get("quirks") or {},
         timeouts=raw.get("timeouts") or {},
         proxy=raw.get("proxy") or "default",
+        in_routing_file=not raw.get("fromServices"),
     )
 
 
@@ -108,6 +117,7 @@ def _provider_canonical(provider: ProviderSpec) -> dict[str, Any]:
             "quirks": provider.quirks or None,
             "timeouts": provider.timeouts or None,
             "proxy": None if provider.proxy == "default" else provider.proxy,
+            "fromServices": None if provider.in_routing_file else True,
             "keyName": provider.key.name or None,
             "keyEnabled": None if provider.key.enabled else False,
             "keys": further_keys_json(provider) or None,
@@ -125,7 +135,7 @@ def write_route(route: RouteSpec, providers: Collection[str]) -> dict[str, Any]:
     """The entry of `routing`."""
 
     def same(raw: Mapping[str, Any]) -> bool:
-        return replace(_route_fields(route.task_type, raw, providers), extra=route.extra) == route
+        return same_value(replace(_route_fields(route.task_type, raw, providers), extra=route.extra), route)
 
     return write_fields(_route_canonical(route, providers), route.extra, ROUTE_KEYS, same)
 
@@ -137,7 +147,7 @@ def _route_fields(task_type: str, raw: Mapping[str, Any], providers: Collection[
     enabled = raw.get("enabled")
     return RouteSpec(
         task_type=task_type,
-        candidates=(CandidateSpec(raw["provider"], raw.get("model") or None), *fallback),
+        candidates=(_read_primary(raw), *fallback),
         temperature=plain_number(raw.get("temperature")),
         max_tokens=plain_number(raw.get("maxTokens")),
         on_error=raw.get("onError") or {},
@@ -159,6 +169,7 @@ def _route_canonical(route: RouteSpec, providers: Collection[str]) -> dict[str, 
             "temperature": plain_number(route.temperature),
             "maxTokens": plain_number(route.max_tokens),
             "fallback": [write_candidate(item, providers) for item in route.candidates[1:]] or None,
+            "primary": _write_primary(route.primary) or None,
             "onError": route.on_error or None,
             "retries": plain_number(route.retries),
             "deadline": times.get("total") if times.keys() <= {"total"} else times,
@@ -194,9 +205,21 @@ def write_candidate(candidate: CandidateSpec, providers: Collection[str]) -> str
         return text
 
     def same(raw: Mapping[str, Any]) -> bool:
-        return replace(_candidate_fields(raw), extra=candidate.extra) == candidate
+        return same_value(replace(_candidate_fields(raw), extra=candidate.extra), candidate)
 
     return write_fields(_candidate_canonical(candidate), candidate.extra, CANDIDATE_KEYS, same)
+
+
+def _read_primary(raw: Mapping[str, Any]) -> CandidateSpec:
+    """The first candidate: the route itself names its provider and model, `primary` its own parameters."""
+    named = {key: raw[key] for key in ("provider", "model") if raw.get(key)}
+    return read_candidate({**(raw.get("primary") or {}), **named}, ())
+
+
+def _write_primary(candidate: CandidateSpec) -> dict[str, Any]:
+    entry = write_candidate(candidate, ())
+    parts = {} if isinstance(entry, str) else entry
+    return {key: item for key, item in parts.items() if key not in ("provider", "model")}
 
 
 def _candidate_fields(raw: Mapping[str, Any]) -> CandidateSpec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from capabilities.core.delivery.reader import POLICY_WORDS
@@ -29,6 +29,7 @@ from routing_admin.core.files import field_rules as rule
 from routing_admin.core.files.field_rules import Rule, broken
 from routing_admin.core.files.key_checks import NOWHERE, KeyContext, key_warnings
 from routing_admin.core.files.llm_routing import resolve_candidate
+from routing_admin.core.files.own_parts import OWN_RULES, languages_in
 
 LANGUAGES = ("en", "zh")
 
@@ -44,6 +45,7 @@ PROVIDER_RULES = (
     Rule("quirks", rule.quirks),
     Rule("timeouts", rule.seconds_table),
     Rule("proxy", rule.proxy),
+    Rule("fromServices", rule.flag),
     Rule("keyName", rule.key_name),
     Rule("keyEnabled", rule.flag),
     Rule("keys", rule.listing),
@@ -53,15 +55,32 @@ FURTHER_KEY_RULES = (
     Rule("apiKey", rule.key, required=True),
     Rule("enabled", rule.flag),
 )
-CANDIDATE_RULES = (
-    Rule("provider", rule.filled, required=True),
-    Rule("model", rule.text),
+PARAMETER_RULES = (
     Rule("temperature", rule.temperature),
     Rule("maxTokens", rule.max_tokens),
     Rule("extraBody", rule.mapping),
 )
+CANDIDATE_RULES = (
+    Rule("provider", rule.filled, required=True),
+    Rule("model", rule.text),
+    *PARAMETER_RULES,
+)
+
+
+def _primary(path: str, value: Any) -> Iterator[Problem]:
+    """The first candidate's own parameters; the route itself names its provider and model."""
+    yield from rule.mapping(path, value)
+    if isinstance(value, Mapping):
+        yield from broken(PARAMETER_RULES, value, path)
+        for key in ("provider", "model"):
+            if key in value:
+                words = worded("%(path)s belongs into the route itself. Move it there.", path=child(path, key))
+                yield Problem(child(path, key), words, "range")
+
+
 ROUTE_RULES = (
     *CANDIDATE_RULES[:4],
+    Rule("primary", _primary),
     Rule("fallback", rule.listing),
     Rule("onError", rule.on_error),
     Rule("retries", rule.retries),
@@ -75,10 +94,14 @@ ROUTE_RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What stands beside a file's own once it is merged: providers by name with their `envName`, and task types."""
+    """What stands beside a file's own once it is merged: providers by name with their `envName`, and task types.
+
+    `may_have_no_route` where a configuration that answers nothing yet is none the less one.
+    """
 
     providers: Mapping[str, str | None] = field(default_factory=dict)
     task_types: frozenset[str] = frozenset()
+    may_have_no_route: bool = False
 
     def with_names_of(self, value: object) -> Beside:
         """The same with what another file brings."""
@@ -86,7 +109,8 @@ class Beside:
             return self
         routing = value.get("routing")
         further = frozenset(routing) if isinstance(routing, Mapping) else frozenset()
-        return Beside({**dict.fromkeys(_names(value)), **self.providers}, self.task_types | further)
+        known = {**dict.fromkeys(_names(value)), **self.providers}
+        return replace(self, providers=known, task_types=self.task_types | further)
 
 
 ALONE = Beside()
@@ -108,8 +132,8 @@ def validate(
     return [
         *_providers(value, around, beside),
         *_routing(value, _names(value) | beside.providers.keys(), beside),
-        *_default_language(value, languages),
-        *broken((Rule("contentPolicy", rule.one_of(POLICY_WORDS)),), value, ""),
+        *_default_language(value, (*languages, *languages_in(value))),
+        *broken((Rule("contentPolicy", rule.one_of(POLICY_WORDS)), *OWN_RULES), value, ""),
     ]
 
 
@@ -180,7 +204,8 @@ def _routing(value: Mapping[str, Any], names: Collection[str], beside: Beside) -
     routing = value.get("routing")
     if not isinstance(routing, Mapping):
         return
-    if "default" not in routing and "default" not in beside.task_types:
+    is_allowed_empty = beside.may_have_no_route and not routing and not beside.task_types
+    if "default" not in routing and "default" not in beside.task_types and not is_allowed_empty:
         yield missing_field("routing.default")
     for task_type, entry in routing.items():
         path = child("routing", task_type)

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from capabilities.core.problems import Problem
 from capabilities.core.services.entries import parse_capabilities, parse_service
-from capabilities.core.vocabulary import Capabilities, Source
 from capabilities.core.worded import worded
-from routing_admin.core.configuration.specs import ServiceSpec
+from routing_admin.core.configuration.as_json import same_value
+from routing_admin.core.configuration.specs import ProviderSpec, ServiceSpec
 from routing_admin.core.documents.kept_fields import drop_absent, find_leftovers, write_fields
 from routing_admin.core.documents.problem_sentences import duplicate_name, errors, missing_field, wrong_type
 from routing_admin.core.files import field_rules as rule
+from routing_admin.core.files.addresses import base_url_of, spelling_of
 from routing_admin.core.files.field_rules import Rule, broken
+from routing_admin.core.files.findings import capability_sources, declared_capabilities, with_findings, write_findings
 from routing_admin.core.files.key_checks import NOWHERE, KeyContext, key_warnings
+from routing_admin.core.files.llm_routing import key_text
 
 SERVICE_SEED_KEYS = ("id", "name", "baseURL", "model", "apiKey", "capabilityTags", "capabilities", "description")
-SERVICE_OWN_KEYS = ("enabled", "routed", "limits", "price", "content", "timeouts", "extraBody")
+SERVICE_OWN_KEYS = (
+    *("providerName", "enabled", "routed", "limits", "price", "content", "timeouts", "extraBody"),
+    "capabilitySources",
+)
 SERVICE_KEYS = SERVICE_SEED_KEYS + SERVICE_OWN_KEYS
+IDENTITY = ("providerName",)
+"""Fields whose every way of writing is the spec's own field."""
 
 RULES = (
     Rule("id", rule.filled),
@@ -28,6 +36,8 @@ RULES = (
     Rule("model", rule.filled),
     Rule("description", rule.text),
     Rule("apiKey", rule.key),
+    Rule("providerName", rule.filled),
+    Rule("capabilitySources", capability_sources),
     Rule("enabled", rule.flag),
     Rule("routed", rule.flag),
     Rule("limits", rule.mapping),
@@ -69,51 +79,43 @@ def _problems(raw: object, path: str, ids: set[str], around: KeyContext) -> Iter
         yield from around.endpoint_warnings(f"{path}.baseURL", raw["baseURL"])
 
 
-def read_service(raw: Mapping[str, Any], provider: str, key: str) -> ServiceSpec:
-    """The service an entry describes, at the provider found for it whose key field is written `key`."""
-    service = _fields(raw, provider)
-    return replace(service, extra=find_leftovers(raw, _canonical(service, key)))
+def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpec | None = None) -> ServiceSpec:
+    """The service an entry describes, at the provider found for it.
+
+    What was probed or looked up of the same model, and switched off by hand, stays where the entry does not say it.
+    """
+    service = with_findings(_fields(raw, provider), raw, old)
+    canonical = write_canonical(service, provider, key_text(provider))
+    said = {**raw, "baseURL": canonical["baseURL"]}  # another address than the provider's is not written back
+    kept = find_leftovers(said, canonical)
+    return replace(service, extra={key: item for key, item in kept.items() if key not in IDENTITY})
 
 
-def write_service(service: ServiceSpec, key: str) -> dict[str, Any]:
-    """The entry of `services`; `key` is what stands in its key field, never a key."""
+def write_service(service: ServiceSpec, provider: ProviderSpec, *, is_named: bool = False) -> dict[str, Any]:
+    """The entry of `services`, its key as `${…}`; `is_named` where its address and key would not tell its provider."""
+    key = key_text(provider)
 
     def same(raw: Mapping[str, Any]) -> bool:
         if raw["apiKey"] == "" and key != "NOT_NEEDED":
             return False
-        return replace(_fields(raw, service.provider), extra=service.extra) == replace(
-            service, capabilities=declared_capabilities(service), sources={}
-        )
+        read = replace(with_findings(_fields(raw, provider), raw), extra=service.extra)
+        return same_value(read, service)
 
-    return write_fields(_canonical(service, key), service.extra, SERVICE_KEYS, same)
-
-
-def declared_capabilities(service: ServiceSpec) -> Capabilities | None:
-    """What somebody declared, without what was probed or looked up; None where nothing was."""
-    found = service.capabilities
-    if found is None:
-        return None
-    kept = Capabilities(*(tuple(_declared_side(service, side, words)) for side, words in _sides(found)))
-    return kept if kept.input or kept.output or not (found.input or found.output) else None
+    canonical = write_canonical(service, provider, key)
+    named = {"providerName": provider.name} if is_named else {}
+    extra = {name: item for name, item in service.extra.items() if name not in IDENTITY}
+    return write_fields(canonical | named, extra, SERVICE_KEYS, same)
 
 
-def _sides(capabilities: Capabilities) -> Iterable[tuple[str, tuple[str, ...]]]:
-    return (("input", capabilities.input), ("output", capabilities.output))
-
-
-def _declared_side(service: ServiceSpec, side: str, words: tuple[str, ...]) -> Iterator[str]:
-    return (word for word in words if service.source(side, word) is Source.DECLARED)
-
-
-def _fields(raw: Mapping[str, Any], provider: str) -> ServiceSpec:
+def _fields(raw: Mapping[str, Any], provider: ProviderSpec) -> ServiceSpec:
     capabilities, warnings = parse_capabilities(raw.get("capabilities"))
     enabled = raw.get("enabled")
     return ServiceSpec(
         id=raw["id"],
         name=raw["name"],
-        provider=provider,
+        provider=provider.name,
         model=raw["model"],
-        base_url=raw["baseURL"],
+        base_url=spelling_of(raw["baseURL"], provider),
         capabilities=capabilities if raw.get("capabilities") and not warnings else None,
         capability_tags=tuple(tag for tag in raw["capabilityTags"] if isinstance(tag, str)),
         description=raw["description"],
@@ -127,12 +129,13 @@ def _fields(raw: Mapping[str, Any], provider: str) -> ServiceSpec:
     )
 
 
-def _canonical(service: ServiceSpec, key: str) -> dict[str, Any]:
+def write_canonical(service: ServiceSpec, provider: ProviderSpec, key: str) -> dict[str, Any]:
+    """Every field of an entry that says something, in our own way."""
     able = declared_capabilities(service)
     return {
         "id": service.id,
         "name": service.name,
-        "baseURL": service.base_url,
+        "baseURL": base_url_of(service, provider),
         "model": service.model,
         "apiKey": key,
         "capabilityTags": list(service.capability_tags),
@@ -147,5 +150,6 @@ def _canonical(service: ServiceSpec, key: str) -> dict[str, Any]:
             "content": service.content or None,
             "timeouts": service.timeouts or None,
             "extraBody": service.extra_body or None,
+            "capabilitySources": write_findings(service) or None,
         }
     )

@@ -1,4 +1,4 @@
-"""Where services meet providers: each distinct base URL and key of `llmservices.json` is one provider (decision 9).
+"""Where services meet providers: a service names its own, else each distinct base URL and key is one (decision 9).
 
 Stable from import to import: a provider with that base and that key is used before one that the same services had,
 and that before a new one. The new one is named after its host.
@@ -6,7 +6,7 @@ and that before a new one. The new one is named after its host.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from routing_admin.core.configuration.specs import NO_KEY, Configuration, KeyKin
 from routing_admin.core.documents.kept_fields import merge_items
 from routing_admin.core.files.endpoints import base_of, provider_name
 from routing_admin.core.files.keys import Fingerprint, key_from_file
-from routing_admin.core.files.llm_routing import key_text
 from routing_admin.core.files.llmservices import read_service
 
 
@@ -41,52 +40,67 @@ def place_of(raw: Mapping[str, Any], fingerprint: Fingerprint) -> KeyedAddress:
 
 
 def merge_services(
-    current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Fingerprint
+    current: Configuration,
+    value: Mapping[str, Any],
+    prune: bool,
+    fingerprint: Fingerprint,
+    keep: Collection[str] = (),
 ) -> tuple[Configuration, dict[str, str]]:
-    """The configuration after a valid `llmservices.json`, and the keys that stood in it."""
-    groups: dict[KeyedAddress, list[Mapping[str, Any]]] = {}
+    """The configuration after a valid `llmservices.json`, and the keys that stood in it; `keep` are providers that no
+    pruning removes."""
+    groups: dict[KeyedAddress | str, list[Mapping[str, Any]]] = {}
     for raw in value["services"]:
-        groups.setdefault(place_of(raw, fingerprint), []).append(raw)
-    names = _names(current, groups)
+        groups.setdefault(raw.get("providerName") or place_of(raw, fingerprint), []).append(raw)
+    names = _names(current, {place: found for place, found in groups.items() if isinstance(place, KeyedAddress)})
     providers = {provider.name: provider for provider in current.providers}
     keys: dict[str, str] = {}
+    found: dict[str, ServiceSpec] = {}
     for place, entries in groups.items():
-        name = names[place]
-        old = providers.get(name) or _new_provider(name, entries[0])
-        held = current.provider(name)
-        variable = key_variable(name, old.env_name)
-        key, plaintext = key_from_file(
-            entries[0]["apiKey"], old.endpoint, variable, held.key if held else None, fingerprint
-        )
-        providers[name] = old if held and _matches(held, place) else replace(old, key=key)
+        name = place if isinstance(place, str) else names[place]
+        providers[name], plaintext = _provider_at(place, name, entries[0], current, fingerprint)
         if plaintext is not None:
             keys[name] = plaintext
-    found = {raw["id"]: _service(raw, providers[names[place_of(raw, fingerprint)]]) for raw in value["services"]}
-    services = tuple(found.values()) if prune else merge_items(current.services, found, _id)
-    extra = {key: item for key, item in value.items() if key != "services"}
+        found |= {raw["id"]: read_service(raw, providers[name], current.service(raw["id"])) for raw in entries}
+    found = {raw["id"]: found[raw["id"]] for raw in value["services"]}
     result = replace(
         current,
         providers=tuple(providers.values()),
-        services=services,
-        extra_services=({} if prune else dict(current.extra_services)) | extra,
+        services=tuple(found.values()) if prune else merge_items(current.services, found, _id),
+        extra_services=({} if prune else dict(current.extra_services))
+        | {key: item for key, item in value.items() if key != "services"},
     )
-    return (drop_orphans(result) if prune else result), keys
+    return (drop_orphans(result, keep) if prune else result), keys
 
 
-def drop_orphans(configuration: Configuration) -> Configuration:
+def _provider_at(
+    place: KeyedAddress | str, name: str, raw: Mapping[str, Any], current: Configuration, fingerprint: Fingerprint
+) -> tuple[ProviderSpec, str | None]:
+    """The provider of that name after the import, and the plaintext key where a new one stood there.
+
+    Where an entry names its provider, which is there already, only another key changes it.
+    """
+    held = current.provider(name)
+    old = held or _new_provider(name, raw)
+    is_known = (
+        _matches(old, place) if isinstance(place, KeyedAddress) else form_of(raw["apiKey"]) != KeyNotation.LITERAL
+    )
+    variable = key_variable(name, old.env_name)
+    key, plaintext = key_from_file(raw["apiKey"], old.endpoint, variable, held.key if held else None, fingerprint)
+    if held and is_known:
+        return held, plaintext
+    return replace(old, key=replace(key, name=old.key.name, enabled=old.key.enabled)), plaintext
+
+
+def drop_orphans(configuration: Configuration, keep: Collection[str] = ()) -> Configuration:
     """The configuration without providers that only services brought in and that nothing uses any more."""
-    used = {service.provider for service in configuration.services}
+    used = set(keep) | {service.provider for service in configuration.services}
     used |= {candidate.provider for route in configuration.routes for candidate in route.candidates}
-    kept = tuple(item for item in configuration.providers if item.in_routing_file or item.name in used)
-    return replace(configuration, providers=kept)
+    rest = tuple(item for item in configuration.providers if item.in_routing_file or item.name in used)
+    return replace(configuration, providers=rest)
 
 
 def _id(service: ServiceSpec) -> str:
     return service.id
-
-
-def _service(raw: Mapping[str, Any], provider: ProviderSpec) -> ServiceSpec:
-    return read_service(raw, provider.name, key_text(provider))
 
 
 def _new_provider(name: str, raw: Mapping[str, Any]) -> ProviderSpec:

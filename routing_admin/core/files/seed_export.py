@@ -16,20 +16,21 @@ from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec
 from routing_admin.core.documents.kept_fields import drop_absent, plain_number
 from routing_admin.core.files.endpoints import base_of, call_of
-from routing_admin.core.files.llm_routing import PROVIDER_KEYS, ROUTE_KEYS, key_text
-from routing_admin.core.files.llmservices import SERVICE_KEYS, write_service
+from routing_admin.core.files.llm_routing import PROVIDER_KEYS, ROUTE_KEYS, key_text, variables_of
+from routing_admin.core.files.llmservices import SERVICE_OWN_KEYS, write_service
 from routing_admin.core.planning.plan import is_taken
 
 SPOKEN = ("openai", "anthropic", "gemini")
 """Protocols with a call URL that the seeds' adapter can be given; Gemini's is its OpenAI-compatible one."""
 
 OURS_UNSAID: Mapping[str, Any] = MappingProxyType(
-    {"limits": {}, "price": {}, "content": {}, "timeouts": {}, "extra_body": {}}
+    {"limits": {}, "price": {}, "content": {}, "timeouts": {}, "extra_body": {}, "routed": False}
 )
 """Fields of a service that only we know, each with its default."""
 
 UNSAID_OF_PROVIDER: Mapping[str, str] = MappingProxyType(
     {
+        "display_name": worded("display name"),
         "quirks": worded("quirks"),
         "timeouts": worded("timeouts"),
         "env_name": worded("env name"),
@@ -49,13 +50,23 @@ UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
     }
 )
 """What the seeds' programs have no word for, with ours."""
+UNSAID_PARTS: Mapping[str, str] = MappingProxyType(
+    {
+        "agents": worded("agents"),
+        "languages": worded("languages"),
+        "label_budgets": worded("label budgets"),
+        "exchange_rates": worded("exchange rates"),
+        "catalogue": worded("refreshed catalogue"),
+    }
+)
 
 Written = tuple[dict[str, Any], tuple[str, ...]]
 
 
 def seed_routing(configuration: Configuration) -> Written:
     """`llm-routing.json` in the seed's own shape, and what it could not say."""
-    providers = {item.name: item for item in configuration.providers if item.enabled and item.protocol in SPOKEN}
+    spoken = (item for item in configuration.providers if item.enabled and item.protocol in SPOKEN)
+    providers = {item.name: found for item in spoken if (found := with_enabled_key(item))}
     chains = {
         route.task_type: [item for item in _drop_repeats(route.candidates) if item.provider in providers]
         for route in configuration.routes
@@ -81,11 +92,12 @@ def seed_services(configuration: Configuration) -> Written:
     kept, left_out = [], []
     for service in configuration.services:
         provider = providers[service.provider]
-        if service.enabled and provider.enabled and provider.protocol == "openai":
-            bare = replace(service, base_url=base_of(service.base_url), routed=False, **OURS_UNSAID)
-            kept.append(_drop_our_keys(write_service(bare, key_text(provider)), SERVICE_KEYS[8:]))
+        spoken = with_enabled_key(provider)
+        if service.enabled and provider.enabled and provider.protocol == "openai" and spoken:
+            bare = replace(service, base_url=base_of(provider.endpoint), sources={}, **OURS_UNSAID)
+            kept.append(_drop_our_keys(write_service(bare, spoken), SERVICE_OWN_KEYS))
         else:
-            left_out.append(_service_left_out(service.id, provider.protocol))
+            left_out.append(_service_left_out(service.id, provider, is_usable=spoken is not None))
         said = [word for word in OURS_UNSAID if getattr(service, word)]
         if said:
             rules = worded(
@@ -95,10 +107,28 @@ def seed_services(configuration: Configuration) -> Written:
     return {"services": kept, **configuration.extra_services}, tuple(left_out)
 
 
-def _service_left_out(name: str, protocol: str) -> str:
-    if protocol != "openai":
+def with_enabled_key(provider: ProviderSpec) -> ProviderSpec | None:
+    """The provider with the first of its keys that is enabled; None where all are disabled."""
+    pairs = zip((provider.key, *provider.more_keys), variables_of(provider), strict=True)
+    found = next(((key, variable) for key, variable in pairs if key.enabled), None)
+    if found is None:
+        return None
+    key, variable = found
+    return replace(provider, key=replace(key, variable=key.variable or variable))
+
+
+def _service_left_out(name: str, provider: ProviderSpec, *, is_usable: bool) -> str:
+    if provider.protocol != "openai":
         return worded(
-            "Model service “%(name)s” is left out: it uses the protocol %(protocol)s.", name=name, protocol=protocol
+            "Model service “%(name)s” is left out: it uses the protocol %(protocol)s.",
+            name=name,
+            protocol=provider.protocol,
+        )
+    if not is_usable:
+        return worded(
+            "Model service “%(name)s” is left out: every key of %(provider)s is disabled.",
+            name=name,
+            provider=provider.name,
         )
     return worded("Model service “%(name)s” is left out: it is disabled.", name=name)
 
@@ -183,6 +213,9 @@ def _list_losses(
     for route in configuration.routes:
         yield from _list_route_losses(route, chains.get(route.task_type, []))
     yield from (worded("Alias “%(name)s” cannot be expressed.", name=alias.name) for alias in configuration.aliases)
+    parts = tuple(word for field, word in UNSAID_PARTS.items() if getattr(configuration, field))
+    if parts:
+        yield worded("Not in this file: %(what)s.", what=parts)
     if configuration.content_policy:
         yield worded("The content policy of the installation cannot be expressed.")
 
@@ -190,6 +223,8 @@ def _list_losses(
 def _provider_left_out(provider: ProviderSpec) -> str:
     if not provider.enabled:
         return worded("Provider “%(name)s” is left out: it is disabled.", name=provider.name)
+    if provider.protocol in SPOKEN:
+        return worded("Provider “%(name)s” is left out: all its keys are disabled.", name=provider.name)
     return worded(
         "Provider “%(name)s” is left out: it uses the protocol %(protocol)s.",
         name=provider.name,
@@ -215,10 +250,24 @@ def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator
         yield worded(
             "Route “%(name)s”: its %(what)s cannot be expressed.", name=route.task_type, what=UNSAID_OF_ROUTE[what]
         )
+    if _is_primary_cut(route, chain):
+        yield worded(
+            "Route “%(name)s”: %(provider)s's own parameters as the first candidate cannot be expressed.",
+            name=route.task_type,
+            provider=chain[0].provider,
+        )
     for item in chain[1:]:
-        if (item.temperature, item.max_tokens, item.extra_body) != (None, None, {}):
+        if item != CandidateSpec(item.provider, item.model):
             yield worded(
                 "Route “%(name)s”: %(provider)s's own parameters as a fallback cannot be expressed.",
                 name=route.task_type,
                 provider=item.provider,
             )
+
+
+def _is_primary_cut(route: RouteSpec, chain: list[CandidateSpec]) -> bool:
+    """Whether the first candidate has more than what can be written as the route's, which holds for all of them."""
+    first = chain[0]
+    own = [(first.temperature, route.temperature), (first.max_tokens, route.max_tokens)]
+    spread = len(chain) > 1 and any(mine is not None and mine != its for mine, its in own)
+    return bool(first.extra_body or first.extra or spread)

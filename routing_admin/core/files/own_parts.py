@@ -1,0 +1,262 @@
+"""What only we know beside the seeds' `llm-routing.json`: aliases, agents, languages, budgets, rates, the catalogue.
+
+Each is a field of its own that is left out where there is nothing to say. A file without one leaves it as it is, even
+when an import removes what its files do not mention. Keys of agents are in no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from capabilities.core.exchange import ExchangeRate, check_rate
+from capabilities.core.prices import CURRENCY as CURRENCY_CODE
+from capabilities.core.problems import Problem
+from capabilities.core.services.agent_limits import CURRENCY, MODELS, MONEY, MOST, MOST_MONEY, Meter
+from capabilities.core.services.labels import LabelKind
+from capabilities.core.worded import worded
+from routing_admin.core.configuration.specs import (
+    AgentSpec,
+    AliasSpec,
+    Configuration,
+    LabelBudgetSpec,
+    LanguageSpec,
+)
+from routing_admin.core.documents.json_path import child, storable
+from routing_admin.core.documents.kept_fields import drop_absent, merge_items
+from routing_admin.core.documents.problem_sentences import (
+    duplicate_name,
+    not_one_of,
+    out_of_range,
+    unreadable_text,
+    wrong_type,
+)
+from routing_admin.core.files import field_rules as rule
+from routing_admin.core.files.field_rules import Rule, broken
+from routing_admin.core.planning.model_names import is_target
+
+LIMIT_NAMES = (MODELS, CURRENCY, *(meter.value for meter in Meter))
+RATE_FIELDS = ("currency", "into", "rate", "day", "source")
+LAST_DAY = date.max
+"""Files bring rates of any day: what is in the future is the page's question, which has a clock."""
+
+
+def limits(path: str, value: Any) -> Iterator[Problem]:
+    """The limits of an agent or a label, as `docs/automation.md` lists them."""
+    yield from rule.mapping(path, value)
+    for name, item in value.items() if isinstance(value, Mapping) else ():
+        where = child(path, name)
+        if name not in LIMIT_NAMES:
+            yield not_one_of(where, LIMIT_NAMES)
+        elif name == MODELS:
+            if not isinstance(item, list) or not all(isinstance(each, str) and storable(each) for each in item):
+                yield wrong_type(where, worded("a list of names"))
+        elif name == CURRENCY:
+            if not isinstance(item, str) or not CURRENCY_CODE.fullmatch(item):
+                yield wrong_type(where, worded("a currency's three capital letters, such as USD or CNY"))
+        elif not _is_limit(Meter(name), item):
+            yield out_of_range(where, worded("an amount above 0"))
+
+
+def _is_limit(meter: Meter, value: Any) -> bool:
+    """Whether an amount is as a row keeps it: money as decimal text, the rest whole."""
+    if meter not in MONEY:
+        return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST
+    try:
+        return isinstance(value, str) and value.isascii() and 0 < Decimal(value) <= MOST_MONEY
+    except InvalidOperation:
+        return False
+
+
+AGENT_RULES = (
+    Rule("id", rule.filled, required=True),
+    Rule("name", rule.text),
+    Rule("description", rule.text),
+    Rule("serviceId", rule.text),
+    Rule("taskType", rule.text),
+    Rule("limits", limits),
+)
+AGENT_KEYS = tuple(each.key for each in AGENT_RULES)
+
+
+def agents(path: str, value: Any) -> Iterator[Problem]:
+    """A list of agents: each with an id of its own, and a service or a task type or neither."""
+    yield from rule.listing(path, value)
+    ids: set[str] = set()
+    for index, raw in enumerate(value if isinstance(value, list) else ()):
+        where = f"{path}[{index}]"
+        if not isinstance(raw, Mapping):
+            yield wrong_type(where, worded("an object"))
+            continue
+        yield from broken(AGENT_RULES, raw, where)
+        for key in raw.keys() - set(AGENT_KEYS):
+            words = worded(
+                "%(path)s is unknown and is not kept. Known: %(known)s.", path=child(where, key), known=AGENT_KEYS
+            )
+            yield Problem(child(where, key), words, "enum", "warning")
+        if raw.get("serviceId") and raw.get("taskType"):
+            words = worded("%(path)s has a serviceId and a taskType. Keep one of them.", path=where)
+            yield Problem(where, words, "range")
+        if isinstance(raw.get("id"), str) and raw["id"] in ids:
+            yield duplicate_name(f"{where}.id", "id", raw["id"])
+        ids.add(str(raw.get("id")))
+
+
+def texts(path: str, value: Any) -> Iterator[Problem]:
+    """An object of texts by name."""
+    yield from rule.mapping(path, value)
+    for name, item in value.items() if isinstance(value, Mapping) else ():
+        yield from _name(path, name)
+        yield from rule.filled(child(path, name), item)
+
+
+def budgets(path: str, value: Any) -> Iterator[Problem]:
+    """An object of limits by label."""
+    yield from rule.mapping(path, value)
+    for name, item in value.items() if isinstance(value, Mapping) else ():
+        yield from _name(path, name)
+        kind, colon, rest = name.partition(":")
+        if kind not in tuple(LabelKind) or not colon or not rest:
+            yield out_of_range(
+                child(path, name), worded("under a label such as team:research, project:x or user:agent")
+            )
+        yield from limits(child(path, name), item)
+
+
+def rates(path: str, value: Any) -> Iterator[Problem]:
+    """A list of exchange rates that all lead into one currency."""
+    yield from rule.listing(path, value)
+    good: list[ExchangeRate] = []
+    for index, raw in enumerate(value if isinstance(value, list) else ()):
+        where = f"{path}[{index}]"
+        if not isinstance(raw, Mapping) or not all(isinstance(raw.get(name), str) for name in RATE_FIELDS):
+            yield wrong_type(where, worded("an object with the texts %(names)s", names=RATE_FIELDS))
+            continue
+        made = ExchangeRate(**{name: raw[name] for name in RATE_FIELDS})
+        yield from (replace(each, field=child(where, each.field)) for each in check_rate(made, good, LAST_DAY))
+        if any(each.currency == made.currency for each in good):
+            yield duplicate_name(f"{where}.currency", "currency", made.currency)
+        good.append(made)
+
+
+def _name(path: str, name: str) -> Iterator[Problem]:
+    """The problem of a key that is a name, if it has one."""
+    if not name.strip():
+        yield out_of_range(child(path, name), worded("under a name that is not empty"))
+    elif not storable(name):
+        yield unreadable_text(child(path, name))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPart:
+    """One of these fields: where the configuration has it, its key in the file, what it may hold, how an item is named,
+    and how it is written and read."""
+
+    field: str
+    key: str
+    check: Callable[[str, Any], Iterator[Problem]]
+    name: Callable[[Any], str]
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Iterator[Any]]
+
+
+def _write_agent(agent: AgentSpec) -> dict[str, Any]:
+    return {"id": agent.id} | drop_absent(
+        {
+            "name": agent.name or None,
+            "description": agent.description or None,
+            "serviceId": agent.service_id,
+            "taskType": agent.task_type,
+            "limits": dict(agent.limits) or None,
+        }
+    )
+
+
+def _read_agents(value: Any) -> Iterator[AgentSpec]:
+    for raw in value:
+        yield AgentSpec(
+            raw["id"],
+            raw.get("name") or "",
+            raw.get("description") or "",
+            raw.get("serviceId") or None,
+            raw.get("taskType") or None,
+            raw.get("limits") or {},
+        )
+
+
+OWN_PARTS = (
+    OwnPart(
+        *("aliases", "aliases", texts, lambda each: each.name),
+        lambda items: {each.name: each.target for each in items},
+        lambda value: (AliasSpec(*pair) for pair in value.items()),
+    ),
+    OwnPart(
+        *("agents", "agents", agents, lambda each: each.id),
+        lambda items: [_write_agent(each) for each in items],
+        _read_agents,
+    ),
+    OwnPart(
+        *("languages", "languages", texts, lambda each: each.code),
+        lambda items: {each.code: each.directive for each in items},
+        lambda value: (LanguageSpec(*pair) for pair in value.items()),
+    ),
+    OwnPart(
+        *("label_budgets", "labelBudgets", budgets, lambda each: each.id),
+        lambda items: {each.id: dict(each.limits) for each in items},
+        lambda value: (LabelBudgetSpec(*pair) for pair in value.items()),
+    ),
+    OwnPart(
+        *("exchange_rates", "exchangeRates", rates, lambda each: each.currency),
+        lambda items: [asdict(each) for each in items],
+        lambda value: (ExchangeRate(**{name: raw[name] for name in RATE_FIELDS}) for raw in value),
+    ),
+)
+CATALOGUE = "catalogue"
+OWN_KEYS = (*(part.key for part in OWN_PARTS), CATALOGUE)
+OWN_RULES = (*(Rule(part.key, part.check) for part in OWN_PARTS), Rule(CATALOGUE, rule.text))
+
+
+def write_own_parts(configuration: Configuration) -> dict[str, Any]:
+    """These fields of the file, those that have something to say."""
+    parts = {part.key: part.write(items) for part in OWN_PARTS if (items := getattr(configuration, part.field))}
+    return parts | drop_absent({CATALOGUE: configuration.catalogue})
+
+
+def without_own_parts(configuration: Configuration) -> Configuration:
+    """The configuration without them."""
+    parts: dict[str, Any] = {part.field: () for part in OWN_PARTS}
+    return replace(configuration, catalogue=None, **parts)
+
+
+def merge_own_parts(current: Configuration, value: Mapping[str, Any], prune: bool) -> Configuration:
+    """The configuration after these fields of a valid file; what it does not have stays as it is."""
+    changes: dict[str, Any] = {CATALOGUE: value[CATALOGUE] or None} if value.get(CATALOGUE) is not None else {}
+    for part in OWN_PARTS:
+        if value.get(part.key) is not None:
+            old = getattr(current, part.field)
+            new = {part.name(each): each for each in part.read(value[part.key])}
+            changes[part.field] = tuple(new.values()) if prune else merge_items(old, new, part.name)
+    if "agents" in changes:  # the terms of keys stay with the keys, which are in no file
+        held = {each.id: each.keys for each in current.agents}
+        changes["agents"] = tuple(replace(each, keys=held.get(each.id, each.keys)) for each in changes["agents"])
+    return replace(current, **changes)
+
+
+def lost_aliases(configuration: Configuration, values: Iterable[Any]) -> Iterator[Problem]:
+    """A warning for each alias of these files that leads nowhere."""
+    names = {name for value in values for name in value.get("aliases") or ()}
+    for alias in configuration.aliases:
+        if alias.name in names and not is_target(configuration, alias.target):
+            words = worded(
+                "The alias “%(name)s” leads to “%(target)s”, which is not there.", name=alias.name, target=alias.target
+            )
+            yield Problem(child("aliases", alias.name), words, "reference", "warning")
+
+
+def languages_in(value: object) -> tuple[str, ...]:
+    """The languages that a file has a directive for."""
+    found = value.get("languages") if isinstance(value, Mapping) else None
+    return tuple(found) if isinstance(found, Mapping) else ()

@@ -1,0 +1,274 @@
+"""One row per field of the configuration: what values it takes, and which ways cannot say it.
+
+A field of a spec without a row fails by name. From these rows come arbitrary configurations, in all fields and at every
+position of a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from capabilities.core.delivery.reader import POLICY_WORDS
+from capabilities.core.exchange import ExchangeRate
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.vocabulary import Capabilities, Source
+from routing_admin.core.configuration.specs import (
+    REFUSE,
+    SKIP,
+    AgentSpec,
+    AliasSpec,
+    CandidateSpec,
+    Configuration,
+    KeyKind,
+    KeySpec,
+    LabelBudgetSpec,
+    LanguageSpec,
+    ProviderSpec,
+    RouteSpec,
+    ServiceSpec,
+)
+from routing_admin.core.files.addresses import own_base
+from routing_admin.core.files.endpoints import base_of
+from tests.configuration.config_strategies import json_values, unknown_fields, urls, words
+
+SEED = "seed export"
+FILE = "file"
+
+
+@dataclass(frozen=True)
+class FieldRow:
+    """`values` in a configuration; `sample` is one beside the default; `unsaid` has by way the reason
+    why it cannot say the field."""
+
+    values: st.SearchStrategy[Any]
+    sample: Any = None
+    unsaid: Mapping[str, str] = field(default_factory=dict)
+
+
+objects = st.dictionaries(words, json_values, max_size=2)
+plain = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=6)
+seconds = st.integers(1, 600) | st.floats(0.1, 600)
+times = st.dictionaries(st.sampled_from(["connect", "firstContent", "between", "total"]), seconds, max_size=2)
+temperatures = st.none() | st.integers(0, 2) | st.floats(0, 2)
+max_tokens = st.none() | st.integers(1, 10**6)
+names = words.filter(lambda text: "/" not in text)
+variables = st.sampled_from(["LLM_PROVIDER_SHARED_API_KEY", "LLM_PROVIDER_X_API_KEY", "LLM_PROVIDER_X_API_KEY_2"])
+limits = st.fixed_dictionaries(
+    {},
+    optional={
+        "models": st.lists(words, min_size=1, max_size=2),
+        "requestsPerMinute": st.integers(1, 1000),
+        "moneyPerDay": st.sampled_from(["1", "0.5", "12.345678"]),
+        "currency": st.sampled_from(["USD", "CNY"]),
+    },
+)
+prices = st.just({}) | st.fixed_dictionaries(
+    {"currency": st.just("USD"), "input": st.floats(0, 9), "output": st.integers(0, 9)}
+)
+TOLD = "it tells keys apart, and there is one key in a file for other programs"
+NO_KEY_THERE = "keys of agents are in no file, nor are their terms"
+ALONE = "a list of the file's, each item of which has rows of its own"
+
+TABLE: Mapping[type, Mapping[str, FieldRow]] = {
+    KeySpec: {
+        "kind": FieldRow(st.sampled_from(KeyKind), KeyKind.ENV),
+        "variable": FieldRow(variables, "LLM_PROVIDER_SHARED_API_KEY"),
+        "token": FieldRow(st.just(""), unsaid={FILE: "only between a file and the database"}),
+        "fingerprint": FieldRow(st.sampled_from(["f1", "f2"]), unsaid={FILE: "of a stored key, which is in no file"}),
+        "name": FieldRow(words.filter(lambda text: text.isprintable() and text == text.strip()), "main", {SEED: TOLD}),
+        "enabled": FieldRow(st.booleans(), False),
+    },
+    ProviderSpec: {
+        "name": FieldRow(names, "another"),
+        "endpoint": FieldRow(urls, "https://elsewhere.example/v1"),
+        "default_model": FieldRow(words, "m2"),
+        "protocol": FieldRow(st.sampled_from(sorted(PROTOCOLS)), "anthropic"),
+        "key": FieldRow(st.nothing(), KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")),
+        "display_name": FieldRow(plain, "Our provider"),
+        "env_name": FieldRow(st.none() | st.sampled_from(["OWN", "THEIRS"]), "OWN"),
+        "enabled": FieldRow(st.booleans(), False),
+        "quirks": FieldRow(objects, {"x-a": True}),
+        "timeouts": FieldRow(times, {"connect": 3}),
+        "proxy": FieldRow(st.sampled_from(["default", "none", "http://proxy:3128"]), "none"),
+        "in_routing_file": FieldRow(st.booleans(), False, {SEED: "other programs have one list of providers"}),
+        "extra": FieldRow(unknown_fields, {"x-region": 1}),
+        "more_keys": FieldRow(st.nothing(), (KeySpec(KeyKind.ENV, "LLM_PROVIDER_X_API_KEY_2", name="b"),)),
+    },
+    ServiceSpec: {
+        "id": FieldRow(words, "another"),
+        "name": FieldRow(words, "Another"),
+        "provider": FieldRow(st.nothing(), "b"),
+        "model": FieldRow(words, "m9"),
+        "base_url": FieldRow(
+            st.nothing(), "https://a.example/v1/", {SEED: "every address is written in one way there"}
+        ),
+        "capabilities": FieldRow(st.nothing(), Capabilities(("text", "vision"), ())),
+        "sources": FieldRow(st.nothing(), {"input:audio": Source.PROBED}, {SEED: "what there is stands in the file"}),
+        "capability_tags": FieldRow(st.lists(plain, max_size=2).map(tuple), ("tag",)),
+        "description": FieldRow(plain, "text"),
+        "limits": FieldRow(objects, {"contextTokens": 9}),
+        "price": FieldRow(prices, {"currency": "USD", "input": 1, "output": 2}),
+        "content": FieldRow(objects, {"policy": "describe"}),
+        "timeouts": FieldRow(times, {"connect": 3}),
+        "extra_body": FieldRow(objects, {"seed": 1}),
+        "routed": FieldRow(st.booleans(), True),
+        "enabled": FieldRow(st.booleans(), False),
+        "extra": FieldRow(unknown_fields, {"x-note": [1]}),
+    },
+    CandidateSpec: {
+        "provider": FieldRow(st.nothing(), "b"),
+        "model": FieldRow(st.none() | words, "m7"),
+        "temperature": FieldRow(temperatures, 0),
+        "max_tokens": FieldRow(max_tokens, 7),
+        "extra_body": FieldRow(objects, {"seed": 1}),
+        "extra": FieldRow(unknown_fields, {"x-note": None}),
+    },
+    RouteSpec: {
+        "task_type": FieldRow(words, "another"),
+        "candidates": FieldRow(st.nothing(), (CandidateSpec("b"), CandidateSpec("a"))),
+        "temperature": FieldRow(temperatures, 0),
+        "max_tokens": FieldRow(max_tokens, 5),
+        "on_error": FieldRow(st.sampled_from(["resilient", "strict", {}, {"http_404": "next"}]), "strict"),
+        "retries": FieldRow(st.none() | st.integers(0, 10), 0),
+        "deadline": FieldRow(st.none() | seconds, 5),
+        "first_content": FieldRow(st.none() | seconds, 4),
+        "content": FieldRow(objects, {"policy": "describe"}),
+        "enabled": FieldRow(st.booleans(), False),
+        "extra": FieldRow(unknown_fields, {"x-note": {"b": 1, "a": 2}}),
+        "on_drop": FieldRow(st.sampled_from(["", REFUSE]), REFUSE),
+        "on_overflow": FieldRow(st.sampled_from(["", SKIP]), SKIP),
+    },
+    AliasSpec: {"name": FieldRow(words, "gpt"), "target": FieldRow(words, "task:default")},
+    AgentSpec: {
+        "id": FieldRow(words, "writer"),
+        "name": FieldRow(plain, "Writer"),
+        "description": FieldRow(plain, "Writes"),
+        "service_id": FieldRow(st.nothing(), "s"),
+        "task_type": FieldRow(st.nothing(), "default"),
+        "limits": FieldRow(limits, {"requestsPerMinute": 5}),
+        "keys": FieldRow(st.just({}), {"pk_1": {"team": "x"}}, {FILE: NO_KEY_THERE}),
+    },
+    LabelBudgetSpec: {
+        "id": FieldRow(st.builds("{}:{}".format, st.sampled_from(["team", "project", "user"]), words), "team:x"),
+        "limits": FieldRow(limits, {"inFlight": 2}),
+    },
+    LanguageSpec: {
+        "code": FieldRow(st.sampled_from(["pt", "fr", "zh", "de"]), "pt"),
+        "directive": FieldRow(words, "Responda em português."),
+    },
+    ExchangeRate: {
+        "currency": FieldRow(st.sampled_from(["USD", "EUR", "JPY"]), "EUR"),
+        "into": FieldRow(st.just("CNY"), "CNY"),
+        "rate": FieldRow(st.sampled_from(["7.1", "0.05", "123"]), "7"),
+        "day": FieldRow(st.sampled_from(["2026-01-02", "2025-12-31"]), "2026-01-02"),
+        "source": FieldRow(words, "a bank"),
+    },
+    Configuration: {
+        **{name: FieldRow(st.nothing(), unsaid={SEED: ALONE}) for name in ("providers", "services", "routes")},
+        **{name: FieldRow(st.nothing(), unsaid={SEED: ALONE}) for name in ("aliases", "agents", "languages")},
+        **{name: FieldRow(st.nothing(), unsaid={SEED: ALONE}) for name in ("label_budgets", "exchange_rates")},
+        "default_language": FieldRow(st.none() | st.sampled_from(["en", "zh", "zh-CN"]), "zh"),
+        "content_policy": FieldRow(st.none() | st.sampled_from(sorted(POLICY_WORDS)), "describe"),
+        "catalogue": FieldRow(st.none() | words, "of a day"),
+        "extra_routing": FieldRow(unknown_fields, {"x-version": 2}),
+        "extra_services": FieldRow(unknown_fields, {"x-version": 3}),
+    },
+}
+
+
+def values_of(kind: type, /, **own: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Arbitrary values of a spec in all fields; `own` are those that others decide."""
+    fields = {name: row.values for name, row in TABLE[kind].items()} | own
+    return st.builds(kind, **fields)
+
+
+@st.composite
+def keys(draw: st.DrawFn, name: str, *, further: bool) -> KeySpec:
+    """A key of each kind, with what belongs to it."""
+    kind = draw(st.sampled_from([KeyKind.ENV, KeyKind.STORED] if further else list(KeyKind)))
+    made: KeySpec = draw(values_of(KeySpec, kind=st.just(kind), name=st.just(name)))
+    return replace(
+        made,
+        variable=made.variable if kind is KeyKind.ENV else "",
+        fingerprint=made.fingerprint if kind is KeyKind.STORED else "",
+    )
+
+
+@st.composite
+def providers(draw: st.DrawFn) -> ProviderSpec:
+    """A provider with up to two further keys."""
+    key_names = draw(st.lists(TABLE[KeySpec]["name"].values, max_size=2, unique=True))
+    first = draw(st.sampled_from(["", "first key of all"]))
+    further = tuple(draw(keys(name, further=True)) for name in key_names if name not in ("1", first))
+    own = {"key": keys(first, further=False), "more_keys": st.just(further)}
+    made: ProviderSpec = draw(values_of(ProviderSpec, **own))
+    return made
+
+
+@st.composite
+def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
+    """A service of one of these, whatever is known of each of its capabilities."""
+    provider = draw(st.sampled_from(known))
+    cells = st.lists(st.sampled_from(["text", "vision", "audio", "自定义"]), max_size=3, unique=True)
+    sides = {"input": draw(cells), "output": draw(cells)}
+    able = draw(st.none() | st.just(Capabilities(*map(tuple, sides.values()))))
+    sources: dict[str, Source] = {}
+    for side in sides:
+        for word in draw(cells):
+            is_there = able is not None and word in sides[side]
+            sources[f"{side}:{word}"] = draw(
+                st.sampled_from([each for each in Source if not is_there or each is not Source.DECLARED])
+            )
+    base = base_of(provider.endpoint)
+    urls_kept = {f"{base}/", f"{base}/messages"} - {own_base(provider)}
+    own = {
+        "provider": st.just(provider.name),
+        "base_url": st.sampled_from(["", *sorted(urls_kept)]),
+        "capabilities": st.just(able),
+        "sources": st.just(sources),
+    }
+    made: ServiceSpec = draw(values_of(ServiceSpec, **own))
+    return made
+
+
+def unique(items: st.SearchStrategy[Any], name: str, *, least: int = 0, most: int = 2) -> st.SearchStrategy[Any]:
+    """A few of these, each with a name of its own."""
+    return st.lists(items, min_size=least, max_size=most, unique_by=lambda item: getattr(item, name)).map(tuple)
+
+
+@st.composite
+def configurations(draw: st.DrawFn) -> Configuration:
+    """Any configuration whose references hold."""
+    known = draw(unique(providers(), "name", least=1, most=3))
+    served = draw(unique(services(known), "id", most=3)) if known else ()
+    at = st.sampled_from([each.name for each in known])
+    chains = st.lists(values_of(CandidateSpec, provider=at), min_size=1, max_size=3).map(tuple)
+    routes = draw(unique(values_of(RouteSpec, candidates=chains), "task_type"))
+    if routes:
+        routes = (*routes[:-1], replace(routes[-1], task_type="default"))
+    one_of = [(None, None), *((each.id, None) for each in served), *((None, each.task_type) for each in routes)]
+    works_with = st.sampled_from(one_of)
+    agents = draw(unique(works_with.flatmap(_agents), "id"))
+    languages = draw(unique(values_of(LanguageSpec), "code"))
+    codes = [each.code for each in languages]
+    own = {
+        "providers": st.just(known),
+        "services": st.just(served),
+        "routes": st.just(routes),
+        "aliases": unique(values_of(AliasSpec), "name"),
+        "agents": st.just(agents),
+        "languages": st.just(languages),
+        "label_budgets": unique(values_of(LabelBudgetSpec), "id"),
+        "exchange_rates": unique(values_of(ExchangeRate), "currency"),
+        "default_language": TABLE[Configuration]["default_language"].values | st.sampled_from([None, *codes]),
+    }
+    made: Configuration = draw(values_of(Configuration, **own))
+    return made
+
+
+def _agents(place: tuple[str | None, str | None]) -> st.SearchStrategy[AgentSpec]:
+    return values_of(AgentSpec, service_id=st.just(place[0]), task_type=st.just(place[1]))

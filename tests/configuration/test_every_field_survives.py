@@ -1,0 +1,191 @@
+"""Whatever an administrator configured, in every field and at every position, survives each way out and in again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from capabilities.core.exchange import ExchangeRate
+from routing_admin.configuration import rows
+from routing_admin.core.configuration.as_json import from_json, same_value, to_json
+from routing_admin.core.configuration.diff import diff
+from routing_admin.core.configuration.specs import (
+    EMPTY,
+    AgentSpec,
+    AliasSpec,
+    CandidateSpec,
+    Configuration,
+    KeySpec,
+    LabelBudgetSpec,
+    LanguageSpec,
+    ProviderSpec,
+    RouteSpec,
+    ServiceSpec,
+)
+from routing_admin.core.files.entries import EntryKind, merge_entry, write_entry
+from routing_admin.core.files.exporting import Mode, export
+from routing_admin.core.files.identities import without_stored_keys
+from routing_admin.core.files.importing import FileFormat, import_files, sha256
+from routing_admin.core.files.key_checks import NOWHERE
+from tests.configuration.field_table import FILE, SEED, TABLE, configurations
+
+SPECS = (
+    *(ProviderSpec, KeySpec, ServiceSpec, RouteSpec, CandidateSpec, AliasSpec, AgentSpec, LanguageSpec),
+    *(LabelBudgetSpec, ExchangeRate, Configuration),
+)
+FIELDS = [(kind, name) for kind in SPECS for name in TABLE[kind]]
+
+
+def texts(configuration: Configuration, mode: Mode = Mode.FULL) -> list[str]:
+    return [export(configuration, each, mode).text for each in FileFormat]
+
+
+def in_files(configuration: Configuration) -> Configuration:
+    """What files can say of a configuration: stored keys and the terms of agents' keys are in none."""
+    agents = tuple(replace(each, keys={}) for each in configuration.agents)
+    return replace(without_stored_keys(configuration), agents=agents)
+
+
+def test_every_field_of_every_spec_has_a_row() -> None:
+    """A new field begins with its row, from which every law here takes its values."""
+    missing = [
+        f"{kind.__name__}.{each.name}" for kind in SPECS for each in fields(kind) if each.name not in TABLE[kind]
+    ]
+    assert missing == []
+
+
+@given(configurations())
+def test_a_full_export_makes_the_same_configuration_in_an_empty_installation(made: Configuration) -> None:
+    """For any configuration, import(export(c)) differs in nothing but keys, and exports the same bytes again."""
+    files = texts(made)
+    outcome = import_files(EMPTY, files)
+    assert outcome.accepted, outcome.problems
+    assert diff(in_files(made), outcome.configuration) == ()
+    assert texts(outcome.configuration) == files
+    assert diff(outcome.configuration, import_files(EMPTY, files[::-1]).configuration) == ()
+
+
+@given(configurations())
+def test_a_configuration_imported_onto_itself_changes_nothing(made: Configuration) -> None:
+    """Whether it merges or removes what the files do not mention; stored keys stay stored."""
+    for prune in (False, True):
+        outcome = import_files(made, texts(made), prune=prune)
+        assert outcome.accepted, outcome.problems
+        assert diff(made, outcome.configuration) == ()
+        assert same_value(made, outcome.configuration)
+        assert outcome.keys == {}
+
+
+@given(configurations())
+def test_an_entry_that_was_read_and_written_back_changes_nothing(made: Configuration) -> None:
+    """GET → PUT of each provider, service and route."""
+    entries = [
+        *((EntryKind.PROVIDER, each.name) for each in made.providers),
+        *((EntryKind.SERVICE, each.id) for each in made.services),
+        *((EntryKind.ROUTE, each.task_type) for each in made.routes),
+    ]
+    for kind, name in entries:
+        body = json.loads(json.dumps(write_entry(made, kind, name)))
+        outcome = merge_entry(made, kind, name, body, NOWHERE, lambda key, _endpoint: sha256(key))
+        assert outcome.accepted, outcome.problems
+        assert diff(made, outcome.configuration) == ()
+
+
+@given(configurations())
+def test_a_revision_keeps_all_of_it(made: Configuration) -> None:
+    """from_json(to_json(c)) is c, through real JSON."""
+    assert same_value(from_json(json.loads(json.dumps(to_json(made)))), made)
+
+
+@settings(max_examples=40)
+@given(configurations())
+@pytest.mark.django_db
+def test_rows_keep_all_of_it(made: Configuration) -> None:
+    """What is written is what is read, whatever was there before."""
+    stored = without_stored_keys(made)
+    rows.write(stored)
+    assert diff(stored, rows.read()) == ()
+
+
+A, B = (
+    ProviderSpec(
+        name,
+        f"https://{name}.example/v1",
+        "m",
+        key=KeySpec(TABLE[KeySpec]["kind"].sample, f"LLM_PROVIDER_{name.upper()}_API_KEY"),
+    )
+    for name in "ab"
+)
+BASE = Configuration(
+    providers=(A, B),
+    services=(ServiceSpec("s", "S", "a", "m"),),
+    routes=(RouteSpec("task", (CandidateSpec("a"), CandidateSpec("b"))), RouteSpec("default", (CandidateSpec("b"),))),
+)
+
+
+def with_sample(kind: type, name: str) -> Iterator[Configuration]:
+    """The base with the sample of a field, at every position that it has."""
+    sample = TABLE[kind][name].sample
+    if kind is Configuration:
+        yield replace(BASE, **{name: sample})
+    elif kind is ProviderSpec:
+        made = replace(A, **{name: sample})
+        yield replace(
+            BASE,
+            providers=(made, B),
+            services=tuple(replace(each, provider=made.name) for each in BASE.services),
+            routes=(replace(BASE.routes[0], candidates=(CandidateSpec(made.name), CandidateSpec("b"))), BASE.routes[1]),
+        )
+    elif kind is KeySpec:
+        yield replace(BASE, providers=(replace(A, key=replace(A.key, **{name: sample})), B))
+    elif kind is ServiceSpec:
+        yield replace(BASE, services=(replace(BASE.services[0], **{name: sample}),))
+    elif kind is RouteSpec:
+        yield replace(BASE, routes=(replace(BASE.routes[0], **{name: sample}), BASE.routes[1]))
+    elif kind is CandidateSpec:
+        for at in range(2):
+            chain = list(BASE.routes[0].candidates)
+            chain[at] = replace(chain[at], **{name: sample})
+            yield replace(BASE, routes=(replace(BASE.routes[0], candidates=tuple(chain)), BASE.routes[1]))
+    else:
+        place = {
+            AliasSpec: "aliases",
+            AgentSpec: "agents",
+            LanguageSpec: "languages",
+            LabelBudgetSpec: "label_budgets",
+            ExchangeRate: "exchange_rates",
+        }[kind]
+        yield replace(BASE, **{place: (_item(kind, name),)})
+
+
+def _item(kind: type, name: str) -> Any:
+    samples = {each: row.sample for each, row in TABLE[kind].items() if each not in ("service_id", "task_type", "keys")}
+    return kind(**samples, **({name: TABLE[kind][name].sample} if name not in samples else {}))
+
+
+def _sampled(*ways: str) -> list[tuple[type, str]]:
+    """The fields that have a sample and that none of these ways is excused for."""
+    return [
+        (kind, name)
+        for kind, name in FIELDS
+        if not (set(ways) | {FILE}) & TABLE[kind][name].unsaid.keys() and TABLE[kind][name].sample is not None
+    ]
+
+
+@pytest.mark.parametrize(("kind", "name"), _sampled(SEED), ids=lambda each: getattr(each, "__name__", each))
+def test_the_seed_export_says_a_field_in_its_files_or_on_stderr(kind: type, name: str) -> None:
+    """Nothing is left out in silence."""
+    before = [export(BASE, each, Mode.SEED) for each in FileFormat]
+    for made in with_sample(kind, name):
+        assert made == BASE or [export(made, each, Mode.SEED) for each in FileFormat] != before
+
+
+@pytest.mark.parametrize(("kind", "name"), _sampled(), ids=lambda each: getattr(each, "__name__", each))
+def test_the_difference_sees_every_field(kind: type, name: str) -> None:
+    """What no difference says makes no revision."""
+    assert all(diff(BASE, made) for made in with_sample(kind, name) if made != BASE)

@@ -1,0 +1,160 @@
+"""Which provider a service is of is written in an export, not guessed from an address when it is imported."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from routing_admin.core.configuration.diff import diff
+from routing_admin.core.configuration.specs import (
+    EMPTY,
+    CandidateSpec,
+    Configuration,
+    KeyKind,
+    KeySpec,
+    ProviderSpec,
+    RouteSpec,
+    ServiceSpec,
+)
+from routing_admin.core.files.addresses import with_own_addresses
+from routing_admin.core.files.exporting import Mode, export, routing_value, services_value
+from routing_admin.core.files.importing import FileFormat, import_files, import_values
+
+SHARED = KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")
+OLD = ProviderSpec("old", "https://old.example/v1", "m", key=KeySpec(KeyKind.ENV, "LLM_PROVIDER_OLD_API_KEY"))
+NEW = ProviderSpec("new", "https://new.example/v1", "m", key=KeySpec(KeyKind.ENV, "LLM_PROVIDER_NEW_API_KEY"))
+TWINS = tuple(ProviderSpec(name, "https://one.example/v1", "m", key=SHARED) for name in ("left", "right"))
+
+
+def full(configuration: Configuration) -> list[str]:
+    return [export(configuration, each).text for each in FileFormat]
+
+
+def both_ways(configuration: Configuration) -> list[Configuration]:
+    """The configuration after its export: into nothing, onto itself, and with what is not mentioned removed."""
+    files = full(configuration)
+    found = [import_files(EMPTY, files), *(import_files(configuration, files, prune=prune) for prune in (False, True))]
+    assert all(each.accepted for each in found)
+    return [each.configuration for each in found]
+
+
+@pytest.mark.parametrize("mode", [Mode.FULL, Mode.SEED])
+def test_no_export_pairs_a_key_with_the_address_of_another_provider(mode: Mode) -> None:
+    """A service that was moved from one provider to another left its base URL behind in older revisions."""
+    moved = ServiceSpec("s", "S", "new", "m", base_url="https://old.example/v1")
+    made = Configuration(providers=(OLD, NEW), services=(moved,))
+    entry = json.loads(export(made, FileFormat.SERVICES, mode).text)["services"][0]
+    assert (entry["baseURL"], entry["apiKey"]) == ("https://new.example/v1", "${LLM_PROVIDER_NEW_API_KEY}")
+    assert all(diff(with_own_addresses(made), each) == () for each in both_ways(made))
+
+
+def test_twins_at_one_address_keep_their_own_services() -> None:
+    """Two providers with the same base and the same variable, one service each, and one that only a service brought."""
+    services = tuple(ServiceSpec(f"s-{each.name}", "S", each.name, "m") for each in TWINS)
+    for made in (
+        Configuration(providers=TWINS, services=services),
+        Configuration(providers=(TWINS[0], replace(TWINS[1], in_routing_file=False)), services=services),
+    ):
+        assert all(diff(made, each) == () for each in both_ways(made))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"display_name": "Ours"},
+        {"protocol": "anthropic"},
+        {"quirks": {"x": True}},
+        {"timeouts": {"connect": 3}},
+        {"proxy": "none"},
+        {"env_name": "OWN"},
+        {"enabled": False},
+        {"default_model": "another"},
+        {"more_keys": (KeySpec(KeyKind.ENV, "LLM_PROVIDER_OWN_API_KEY_2", name="b"),)},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_a_provider_that_only_services_brought_in_keeps_what_was_set(fields: dict[str, Any]) -> None:
+    """It is in the full export with everything, and as long as nothing was set it is in no routing file."""
+    values = {"services": [{**SERVICE, "baseURL": "https://api.example.com/v1"}]}
+    brought = import_values(EMPTY, [values]).configuration
+    assert routing_value(brought)["providers"] == []
+    assert services_value(brought) == values
+    made = replace(brought, providers=(replace(brought.providers[0], **fields),))
+    assert all(diff(made, each) == () for each in both_ways(made))
+
+
+SERVICE = {
+    "id": "s",
+    "name": "S",
+    "baseURL": "https://api.example.com/v1",
+    "model": "m",
+    "apiKey": "NOT_NEEDED",
+    "capabilityTags": [],
+    "description": "",
+}
+
+
+def test_a_provider_that_nothing_uses_survives_the_removal_of_what_files_do_not_mention() -> None:
+    """The file mentions it."""
+    made = Configuration(providers=(replace(OLD, in_routing_file=False),))
+    assert all(diff(made, each) == () for each in both_ways(made))
+
+
+def test_a_changed_endpoint_is_the_same_provider_with_its_services() -> None:
+    """Where the file wrote the base in its own way too."""
+    values = [{"services": [SERVICE | {"baseURL": "https://api.example.com/v1/chat/completions"}]}]
+    brought = import_values(EMPTY, values).configuration
+    assert brought.services[0].base_url == "https://api.example.com/v1/chat/completions"
+    moved = replace(brought, providers=(replace(brought.providers[0], endpoint="https://elsewhere.example/v1"),))
+    for each in both_ways(with_own_addresses(moved)):
+        assert [item.name for item in each.providers] == ["example"]
+        assert services_value(each)["services"][0]["baseURL"] == "https://elsewhere.example/v1"
+
+
+def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
+    """The address is said not to be used; with a key in the entry it is an error, since that key is another host's."""
+    made = Configuration(providers=(OLD, NEW))
+    entry = SERVICE | {"providerName": "new", "baseURL": OLD.endpoint}
+    outcome = import_values(made, [{"services": [entry]}])
+    assert [(each.field, each.severity) for each in outcome.problems] == [("services[0].baseURL", "warning")]
+    assert (outcome.configuration.services[0].provider, outcome.configuration.providers) == ("new", made.providers)
+    refused = import_values(made, [{"services": [entry | {"apiKey": "sk-a-key-of-old"}]}])
+    assert not refused.accepted
+    assert refused.configuration == made
+    taken = import_values(made, [{"services": [entry | {"baseURL": NEW.endpoint, "apiKey": "sk-a-key-of-new"}]}])
+    assert taken.keys == {"new": "sk-a-key-of-new"}
+
+
+def test_an_entry_that_names_a_new_provider_makes_it() -> None:
+    """Under that name, whatever its host is called."""
+    outcome = import_values(EMPTY, [{"services": [SERVICE | {"providerName": "ours"}]}])
+    assert [each.name for each in outcome.configuration.providers] == ["ours"]
+
+
+def test_a_configuration_without_a_route_is_imported() -> None:
+    """Providers alone are valid; a file with routes still needs `default`."""
+    made = Configuration(providers=(OLD,))
+    assert all(diff(made, each) == () for each in both_ways(made))
+    bad = routing_value(replace(made, routes=(RouteSpec("task", (CandidateSpec("old"),)),)))
+    assert [each.field for each in import_values(EMPTY, [bad]).problems] == ["routing.default"]
+
+
+def test_the_seed_export_gives_out_no_key_that_is_disabled() -> None:
+    """The first enabled one stands there; a provider without any is left out with its services, and it is said."""
+    further = KeySpec(KeyKind.ENV, "LLM_PROVIDER_OLD_API_KEY_2", name="b")
+    off = replace(OLD.key, enabled=False)
+    routes = (RouteSpec("default", (CandidateSpec("old"), CandidateSpec("new"))),)
+    services = (ServiceSpec("s", "S", "old", "m"),)
+    made = Configuration((replace(OLD, key=off, more_keys=(further,)), NEW), services, routes)
+    for each in FileFormat:
+        text = export(made, each, Mode.SEED).text
+        assert "${LLM_PROVIDER_OLD_API_KEY_2}" in text
+        assert "${LLM_PROVIDER_OLD_API_KEY}" not in text
+    gone = replace(made, providers=(replace(OLD, key=off), NEW))
+    assert [export(gone, each, Mode.SEED).left_out[0] for each in FileFormat] == [
+        "Provider “old” is left out: all its keys are disabled.",
+        "Model service “s” is left out: every key of old is disabled.",
+    ]

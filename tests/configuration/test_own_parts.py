@@ -1,0 +1,164 @@
+"""What only we know stands beside the seeds' fields: in the full export, in an import, and only if there is some."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from capabilities.core.vocabulary import Capabilities, Source
+from routing_admin.core.configuration.diff import diff
+from routing_admin.core.configuration.specs import (
+    EMPTY,
+    AgentSpec,
+    AliasSpec,
+    CandidateSpec,
+    Configuration,
+    LabelBudgetSpec,
+    LanguageSpec,
+    ProviderSpec,
+    RouteSpec,
+    ServiceSpec,
+)
+from routing_admin.core.files.entries import EntryKind, merge_entry, write_entry
+from routing_admin.core.files.exporting import Mode, export, routing_value, services_value
+from routing_admin.core.files.importing import FileFormat, import_values, sha256
+from routing_admin.core.files.key_checks import NOWHERE
+from routing_admin.core.files.own_parts import OWN_KEYS
+
+A = {"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"}
+ROUTING: dict[str, Any] = {"providers": [A], "routing": {"default": {"provider": "a"}}}
+AGENT = AgentSpec(
+    "writer", "Writer", "", None, "default", {"moneyPerDay": "2.5", "currency": "USD"}, {"pk": {"team": "x"}}
+)
+MADE = Configuration(
+    providers=(ProviderSpec("a", "https://a.example/v1", "m"),),
+    routes=(RouteSpec("default", (CandidateSpec("a"),)),),
+    aliases=(AliasSpec("gpt-4", "task:default"), AliasSpec("*", "auto")),
+    agents=(AGENT,),
+    languages=(LanguageSpec("pt", "Responda em português."),),
+    label_budgets=(LabelBudgetSpec("team:research", {"tokensPerDay": 1000}),),
+    default_language="pt",
+    catalogue="vendors · 1234abcd",
+)
+
+
+def test_an_old_export_leaves_what_it_does_not_speak_of() -> None:
+    """Aliases, agents, languages and budgets stay, even when what files do not mention is removed."""
+    for prune in (False, True):
+        after = import_values(MADE, [ROUTING], prune=prune)
+        assert after.accepted
+        assert diff(replace(MADE, default_language=after.configuration.default_language), after.configuration) == ()
+
+
+def test_a_part_that_the_file_has_is_merged_or_made_the_same() -> None:
+    """Item by item in a merge; with --prune the file's items are all there are."""
+    value = ROUTING | {"aliases": {"new": "auto"}}
+    merged, pruned = (import_values(MADE, [value], prune=prune).configuration for prune in (False, True))
+    assert [each.name for each in merged.aliases] == ["gpt-4", "*", "new"]
+    assert pruned.aliases == (AliasSpec("new", "auto"),)
+    assert import_values(MADE, [ROUTING | {"aliases": {}}], prune=True).configuration.aliases == ()
+    assert pruned.agents == merged.agents == MADE.agents
+
+
+def test_keys_of_agents_are_in_no_file_and_stay_where_they_are() -> None:
+    """Neither their public parts nor their terms."""
+    text = json.dumps(routing_value(MADE))
+    assert "pk" not in text
+    assert import_values(MADE, [routing_value(MADE)]).configuration.agents[0].keys == AGENT.keys
+
+
+def test_a_language_of_its_own_is_the_default_elsewhere() -> None:
+    """The directive comes with it."""
+    found = import_values(EMPTY, [routing_value(MADE)])
+    assert found.accepted
+    assert found.configuration.default_language == "pt"
+    assert not import_values(EMPTY, [ROUTING | {"defaultLanguage": "pt"}]).accepted
+
+
+def test_other_programs_get_none_of_it() -> None:
+    """The seed export says so, and the file that points at us needs none."""
+    seed = export(MADE, FileFormat.ROUTING, Mode.SEED)
+    assert "Not in this file: agents, languages, label budgets, refreshed catalogue." in seed.left_out
+    gateway = export(MADE, FileFormat.ROUTING, Mode.GATEWAY, public_url="http://here")
+    for text in (seed.text, gateway.text):
+        assert not json.loads(text).keys() & set(OWN_KEYS)
+
+
+@pytest.mark.parametrize(
+    ("part", "field"),
+    [
+        ({"aliases": ["x"]}, "aliases"),
+        ({"aliases": {"x": 1}}, "aliases.x"),
+        ({"agents": {}}, "agents"),
+        ({"agents": [{"name": "x"}]}, "agents[0].id"),
+        ({"agents": [{"id": "x"}, {"id": "x"}]}, "agents[1].id"),
+        ({"agents": [{"id": "x", "serviceId": "s", "taskType": "t"}]}, "agents[0]"),
+        ({"agents": [{"id": "x", "limits": {"tokens": 1}}]}, "agents[0].limits.tokens"),
+        ({"agents": [{"id": "x", "limits": {"inFlight": True}}]}, "agents[0].limits.inFlight"),
+        ({"agents": [{"id": "x", "limits": {"moneyPerDay": 5}}]}, "agents[0].limits.moneyPerDay"),
+        ({"agents": [{"id": "x", "limits": {"moneyPerDay": "NaN"}}]}, "agents[0].limits.moneyPerDay"),
+        ({"languages": {"pt": ""}}, "languages.pt"),
+        ({"labelBudgets": {"x": {}}}, "labelBudgets.x"),
+        ({"exchangeRates": [{"currency": "USD"}]}, "exchangeRates[0]"),
+        ({"catalogue": 1}, "catalogue"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else None,
+)
+def test_a_bad_part_is_named_with_its_place(part: dict[str, Any], field: str) -> None:
+    """One error, and nothing is imported."""
+    outcome = import_values(EMPTY, [ROUTING | part])
+    assert [each.field for each in outcome.problems if each.severity == "error"] == [field]
+    assert outcome.configuration == EMPTY
+
+
+def test_an_unknown_field_of_an_agent_and_an_alias_that_leads_nowhere_are_warned_of() -> None:
+    """They stop nothing."""
+    outcome = import_values(EMPTY, [ROUTING | {"agents": [{"id": "x", "key": "k"}], "aliases": {"old": "gone"}}])
+    assert [(each.field, each.severity) for each in outcome.problems] == [
+        ("agents[0].key", "warning"),
+        ("aliases.old", "warning"),
+    ]
+
+
+FOUND = ServiceSpec(
+    "s",
+    "S",
+    "a",
+    "m",
+    capabilities=Capabilities(("text", "vision"), ("text",)),
+    sources={"input:vision": Source.PROBED, "input:audio": Source.DECLARED, "output:audio": Source.CONTESTED},
+)
+
+
+def test_an_import_keeps_what_probes_and_the_catalogue_found_and_what_was_switched_off() -> None:
+    """As a PUT does: where the file says nothing of it, of the same model, and declares nothing else."""
+    made = replace(MADE, services=(FOUND,))
+    entry = services_value(made)["services"][0]
+    assert entry["capabilitySources"] == {
+        "input": {"vision": "probed", "audio": "declared no"},
+        "output": {"audio": "contested no"},
+    }
+    bare = {key: item for key, item in entry.items() if key != "capabilitySources"}
+    assert diff(made, import_values(made, [{"services": [bare]}]).configuration) == ()
+    body = {key: item for key, item in write_entry(made, EntryKind.SERVICE, "s").items() if key != "capabilitySources"}  # type: ignore[union-attr]
+    put = merge_entry(made, EntryKind.SERVICE, "s", body, NOWHERE, lambda key, _endpoint: sha256(key))
+    assert diff(made, put.configuration) == ()
+    other = import_values(made, [{"services": [bare | {"model": "another"}]}]).configuration.services[0]
+    assert (other.capabilities, other.sources) == (Capabilities(("text",), ("text",)), {})
+    declared = bare | {"capabilities": {"input": ["text", "audio"], "output": ["text"]}}
+    able = import_values(made, [{"services": [declared]}]).configuration.services[0]
+    assert able.capabilities == Capabilities(("text", "audio", "vision"), ("text",))
+    assert "input:audio" not in able.sources
+    cleared = import_values(made, [{"services": [bare | {"capabilitySources": {}}]}]).configuration.services[0]
+    assert cleared.sources == {}
+
+
+def test_the_seed_export_has_what_was_found_among_the_capabilities() -> None:
+    """Other programs look up what a model reads, wherever it is from."""
+    made = replace(MADE, services=(FOUND,))
+    entry = json.loads(export(made, FileFormat.SERVICES, Mode.SEED).text)["services"][0]
+    assert entry["capabilities"] == {"input": ["text", "vision"], "output": ["text"]}
+    assert "capabilitySources" not in entry
