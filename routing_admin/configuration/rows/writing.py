@@ -7,11 +7,16 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from django.db import models
+from django.utils.translation import gettext as _
 
+from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import further_variables, key_variable
 from capabilities.core.vocabulary import Capabilities
+from capabilities.errors import InvalidError
 from capabilities.models import Agent, AgentKey, Provider, ProviderKey, Service, StoredKey
-from routing_admin.configuration.rows.reading import candidate_spec, key_spec
+from routing_admin.configuration.rows.reading import candidate_spec, key_spec, read
+from routing_admin.core.configuration.as_json import same_value
+from routing_admin.core.configuration.diff import Change, diff
 from routing_admin.core.configuration.specs import (
     AgentSpec,
     CandidateSpec,
@@ -22,9 +27,13 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
+from routing_admin.core.documents.kept_fields import same_json
 from routing_admin.models import Alias, Candidate, Installation, LabelBudget, Language, TaskRoute
 
 M = TypeVar("M", bound=models.Model)
+
+KEY_FIELDS = ("key", "more_keys", "keys")
+"""How the fields of differences begin that are about keys."""
 
 
 def write(new: Configuration) -> None:
@@ -62,6 +71,26 @@ def write(new: Configuration) -> None:
     installation.exchange_rates = [asdict(each) for each in new.exchange_rates]
     installation.routing_extra, installation.services_extra = dict(new.extra_routing), dict(new.extra_services)
     installation.save()
+    check_written(new)
+
+
+def check_written(new: Configuration) -> None:
+    """Raises `InvalidError` where the rows read again do not say what was written, so that it is rolled back.
+
+    Keys are left aside: one whose ciphertext is gone, or whose agent has no such key, is written as what is there.
+    """
+    problems = [
+        Problem(each.field or each.kind, _("This cannot be stored: %(what)s") % {"what": describe_place(each)}, "range")
+        for each in diff(new, read())
+        if not each.field.startswith(KEY_FIELDS)
+    ]
+    if problems:
+        raise InvalidError(problems)
+
+
+def describe_place(change: Change) -> str:
+    """What a change is of, as an address: `route default extra.note`."""
+    return " ".join(filter(None, (change.kind, change.name, change.field)))
 
 
 def chains_of_gone_routes(new: Configuration) -> None:
@@ -89,10 +118,16 @@ def sync(model: type[M], key: str, values: Mapping[str, dict[str, Any]], *, dele
         row = found.get(name)
         if row is None:
             row = model._default_manager.create(**{key: name}, **fields)
-        elif any(getattr(row, field) != value for field, value in fields.items()):
+        elif not all(is_stored(getattr(row, field), value) for field, value in fields.items()):
             update_row(row, fields)
         rows[name] = row
     return rows
+
+
+def is_stored(there: Any, value: Any) -> bool:
+    """Whether a column says the value already: 1 is not true in JSON, which Python takes for equal."""
+    is_json = isinstance(value, Mapping | list)
+    return same_json(there, value) if is_json else bool(there == value)
 
 
 def update_row(row: models.Model, fields: Mapping[str, Any]) -> None:
@@ -204,7 +239,7 @@ def write_key_terms(new: Configuration) -> None:
     wanted = {public_id: terms for agent in new.agents for public_id, terms in agent.keys.items()}
     for row in AgentKey.objects.filter(agent__origin=Agent.Origin.ADMINISTRATOR):
         terms = wanted.get(row.public_id, row.issued_terms)
-        if row.terms != terms:
+        if not same_json(row.terms, terms):
             row.terms = terms
             row.save(update_fields=["terms"])
 
@@ -246,7 +281,7 @@ def cells_of(capabilities: Capabilities | None) -> list[tuple[str, str]]:
 def write_chain(route: TaskRoute, chain: Sequence[CandidateSpec], providers: Mapping[str, Provider]) -> None:
     """Replaces a route's chain where it differs; a changed chain counts the route's version up."""
     rows = list(route.candidates.select_related("provider").order_by("position"))
-    if tuple(candidate_spec(row) for row in rows) == tuple(chain):
+    if same_value([candidate_spec(row) for row in rows], chain):
         return
     for row in reversed(rows):
         row.delete()

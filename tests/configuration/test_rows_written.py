@@ -1,0 +1,75 @@
+"""Value → rows: one comparison of JSON decides what is written, and what cannot be stored is rolled back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from capabilities.acts import Act, Actor
+from capabilities.errors import InvalidError
+from routing_admin.actions import import_configuration
+from routing_admin.configuration import rows
+from routing_admin.configuration.history import newest_configuration
+from routing_admin.configuration.revisions import ledger
+from routing_admin.core.configuration.diff import diff, sentence
+from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, LanguageSpec, ProviderSpec
+from routing_admin.models import Revision
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ADA = Actor("person", "ada")
+KEYS = tuple(KeySpec(KeyKind.ENV, f"LLM_PROVIDER_A_API_KEY_{name}", name=name) for name in "23")
+A = ProviderSpec("a", "https://a.example/v1", "m", extra={"x-note": 1}, more_keys=KEYS)
+MADE = Configuration(providers=(A,), languages=(LanguageSpec("pt", "Responda."), LanguageSpec("de", "Antworte.")))
+
+
+def written(configuration: Configuration) -> int:
+    """How many revisions there are after writing it."""
+    with ledger.change(ADA, Act("configuration.import")):
+        rows.write(configuration)
+    return Revision.objects.count()
+
+
+@pytest.mark.parametrize("field", ["extra", "quirks", "timeouts"])
+def test_true_over_one_is_written_as_one_revision(field: str) -> None:
+    """What the difference says is what is stored."""
+    made = [replace(MADE, providers=(replace(A, **{field: {"x": value}}),)) for value in (1, True, 0, False)]
+    assert [written(each) for each in made] == [1, 2, 3, 4]
+    assert [repr(getattr(each.providers[0], field)) for each in (rows.read(), newest_configuration())] == [
+        "{'x': False}"
+    ] * 2
+
+
+def test_the_order_of_further_keys_is_written_and_said() -> None:
+    """They take turns in it."""
+    written(MADE)
+    turned = replace(MADE, providers=(replace(A, more_keys=KEYS[::-1]),))
+    told = [sentence(each) for each in diff(MADE, turned)]
+    assert told == ['more_keys of provider “a” changes from ["2", "3"] to ["3", "2"].']
+    assert written(turned) == 2
+    assert diff(turned, rows.read()) == ()
+    fewer = replace(MADE, providers=(replace(A, more_keys=KEYS[1:]),))
+    assert [each.field for each in diff(MADE, fewer)] == ['more_keys["2"]']
+
+
+def test_the_order_of_languages_means_nothing() -> None:
+    """Rows have one of their own, so it is no change."""
+    assert diff(MADE, replace(MADE, languages=MADE.languages[::-1])) == ()
+
+
+def test_what_reads_back_as_something_else_is_rolled_back() -> None:
+    """A number as an object's key becomes a text in JSON."""
+    odd: Any = {1: "x"}
+    with pytest.raises(InvalidError, match="cannot be stored: provider a extra"):
+        written(replace(MADE, providers=(replace(A, extra=odd),)))
+    assert rows.read() == Configuration()
+    assert Revision.objects.count() == 0
+
+
+def test_a_catalogue_that_is_not_here_is_warned_of() -> None:
+    """Its name is kept, and the shipped one is used."""
+    provider = '{"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"}'
+    done = import_configuration(ADA, [f'{{"providers": [{provider}], "routing": {{}}, "catalogue": "of a day"}}'])
+    assert [each.field for each in done.preview.imported.problems] == ["catalogue"]
+    assert rows.read().catalogue == "of a day"
