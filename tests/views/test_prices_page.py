@@ -50,9 +50,11 @@ def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> N
     save(admin, row, **OWN)
     price = {"currency": "CNY", "input": 2, "output": 8.5, "cacheRead": 0.4}
     assert Service.objects.get(pk=row.pk).price == price
-    spec = snapshot.current().configuration.service_at("host", "gpt-4o")
+    configuration = snapshot.current().configuration
+    spec, provider = configuration.service_at("host", "gpt-4o"), configuration.provider("host")
     assert spec is not None
-    assert write_service(spec, "NOT_NEEDED")["price"] == price
+    assert provider is not None
+    assert write_service(spec, provider)["price"] == price
     assert 'value="8.5"' in admin.get("/services/svc/").content.decode()
     save(admin, Service.objects.get(pk=row.pk), **dict.fromkeys(OWN, ""))
     assert Service.objects.get(pk=row.pk).price == {}

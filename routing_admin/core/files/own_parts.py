@@ -120,9 +120,7 @@ def budgets(path: str, value: Any) -> Iterator[Problem]:
         yield from _name(path, name)
         kind, colon, rest = name.partition(":")
         if kind not in tuple(LabelKind) or not colon or not rest:
-            yield out_of_range(
-                child(path, name), worded("under a label such as team:research, project:x or user:agent")
-            )
+            yield out_of_range(child(path, name), worded("under a label: team:…, project:… or user:…"))
         yield from limits(child(path, name), item)
 
 
