@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from capabilities.core.problems import Problem
+from capabilities.core.worded import worded
+
+MAX_LISTED = 200
+"""Problems that an answer lists."""
 
 
 class ActionError(Exception):
@@ -54,4 +58,12 @@ class InvalidError(ActionError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("; ".join(problem.line for problem in self.problems))
+        super().__init__("; ".join(problem.line for problem in first_problems(self.problems)))
+
+
+def first_problems(problems: Sequence[Problem]) -> Sequence[Problem]:
+    """The problems that are listed, and how many more there are."""
+    if len(problems) <= MAX_LISTED:
+        return problems
+    more = worded("There are %(count)s more problems. Put these right first.", count=len(problems) - MAX_LISTED)
+    return (*problems[:MAX_LISTED], Problem("", more, "range", problems[MAX_LISTED].severity))

@@ -87,6 +87,24 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("ROUTING_ADMIN_OUTGOING_PROXY", "", _("Proxy for calls to providers (http or https URL).")),
     Setting("ROUTING_ADMIN_MAX_UPLOAD_BYTES", "26214400", _("Largest artifact in bytes (25 MiB).")),
+    Setting(
+        "ROUTING_ADMIN_MAX_JSON_VALUES",
+        "100000",
+        _("JSON values in one request: each string, list and object counts, and every four numbers."),
+    ),
+    Setting(
+        "ROUTING_ADMIN_MAX_JSON_BYTES",
+        "8388608",
+        _("Bytes of JSON in one request (8 MiB); files in base64 and the texts of artifacts do not count."),
+    ),
+    Setting("ROUTING_ADMIN_MAX_JSON_DEPTH", "64", _("Levels that the JSON of a request may nest.")),
+    Setting("ROUTING_ADMIN_MAX_MESSAGES", "10000", _("Messages in one call of a model.")),
+    Setting(
+        "ROUTING_ADMIN_MAX_PARTS",
+        "10000",
+        _("Content parts and tool calls in one call of a model, of all messages together."),
+    ),
+    Setting("ROUTING_ADMIN_MAX_TOOLS", "1000", _("Tools in one call of a model.")),
     Setting("ROUTING_ADMIN_HEAD_SECONDS", "10", _("Seconds allowed for receiving a request's headers.")),
     Setting(
         "ROUTING_ADMIN_BODY_SECONDS",

@@ -7,6 +7,7 @@ which become the one error shape of CONTRACT §4.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import orjson
@@ -16,10 +17,19 @@ from pydantic import BaseModel, ValidationError
 
 from capabilities.access import Principal, authenticate, principal_of, refuse_call, refuse_query
 from capabilities.acts import Actor
-from capabilities.body_limits import MAX_DEPTH, body_limit
+from capabilities.body_limits import body_limit
 from capabilities.core.permissions import path_of_route
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
+from capabilities.fair_slots import OverloadedError
+from capabilities.json_bodies import (
+    LARGE_BYTES,
+    JsonTooLargeError,
+    load_json,
+    nests_too_deeply,
+    parsing_slots,
+    too_deep,
+)
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -89,32 +99,19 @@ def read_body(request: HttpRequest) -> bytes:
 
 
 def read_json(request: HttpRequest) -> Any:
-    """The body as a JSON value. Raises `CallError` 400 when it is none, or nested deeper than `MAX_DEPTH`."""
+    """The body as a JSON value. Raises `CallError` 400 when it is none or nested too deeply, 413 for too much."""
     data = read_body(request)
     try:
-        value = orjson.loads(data)
-    except (ValueError, RecursionError) as error:
-        where = str(error).split(":")[-1].strip() if isinstance(error, ValueError) else "nested too deeply"
+        with parsing_slots.hold() if len(data) > LARGE_BYTES else nullcontext():
+            value = load_json(data)
+    except (JsonTooLargeError, OverloadedError) as error:
+        raise CallError(error.status, error.code, str(error)) from None
+    except ValueError as error:
+        where = str(error).split(":")[-1].strip()
         raise CallError(400, "invalid_json", f"The body is not valid JSON ({where}). Send one JSON object.") from None
-    if depth_over(value, MAX_DEPTH):
-        raise CallError(400, "invalid_json", f"The body is nested deeper than {MAX_DEPTH} levels.")
+    if nests_too_deeply(value):
+        raise CallError(400, "invalid_json", str(too_deep()))
     return value
-
-
-def depth_over(value: Any, levels: int) -> bool:
-    """Whether a JSON value is nested deeper than that; walks level by level, never recursing."""
-    level = [value]
-    for _ in range(levels):
-        level = [child for each in level for child in children(each)]
-        if not level:
-            return False
-    return any(isinstance(each, dict | list) for each in level)
-
-
-def children(value: Any) -> list[Any]:
-    """The containers directly inside a JSON value."""
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [each for each in inside if isinstance(each, dict | list)]
 
 
 def read_as(request: HttpRequest, schema: type[S]) -> S:

@@ -23,3 +23,7 @@ class Problem:
         """The problem in one line that says where it is, once: many a sentence begins with its place."""
         told = not self.field or self.message.startswith((f"{self.field} ", f"{self.field}:"))
         return self.message if told else f"{self.field}: {self.message}"
+
+
+MAX_PROBLEMS = 20_000
+"""Problems after which no more are looked for."""

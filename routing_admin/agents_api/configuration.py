@@ -18,6 +18,7 @@ from capabilities.body_limits import MIB
 from capabilities.core.consequence import Consequence
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
+from capabilities.json_bodies import JsonTooLargeError, check_json
 from routing_admin.actions import import_configuration, preview_import
 from routing_admin.actions.importing import ImportPreview, check_may_import
 from routing_admin.agents_api.errors import details_of
@@ -200,12 +201,21 @@ def files_of(request: HttpRequest) -> list[bytes]:
     Raises `InvalidError` when there is none, or one that is too large to be read at once.
     """
     if request.content_type != "multipart/form-data":
-        return [read_body(request)]
+        return [checked_text(read_body(request))]
     files = received_files(request)
     if not files or any(file.file is None for file in files):
         message = f"Send one or two parts named file, each below {IN_MEMORY // MIB} MiB."
         raise InvalidError([Problem("file", message, "required")])
-    return [file.open().read() for file in files]
+    return [checked_text(file.open().read()) for file in files]
+
+
+def checked_text(data: bytes) -> bytes:
+    """The file, where it may be parsed. Raises `CallError` 413 where it has too many values."""
+    try:
+        check_json(data)
+    except JsonTooLargeError as error:
+        raise CallError(error.status, error.code, str(error)) from None
+    return data
 
 
 def revision_in(tag: str) -> int | None:

@@ -22,7 +22,7 @@ from artifacts.actions import LinkOverError
 from artifacts.core.errors import ArtifactError, StoreAwayError
 from capabilities.api.calls import CallError, answer, path_of
 from capabilities.core.problems import Problem
-from capabilities.errors import ActionError, InvalidError
+from capabilities.errors import ActionError, InvalidError, first_problems
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
@@ -55,7 +55,7 @@ def details_of(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
     """Problems as 422 lists them."""
     return [
         {"path": each.field, "message": each.message, "constraint": each.constraint, "severity": each.severity}
-        for each in problems
+        for each in first_problems(problems)
     ]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 
 from capabilities.access import Principal
-from capabilities.body_limits import MIB, received_limit
+from capabilities.body_limits import received_limit
 from routing_admin.gateway.calls import complete
 from routing_admin.gateway.chat.completions import COMPLETIONS
 from routing_admin.gateway.door import Door
@@ -29,6 +29,7 @@ from routing_admin.server.body_limit import (
     UnknownCallerError,
     announced_length,
     headers_of_scope,
+    mebibytes,
     refuse,
     refuse_unknown,
 )
@@ -100,11 +101,11 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, roo
         body = bytearray(body)
         while message.get("more_body") and len(body) <= limit:
             if len(body) > UNKNOWN_BYTES and not known:
-                room.enter_at_once(await _find_known(scope), -(-(announced_length(scope) or limit) // MIB))
+                room.enter_at_once(await _find_known(scope), mebibytes(announced_length(scope) or limit))
                 known = True
             message = await receive()
             body += message.get("body", b"")
-    return None if message["type"] == "http.disconnect" else WaitingBody(body)
+    return None if message["type"] == "http.disconnect" else WaitingBody(body, room=room)
 
 
 async def _find_known(scope: Mapping[str, Any]) -> str:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-import orjson
+from django.conf import settings
 
-from capabilities.body_limits import MAX_DEPTH, body_limit
+from capabilities.body_limits import MIB, body_limit
 from capabilities.core.worded import worded
+from capabilities.json_bodies import LARGE_BYTES, JsonTooLargeError, load_json, nests_too_deeply, too_deep
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.http import HttpCall
+from routing_admin.gateway.threads import run_in_thread
 from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError, Decompressor
 
 PARAM_CHARS = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+PACKED_BLOCK = 1024
+"""Bytes that are unpacked in one go: at most a MiB comes out of them."""
 
 
 def is_packed(call: HttpCall) -> bool:
@@ -23,25 +28,54 @@ def is_packed(call: HttpCall) -> bool:
     return call.headers.get("content-encoding", "identity") != "identity"
 
 
-def _unpack(call: HttpCall, limit: int) -> None:
-    """Takes the body out of its gzip or deflate, as far as the limit goes.
+class _Unpacker:
+    """Takes a body out of its gzip or deflate in steps, as far as the limit goes.
 
     Raises `BadRequestError`: 415 for another encoding, 413 for what unfolds beyond the limit, 400 for what is none.
     """
-    encoding = call.headers["content-encoding"]
-    try:
-        decompressor = Decompressor(encoding, limit)
-    except BadEncodingError:
-        message = worded("Content-Encoding must be gzip or deflate, or be left out.")
-        raise BadRequestError(message, None, "unsupported_encoding", 415) from None
-    try:
-        call.body.data = decompressor.feed(bytes(call.body.take()))
-        decompressor.end()
-    except AnswerTooLargeError:
-        raise _too_large(limit) from None
-    except BadEncodingError:
-        message = worded("The body is not %(encoding)s, as its Content-Encoding says.", encoding=encoding[:PARAM_CHARS])
-        raise BadRequestError(message, None, "invalid_encoding") from None
+
+    def __init__(self, call: HttpCall) -> None:
+        self._limit, self._encoding = body_limit(call.path), call.headers["content-encoding"]
+        try:
+            self._decompressor = Decompressor(self._encoding, self._limit)
+        except BadEncodingError:
+            message = worded("Content-Encoding must be gzip or deflate, or be left out.")
+            raise BadRequestError(message, None, "unsupported_encoding", 415) from None
+        self._body, self._packed, self._at, self._data = call.body, bytes(call.body.take()), 0, bytearray()
+
+    def step(self, size: int) -> bool:
+        """Unpack about so many bytes more; return whether that was all."""
+        end = len(self._data) + size
+        try:
+            while self._at < len(self._packed) and len(self._data) < end:
+                self._data += self._decompressor.feed(self._packed[self._at : self._at + PACKED_BLOCK])
+                self._at += PACKED_BLOCK
+            if self._at >= len(self._packed):
+                self._decompressor.end()
+        except AnswerTooLargeError:
+            raise _too_large(self._limit) from None
+        except BadEncodingError:
+            encoding = self._encoding[:PARAM_CHARS]
+            message = worded("The body is not %(encoding)s, as its Content-Encoding says.", encoding=encoding)
+            raise BadRequestError(message, None, "invalid_encoding") from None
+        if self._at < len(self._packed):
+            return False
+        self._body.data = self._data
+        return True
+
+
+async def unpack(call: HttpCall, name: str) -> None:
+    """Unpack the body, each MiB of it counted as memory of `name` before it is there.
+
+    Raises `BadRequestError` as `read_object` does, `OverloadedError` where there is no memory for it.
+    """
+    unpacker = _Unpacker(call)
+    is_whole = False
+    while not is_whole:
+        if call.body.room is not None:
+            call.body.room.add(name, 1)
+        is_whole = await run_in_thread(call, partial(unpacker.step, MIB))
+    call.body.is_unpacked = True
 
 
 def _too_large(limit: int) -> BadRequestError:
@@ -57,8 +91,10 @@ def read_object(call: HttpCall) -> dict[str, Any]:
 def take_bytes(call: HttpCall) -> bytes | bytearray:
     """The body, unpacked; it is gone from the call. Raises `BadRequestError` as `read_object` does."""
     limit = body_limit(call.path)
-    if is_packed(call):
-        _unpack(call, limit)
+    if is_packed(call) and not call.body.is_unpacked:
+        unpacker = _Unpacker(call)
+        while not unpacker.step(limit):
+            pass
     if len(call.body.data) > limit:
         raise _too_large(limit)
     if call.body.broken:
@@ -70,44 +106,32 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
 def parse_object(data: bytes | bytearray) -> dict[str, Any]:
     """Bytes as a JSON object.
 
-    Raises `BadRequestError` for anything else, one that nests deeper than `MAX_DEPTH` or holds half a surrogate pair.
+    Raises `BadRequestError` for anything else, one that nests too deeply or holds half a surrogate pair, and 413 for
+    one that has too many values.
     """
     if data[:3] == BYTE_ORDER_MARK:
         data = data[3:]
     try:
-        value = orjson.loads(data)
+        value = load_json(data, counts_text=True)
+    except JsonTooLargeError as error:
+        raise BadRequestError(error.sentence, None, error.code, error.status) from None
     except ValueError as error:
         raise _not_json(data, error) from None
     if not isinstance(value, dict):
         raise BadRequestError(worded("The body is not a JSON object."), None, "invalid_json")
-    if _nests_deeply(value):
-        for path, _, depth in walk(value):
-            if depth > MAX_DEPTH:
-                raise _too_deep(path)
+    if nests_too_deeply(value):
+        raise _too_deep(next((path for path, _, depth in walk(value) if depth > settings.MAX_JSON_DEPTH), None))
     return value
 
 
-def _nests_deeply(value: Any) -> bool:
-    """Whether anything lies `MAX_DEPTH` levels down; looks at containers alone, level by level."""
-    level, depth = [value], 0
-    while level and depth < MAX_DEPTH:
-        depth += 1
-        level = [
-            inner
-            for each in level
-            for inner in (each.values() if type(each) is dict else each)
-            if type(inner) is dict or type(inner) is list
-        ]
-    return bool(level)
-
-
 def _too_deep(path: str | None) -> BadRequestError:
-    message = worded("The body is nested deeper than %(levels)s levels.", levels=MAX_DEPTH)
-    return BadRequestError(message, path[:PARAM_CHARS] if path else None, "invalid_json")
+    return BadRequestError(too_deep(), path[:PARAM_CHARS] if path else None, "invalid_json")
 
 
 def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
     """The refusal of what the fast parser refuses, with the place when only a string in it is wrong."""
+    if len(data) > LARGE_BYTES:  # another parser would take seconds, and hold every other thread meanwhile
+        return BadRequestError(_place_in_json(error), None, "invalid_json")
     try:
         value = json.loads(data)
     except RecursionError:

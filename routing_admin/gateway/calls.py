@@ -22,6 +22,8 @@ from capabilities.core.services.labels import NO_LABELS, Labels
 from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer
+from capabilities.fair_slots import requester
+from capabilities.json_bodies import LARGE_BYTES
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import CANCELLED, Attempt, RunResult
 from routing_admin.core.fallback.errors import RouterError
@@ -39,9 +41,9 @@ from routing_admin.dispatch.route_headers import headers_of_attempts
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.turns import turn_memory, turn_of
 from routing_admin.gateway.admission import admit_known_caller, check_method, error_of_fault
-from routing_admin.gateway.body import is_packed, read_object
+from routing_admin.gateway.body import is_packed, unpack
 from routing_admin.gateway.callers import look_up_caller
-from routing_admin.gateway.door import SMALL_BYTES, ChatCall, Door
+from routing_admin.gateway.door import ChatCall, Door
 from routing_admin.gateway.errors import GatewayError, gateway_error_of, gateway_error_of_limit, reply_of
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.http import HttpCall, HttpReply
@@ -55,7 +57,7 @@ from routing_admin.limits.labels import list_label_holders
 from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
 from routing_admin.server.draining import DrainingError
-from routing_admin.server.places import OverloadedError
+from routing_admin.server.places import OverloadedError, parse_slot
 from routing_admin.upstream import Stream
 
 AFFINITY_HEADER = "x-routing-affinity"
@@ -146,6 +148,7 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
     if principal is None:
         principal = await look_up_caller(call, door.path)
     recorder.add_facts(agent=principal.agent, key=principal.key)
+    requester.set(principal.key_owner)
     hold = reservation_of(principal.holders) if principal.holders else None
     try:
         if call.place is not None:
@@ -153,14 +156,14 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
         packed, size = is_packed(call), len(call.body.data)
         if hold is not None:
             await _enter(hold, call, size)
-        apart = packed or (size > SMALL_BYTES and door.read is not read_object)
-        body = await run_in_thread(call, partial(door.read, call)) if apart else door.read(call)
+        is_large = packed or size > LARGE_BYTES
+        body = await _read_large(door, call, principal.key_owner) if is_large else door.read(call)
         state = snapshot.newest.fresh()
         if state is None:
             state = await run_in_thread(call, snapshot.current)
         decide = partial(_decide, door, call, principal, state, body, recorder)
-        in_thread = packed or door.needs_thread(body, size)  # what was packed may be of any size
-        admitted = await run_in_thread(call, decide) if in_thread else decide()
+        admitted = await run_in_thread(call, decide) if is_large or door.needs_thread(body, size) else decide()
+        admitted.dispatch.is_large = is_large
         further = list_label_holders(state.configuration, principal.key_owner, admitted.labels)
         if further:
             hold = await _join(hold, call, further)
@@ -171,6 +174,14 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
         if isinstance(error, GatewayError | OverloadedError | DrainingError):
             recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
+
+
+async def _read_large(door: Door, call: HttpCall, name: str) -> Object:
+    """The body, unpacked and parsed in a thread when its agent has a slot. Raises `GatewayError`, `OverloadedError`."""
+    async with parse_slot(name):
+        if is_packed(call):
+            await unpack(call, name)
+        return await run_in_thread(call, partial(door.read, call))
 
 
 async def _enter(hold: Reservation, call: HttpCall, size: int) -> None:

@@ -17,10 +17,15 @@ from routing_admin.server.request_id import request_id_of
 
 @dataclass(slots=True)
 class WaitingBody:
-    """A body until it is read, once: nobody holds its bytes beside what was made of them. `broken`: it ended early."""
+    """A body until it is read, once: nobody holds its bytes beside what was made of them.
+
+    `broken`: it ended early. `room` counts the memory that it takes beyond its length.
+    """
 
     data: bytes | bytearray = field(default=b"", repr=False)
     broken: bool = False
+    room: CallPlace | None = None
+    is_unpacked: bool = False
 
     def take(self) -> bytes | bytearray:
         """The bytes; they are gone from here."""

@@ -12,7 +12,7 @@ import hashlib
 import logging
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -43,6 +43,7 @@ from routing_admin.request_log.outcomes import (
     store_outcome,
 )
 from routing_admin.request_log.recorder import RequestRecorder
+from routing_admin.server.places import OverloadedError, parse_slot
 from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError, decompress
 
 log = logging.getLogger(__name__)
@@ -82,10 +83,11 @@ async def answer_once(call: HttpCall, door: Door, answer: Callable[[], Awaitable
     recorder = RequestRecorder(call.request_id, door.surface)
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
-        found = await run_in_thread(call, partial(_claim, call, door.path, principal))
+        async with parse_slot(principal.key_owner) if is_packed(call) else nullcontext():
+            found = await run_in_thread(call, partial(_claim, call, door.path, principal))
         if isinstance(found, ConflictingCall):
             raise refusal_of(found)
-    except GatewayError as error:
+    except (GatewayError, OverloadedError) as error:
         recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
     if isinstance(found, StoredOutcome):

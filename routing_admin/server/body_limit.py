@@ -12,8 +12,10 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from artifacts.storage.upload_tokens import TokenState, state_of_address
-from capabilities.body_limits import received_limit
+from capabilities.body_limits import MIB, is_held, received_limit
+from capabilities.fair_slots import requester
 from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
+from routing_admin.server.places import CallPlace, OverloadedError, bodies
 from routing_admin.server.refusals import send_refusal
 
 Message = MutableMapping[str, Any]
@@ -49,6 +51,7 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
             await app(scope, receive, send)
             return
         limit, received, started, known = received_limit(scope["path"]), 0, False, False
+        announced, room = announced_length(scope), CallPlace(bodies())
 
         async def counted() -> Message:
             nonlocal received, known
@@ -61,6 +64,8 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
                 known = is_link or await is_known(headers_of_scope(scope))
                 if not known:
                     raise UnknownCallerError
+                if is_held(scope["path"]):
+                    room.enter_at_once(requester.get(), mebibytes(announced or limit))
             return message
 
         async def watched(message: Message) -> None:
@@ -69,7 +74,7 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
             await send(message)
 
         try:
-            if announced_length(scope) > limit:
+            if announced > limit:
                 raise _BodyTooLargeError
             await app(scope, counted, watched)
         except _BodyTooLargeError:
@@ -78,11 +83,17 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
         except UnknownCallerError:
             if not started:
                 await refuse_unknown(scope, send)
+        except OverloadedError as error:
+            if started:
+                raise
+            await send_refusal(scope, error.status, error.code, error.message, send)
         except OSError as error:
             if started or error.errno not in DISK_IS_FULL:
                 raise
             log.error("a body cannot be held while it is received: %s", error)
             await send_refusal(scope, 507, "storage_full", FULL, send)
+        finally:
+            room.leave()
 
     return application
 
@@ -91,6 +102,11 @@ def announced_length(scope: Any) -> int:
     """The length a request says it has; 0 when it says none that makes sense."""
     value = dict(scope["headers"]).get(b"content-length", b"")
     return int(value) if value.isdigit() and len(value) < 20 else 0
+
+
+def mebibytes(size: int) -> int:
+    """So many bytes in MiB, rounded up."""
+    return -(-size // MIB)
 
 
 async def refuse(scope: Any, limit: int, send: Send) -> None:

@@ -8,32 +8,22 @@ switches share their buffers (Choudhury and Hahne, 1998).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 
 from django.conf import settings
 
-from capabilities.core.worded import worded
-from routing_admin.core.fallback.endings import OVERLOADED
+from capabilities.fair_slots import SHARE, OverloadedError
 from routing_admin.server.draining import draining
 
-SHARE = 3
-"""How many times the free places one name may hold."""
 QUEUE_SHARE = 4
 """For so many places one may wait."""
 LARGE_BODIES_MIB = 1024
 """Memory for large bodies in a process; what is made of one takes about as much again."""
 WAIT_SECONDS = 2.0
 """How long one waits for a place."""
-OVERLOADED_MESSAGE = worded("This server is at its limit, overall or for you. Send the request again in a second.")
-
-
-class OverloadedError(Exception):
-    """There is no place, and none became free in time; a little later there may be one."""
-
-    status, code, message = 503, OVERLOADED, OVERLOADED_MESSAGE
-    should_retry, retry_after = True, 1.0
 
 
 @dataclass(slots=True)
@@ -132,6 +122,16 @@ class CallPlace:
             raise OverloadedError
         self._name, self._count = name, count
 
+    def add(self, name: str, count: int) -> None:
+        """Has so many more, for the name that has the others. Raises `OverloadedError` where they are not free."""
+        if self._name is None:
+            self.enter_at_once(name, count)
+            return
+        if not self._places.take(self._name, count):
+            self._places.refused += 1
+            raise OverloadedError
+        self._count += count
+
     def leave(self) -> None:
         """Gives it back, if there is one, and does what is to be done at the end of the call."""
         if self.at_end is not None:
@@ -159,6 +159,26 @@ def bodies() -> Places:
 
 
 @cache
+def parses() -> Places:
+    """Those of large bodies of chat calls that are unpacked and parsed, one at a time; by agent."""
+    return Places(1, 64, 30.0)
+
+
+@asynccontextmanager
+async def parse_slot(name: str) -> AsyncIterator[None]:
+    """Hold the one place of `parses`. Raises `OverloadedError`, `DrainingError`."""
+    place = CallPlace(parses())
+    await place.enter(name)
+    try:
+        yield
+    finally:
+        place.leave()
+
+
+@cache
 def lookups() -> Places:
     """Those of callers whose key has to be looked up in the database, by address."""
     return Places(settings.MAX_REQUESTS, 0)
+
+
+__all__ = ["CallPlace", "OverloadedError", "Places", "bodies", "calls", "lookups", "parse_slot", "parses", "requests"]

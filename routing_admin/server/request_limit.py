@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
+from capabilities.fair_slots import requester
 from routing_admin.server.addresses import address_in, place_of
 from routing_admin.server.body_limit import App, Receive, Send, headers_of_scope
 from routing_admin.server.connections import HEALTH_PATHS
@@ -25,9 +26,10 @@ def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> Ap
         if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
             await app(scope, receive, send)
             return
-        place = CallPlace(requests())
+        place, name = CallPlace(requests()), name_of(scope, agent_of)
+        requester.set(name)
         try:
-            await place.enter(name_of(scope, agent_of))
+            await place.enter(name)
         except (OverloadedError, DrainingError) as error:
             await send_refusal(scope, error.status, error.code, error.message, send)
             return

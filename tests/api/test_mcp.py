@@ -180,6 +180,17 @@ async def test_words_are_stored_listed_and_read_again(installation: Installation
         assert ref not in json.dumps(listed.structured_content)
 
 
+async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> None:
+    """It is taken out of the call before that is parsed, and is in its place again when the tool is called."""
+    text = 'He said: "你好 😀\\"\n' * 60_000
+    async with installation.client("vision-agent") as client:
+        stored = await client.call_tool("store_artifact", {"text": text, "filename": "long.txt"})
+    key = {"authorization": f"Bearer {installation.keys['vision-agent']}"}
+    address = f"{installation.server.url}/api/v1/artifacts/{stored.structured_content['ref']}/raw"
+    with urllib.request.urlopen(urllib.request.Request(address, headers=key)) as response:
+        assert response.read().decode() == text
+
+
 async def test_who_can_take_what_is_told(installation: Installation) -> None:
     """The same as the registry says."""
     async with installation.client("text-agent") as client:

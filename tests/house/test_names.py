@@ -46,6 +46,8 @@ AT_THE_ROOT: Mapping[str, set[str]] = {
             "access",
             "acts",
             "body_limits",
+            "fair_slots",
+            "json_bodies",
             "doubts",
             "errors",
             "labels",

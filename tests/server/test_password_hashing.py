@@ -13,9 +13,9 @@ from django.contrib.auth.hashers import get_hashers_by_algorithm, make_password
 from django.contrib.auth.models import User
 from django.test import Client
 
+from capabilities.fair_slots import FairSlots, OverloadedError
 from routing_admin.models import SignInAttempt
-from routing_admin.server.password_hashing import HashingSlots, hashing_slots
-from routing_admin.server.places import OverloadedError
+from routing_admin.server.password_hashing import hashing_slots
 from tests.cast import PASSWORD, browser_of
 from tests.views.test_users import NEW, accept, invite
 
@@ -25,12 +25,12 @@ ARGON2 = "routing_admin.server.password_hashing.BoundedArgon2Hasher"
 class Holder:
     """A thread that holds a slot until it is told to end."""
 
-    def __init__(self, slots: HashingSlots, name: str) -> None:
+    def __init__(self, slots: FairSlots, name: str) -> None:
         self.holds, self._end = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, args=(slots, name), daemon=True)
         self._thread.start()
 
-    def _run(self, slots: HashingSlots, name: str) -> None:
+    def _run(self, slots: FairSlots, name: str) -> None:
         with slots.hold(name):
             self.holds.set()
             self._end.wait(30)
@@ -41,7 +41,7 @@ class Holder:
         self._thread.join(30)
 
 
-def wait_for_waiters(slots: HashingSlots, count: int) -> None:
+def wait_for_waiters(slots: FairSlots, count: int) -> None:
     """Return once so many wait."""
     pause = threading.Event()
     for _ in range(3000):
@@ -90,7 +90,7 @@ def test_without_a_slot_nothing_is_hashed(settings: Any) -> None:
 
 def test_never_more_than_the_slots_hold_at_once() -> None:
     """Twelve threads, three slots."""
-    slots, inside, most, lock = HashingSlots(3, 64, 30.0), 0, 0, threading.Lock()
+    slots, inside, most, lock = FairSlots(3, 64, 30.0), 0, 0, threading.Lock()
 
     def work(name: str) -> None:
         nonlocal inside, most
@@ -109,7 +109,7 @@ def test_never_more_than_the_slots_hold_at_once() -> None:
 
 def test_a_slot_goes_to_the_address_that_holds_least() -> None:
     """One address with many tries does not keep another's waiting behind them all."""
-    slots = HashingSlots(2, 8, 30.0)
+    slots = FairSlots(2, 8, 30.0)
     holders = [Holder(slots, "many") for _ in range(2)]
     for holder in holders:
         assert holder.holds.wait(30)
@@ -126,7 +126,7 @@ def test_a_slot_goes_to_the_address_that_holds_least() -> None:
 
 def test_one_address_fills_three_quarters_of_the_queue_and_no_more() -> None:
     """The queue is bounded, and a newcomer finds a place in it."""
-    slots = HashingSlots(1, 4, 30.0)
+    slots = FairSlots(1, 4, 30.0)
     holders = [Holder(slots, "many")]
     assert holders[0].holds.wait(30)
     for count in (1, 2, 3):

@@ -22,6 +22,8 @@ from routing_admin.databases.waiting import waiting_at_most
 PATH = "/mcp"
 KEY = "routing_admin.mcp_caller"
 """Where the caller stands in the scope of a request."""
+TEXTS = "routing_admin.mcp_texts"
+"""Where its long strings are, by the names that are in its body instead of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from capabilities.access import Refusal
-from routing_admin.agents_api.mcp.callers import KEY, McpCaller, identify
+from capabilities.fair_slots import OverloadedError, requester
+from capabilities.json_bodies import LARGE_BYTES, JsonTooLargeError, lift_texts
+from routing_admin.agents_api.mcp.callers import KEY, TEXTS, McpCaller, identify
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.databases import away
 from routing_admin.limits.gate import LimitReachedError, Reservation, limit_headers, reservation_of
 from routing_admin.server.body_limit import Receive, Send, announced_length, headers_of_scope
 from routing_admin.server.hosts import is_known_host
 from routing_admin.server.metrics import request_metrics
+from routing_admin.server.places import parse_slot
 from routing_admin.server.refusals import send_refusal
 from routing_admin.server.request_id import make_request_id
 
@@ -69,7 +72,12 @@ class McpDoor:
             if hold is not None:
                 await hold.enter(announced_length(scope))
             server = await self._run_server()
-            await server.answer({**scope, KEY: caller}, receive, send)
+            body, texts = await _read_body(receive)
+            await server.answer({**scope, KEY: caller, TEXTS: texts}, _replay(body, receive), send)
+        except JsonTooLargeError as error:
+            await send_refusal(scope, error.status, error.code, str(error), send)
+        except OverloadedError as error:
+            await send_refusal(scope, error.status, error.code, error.message, send)
         except LimitReachedError as error:
             await send_refusal(scope, error.status, error.code, error.message, send, limit_headers(error))
         finally:
@@ -89,6 +97,37 @@ class McpDoor:
             self._server, self._over = loop.create_future(), asyncio.Event()
             self._task = loop.create_task(_serve(self._server, self._over))
         return await asyncio.shield(self._server)
+
+
+async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
+    """The body without its long strings, and these: the package parses on the loop, where every other call waits.
+
+    Raises `JsonTooLargeError`, `OverloadedError`.
+    """
+    body, more = bytearray(), True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    if len(body) < LARGE_BYTES:
+        return bytes(body), {}
+    async with parse_slot(requester.get()):
+        try:
+            return await asyncio.to_thread(lift_texts, body)
+        except JsonTooLargeError:
+            raise
+        except ValueError:  # the package says so in its own words, at the first of it
+            return bytes(body[:LARGE_BYTES]), {}
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """`receive` after a body that was taken from it."""
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receiving() -> Any:
+        return waiting.pop() if waiting else await receive()
+
+    return receiving
 
 
 def _named(request_id: str, send: Send) -> Send:

@@ -25,9 +25,10 @@ from artifacts.core.delivery.get_artifact import ArtifactNotFound
 from artifacts.core.delivery.tools import tool_definitions
 from artifacts.core.errors import ArtifactError
 from capabilities.body_limits import received_limit
+from capabilities.core.json_scan import put_back
 from capabilities.core.permissions import TOOL_SCOPES
 from capabilities.errors import ActionError
-from routing_admin.agents_api.mcp.callers import KEY, PATH, McpCaller
+from routing_admin.agents_api.mcp.callers import KEY, PATH, TEXTS, McpCaller
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.router import borrowed_connections
 from routing_admin.databases.waiting import waiting_at_most
@@ -90,7 +91,8 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
     if params.name not in TOOLS:
         message = f"There is no tool {params.name[:100]!r}. tools/list names those there are."
         raise MCPError(types.INVALID_PARAMS, message)
-    arguments = {name: value for name, value in (params.arguments or {}).items() if value is not None}
+    given = put_back(params.arguments or {}, _scope_of(context)[TEXTS])
+    arguments = {name: value for name, value in given.items() if value is not None}
     refusal = _refuse(caller, params.name, arguments)
     if refusal:
         return _error(refusal)
@@ -126,10 +128,14 @@ def _run(name: str, caller: McpCaller, language: str, arguments: Mapping[str, An
 
 def _caller_of(context: Context) -> tuple[McpCaller, str]:
     """Who calls, and in which language words about files are: `?language=` in the address, else the default."""
-    assert context.request is not None  # noqa: S101 - every call comes over HTTP
-    scope = context.request.scope
+    scope = _scope_of(context)
     named = parse_qs(scope["query_string"].decode("latin-1")).get("language", [""])[0]
     return scope[KEY], choose_language(named[:35])
+
+
+def _scope_of(context: Context) -> Any:
+    assert context.request is not None  # noqa: S101 - every call comes over HTTP
+    return context.request.scope
 
 
 def result_of(answer: ToolAnswer) -> types.CallToolResult:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import reduce
+from itertools import islice
 from typing import Any
 
-from capabilities.core.problems import Problem
+from capabilities.core.problems import MAX_PROBLEMS, Problem
 from capabilities.core.providers.environment import key_variable
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.references import broken_references
@@ -127,7 +128,8 @@ def import_values(
     held = (language.code for language in current.languages)
     known = (*languages, *held, *(code for value in sorted_values for code in languages_in(value)))
     context, beside = with_stored_keys(current, around), _beside(Configuration() if prune else current, sorted_values)
-    problems = [item for value in sorted_values for item in problems_of(value, context, known, beside)]
+    wrong = (item for value in sorted_values for item in problems_of(value, context, known, beside))
+    problems = _first_of(wrong)
     unknown = tuple(path for value in sorted_values for path in unknown_fields(value))
     if errors(problems):
         return Imported(current, {}, tuple(problems), unknown)
@@ -148,6 +150,16 @@ def import_values(
         return Imported(current, {}, tuple(problems), unknown)
     kept = {name: key for name, key in keys.items() if result.provider(name)}
     return Imported(result, kept, tuple(problems), unknown, further)
+
+
+def _first_of(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, or the first of very many and an error that stops the import."""
+    first = list(islice(problems, MAX_PROBLEMS))
+    if len(first) == MAX_PROBLEMS:
+        first.append(
+            Problem("", worded("There are more problems than are looked for. Put these right first."), "range")
+        )
+    return first
 
 
 def _turn(value: object) -> int:

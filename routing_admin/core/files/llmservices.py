@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-from capabilities.core.problems import Problem
+from capabilities.core.problems import MAX_PROBLEMS, Problem
 from capabilities.core.services.entries import parse_capabilities, parse_service
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.as_json import same_value
@@ -58,7 +59,8 @@ def validate_services(value: object, *, around: KeyContext = NOWHERE) -> list[Pr
         return [wrong_type("services", worded("a list"))]
     ids: set[str] = set()
     entries = enumerate(value["services"])
-    return [problem for index, raw in entries for problem in _problems(raw, f"services[{index}]", ids, around)]
+    found = (problem for index, raw in entries for problem in _problems(raw, f"services[{index}]", ids, around))
+    return list(islice(found, MAX_PROBLEMS))
 
 
 def _problems(raw: object, path: str, ids: set[str], around: KeyContext) -> Iterator[Problem]:

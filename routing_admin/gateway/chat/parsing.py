@@ -10,6 +10,7 @@ from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.worded import worded
 from routing_admin.gateway.chat.messages import MessageReader
 from routing_admin.gateway.chat.tools import read_choice, read_tools
+from routing_admin.gateway.counts import check_counts
 from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
@@ -42,6 +43,7 @@ MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
 def parse(body: Object, find: Find) -> ChatCall:
     """The call in a JSON object. Raises `BadRequestError` with `param`."""
     wishes = read_wishes(body)
+    check_counts(body, "messages")
     options = check_object(body.get("stream_options") or {}, "stream_options")
     chat = chat_of(body, find)
     stream = read_flag(body, "stream") or False

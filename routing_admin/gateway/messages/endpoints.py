@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import partial
 
 from django.http import HttpRequest, HttpResponseBase
@@ -11,6 +12,8 @@ from artifacts.storage.content import RowStore
 from capabilities.core.delivery.token_estimates import estimate_chat
 from capabilities.core.permissions import methods_of_call
 from capabilities.core.wire import Answer
+from capabilities.fair_slots import OverloadedError
+from capabilities.json_bodies import LARGE_BYTES, parsing_slots
 from routing_admin.configuration import snapshot
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.route_headers import header_value
@@ -18,7 +21,7 @@ from routing_admin.dispatch.token_count import count_tokens as count_of_first
 from routing_admin.dispatch.token_count import first_candidate
 from routing_admin.dispatch.turns import turn_memory
 from routing_admin.gateway.admission import admit_caller, check_method, enter_limited, error_of_fault
-from routing_admin.gateway.body import read_object
+from routing_admin.gateway.body import is_packed, read_object
 from routing_admin.gateway.calls import complete, resolve_model
 from routing_admin.gateway.door import ChatCall, Door
 from routing_admin.gateway.errors import GatewayError, json_reply, reply_of
@@ -26,6 +29,7 @@ from routing_admin.gateway.http import HttpCall, HttpReply, call_of, response_of
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.parsing import needs_thread, parse
 from routing_admin.gateway.messages.rendering import error_json, message_json
+from routing_admin.gateway.streaming import later_error
 
 COUNT = "/v1/messages/count_tokens"
 ESTIMATE = "x-routing-estimate"
@@ -71,7 +75,9 @@ def _count(call: HttpCall) -> HttpReply:
         check_method(call.method, call.path, methods_of_call(COUNT))
         principal = admit_caller(call.method, call.query, call.headers, COUNT)
         hold = enter_limited(principal, len(call.body.data))
-        parsed, state = parse(read_object(call), RowStore(principal.agent).part), snapshot.current()
+        is_large = is_packed(call) or len(call.body.data) > LARGE_BYTES
+        with parsing_slots.hold(principal.key_owner) if is_large else nullcontext():
+            parsed, state = parse(read_object(call), RowStore(principal.agent).part), snapshot.current()
         target = resolve_model(state, parsed.model, parsed.task_type, principal.rights)
         planned = plan_request(
             state,
@@ -86,6 +92,8 @@ def _count(call: HttpCall) -> HttpReply:
         counted = count_of_first(planned)
     except GatewayError as error:
         return refuse(error)
+    except OverloadedError as error:
+        return refuse(later_error(error))
     except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
         return refuse(error_of_fault(error))
     finally:

@@ -8,6 +8,7 @@ from typing import Any
 from capabilities.core.message import ChatRequest, Message, Part, Role, Tool
 from capabilities.core.protocols.anthropic.thinking import effort_of
 from capabilities.core.worded import worded
+from routing_admin.gateway.counts import check_counts
 from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
@@ -51,6 +52,7 @@ CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 def parse(body: Object, find: Find) -> ChatCall:
     """The call in a JSON object. Raises `BadRequestError` with `param`."""
     wishes, stream = read_wishes(body), read_flag(body, "stream") or False
+    check_counts(body, "messages")
     return ChatCall(chat_of(body, find), wishes.model, wishes.task_type, wishes.language, stream, True)
 
 

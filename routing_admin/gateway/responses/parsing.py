@@ -11,6 +11,7 @@ from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.worded import Worded, worded
+from routing_admin.gateway.counts import check_counts
 from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
@@ -59,6 +60,7 @@ INCLUDED = frozenset({"reasoning.encrypted_content", LOGPROBS})
 def parse(body: Object, find: Find) -> ChatCall:
     """The call in a JSON object. Raises `BadRequestError` with `param`."""
     wishes, stream = read_wishes(body), read_flag(body, "stream") or False
+    check_counts(body, "input")
     for param, sentence in REFUSED.items():
         if body.get(param) not in (None, False):
             raise BadRequestError(Worded(sentence.template, {"param": param}), param, "unsupported_value")

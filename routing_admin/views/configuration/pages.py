@@ -15,7 +15,8 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from capabilities.access import actor_of
 from capabilities.core.problems import Problem
-from capabilities.errors import ConflictError, InvalidError
+from capabilities.errors import ConflictError, InvalidError, first_problems
+from capabilities.json_bodies import JsonTooLargeError, check_json
 from capabilities.sentences import join_words, translate_sentence, translate_without_path
 from capabilities.views.answers import add_toast
 from routing_admin import actions
@@ -100,6 +101,12 @@ def config_import(request: HttpRequest) -> HttpResponse:
     large = [one.name for one in files if one.size > LARGEST_FILE]
     if large:
         messages.error(request, _("%(names)s: too large for this page.") % {"names": join_words(large)})
+        return redirect("config")
+    try:
+        for one in files:
+            check_json(one.content.encode() if isinstance(one.content, str) else one.content)
+    except JsonTooLargeError as refusal:
+        messages.error(request, translate_sentence(refusal.sentence))
         return redirect("config")
     if request.POST.get("act") == "apply":
         return apply(request, form, files)
@@ -206,7 +213,7 @@ def problem_lines(preview: ImportPreview, files: list[ConfigFile], severity: str
     """The problems of one severity with their places."""
     found = [one for one in preview.imported.problems if one.severity == severity]
     places_by_file = _read_places(files)
-    return [ProblemLine(problem, *_locate(problem.field, places_by_file, files)) for problem in found]
+    return [ProblemLine(problem, *_locate(problem.field, places_by_file, files)) for problem in first_problems(found)]
 
 
 def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tuple[str, TextPlace | None]]:

@@ -1,0 +1,149 @@
+"""Look through the text of a JSON document before it is parsed: how many values it has, and where long strings lie.
+
+A parser makes an object of 60 bytes from the two letters of `[]`, in one step that no other thread interrupts. So the
+text is counted first, in short steps, and only what may be parsed at once is given to a parser.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+BLOCK = 16 * 1024
+"""Bytes that are looked through in one step. A shorter string is never long."""
+NUMBERS_PER_VALUE = 4
+"""So many numbers, or words like `true`, cost what one string or container does."""
+PIECE = 256 * 1024
+"""Bytes of a long string that are decoded in one step."""
+BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/-_=\\"
+"""The bytes of base64, and the backslash of its escaped slashes and ends of lines."""
+LONGEST_ESCAPE = 12
+"""Characters of a surrogate pair."""
+OPEN_END = re.compile(rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
+"""An escape that has not ended, or the first half of a pair, where a piece would end."""
+
+
+class TooManyValuesError(ValueError):
+    """The document has more values than may be parsed."""
+
+
+@dataclass(slots=True)
+class JsonScan:
+    """What was counted up to now: `the contents of `long_strings` lie from one place to another."""
+
+    strings: int = 0
+    containers: int = 0
+    commas: int = 0
+    long_strings: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def values(self) -> int:
+        """Strings, names among them, lists and objects count one each, numbers and words a quarter."""
+        return self.strings + self.containers + self.commas // NUMBERS_PER_VALUE
+
+
+def scan_json(data: bytes | bytearray, max_values: int) -> JsonScan:
+    """Count the values of a JSON text, in time linear in its length; what is no JSON is counted somehow.
+
+    Raises `TooManyValuesError` as soon as there are more than `max_values`.
+    """
+    scan, start, opened, inside = JsonScan(), 0, 0, False
+    while start < len(data):
+        block, length = _mask_escapes(bytes(data[start : start + BLOCK]))
+        if not inside or b'"' in block:
+            pieces = block.split(b'"')
+            if inside and start + len(pieces[0]) - opened > BLOCK:
+                scan.long_strings.append((opened, start + len(pieces[0])))
+            outside = b"".join(pieces[1 if inside else 0 :: 2])
+            scan.strings += len(pieces) // 2 if not inside else (len(pieces) - 1) // 2
+            scan.containers += outside.count(b"[") + outside.count(b"{")
+            scan.commas += outside.count(b",")
+            if scan.values > max_values:
+                raise TooManyValuesError
+            inside ^= len(pieces) % 2 == 0
+            opened = start + length - len(pieces[-1])
+        start += length
+    return scan
+
+
+def _mask_escapes(block: bytes) -> tuple[bytes, int]:
+    """The block with no quote in it that does not begin or end a string, and its length: no escape reaches over it."""
+    if b"\\" not in block:
+        return block, len(block)
+    if (len(block) - len(block.rstrip(b"\\"))) % 2 and len(block) > 1:
+        block = block[:-1]
+    return block.replace(b"\\\\", b"__").replace(b'\\"', b"__"), len(block)
+
+
+@dataclass(slots=True)
+class Lifted:
+    """A document with a name in place of each long string, the strings by these names, and how long those are that
+    are no base64."""
+
+    skeleton: bytes
+    texts: dict[str, str]
+    plain_chars: int
+
+
+def lift_strings(data: bytes | bytearray, scan: JsonScan, parse: Callable[[bytes], Any], mark: str) -> Lifted:
+    """Take the long strings out of a document.
+
+    Each is decoded by `parse`, a piece at a time; what that raises is raised. `mark` is a word that no string of the
+    document can begin with.
+    """
+    skeleton, texts, plain, end = bytearray(), dict[str, str](), 0, 0
+    with memoryview(data) as view:
+        for at, (start, stop) in enumerate(scan.long_strings):
+            name = f"{mark}{at}"
+            skeleton += view[end:start]
+            skeleton += name.encode()
+            pieces, is_base64 = list[str](), True
+            for piece in _pieces(view, start, stop):
+                pieces.append(parse(b'"%b"' % piece))
+                is_base64 = is_base64 and not piece[piece.find(b",") + 1 :].translate(None, BASE64)
+            texts[name] = "".join(pieces)
+            plain += 0 if is_base64 else len(texts[name])
+            end = stop
+        skeleton += view[end:]
+    return Lifted(bytes(skeleton), texts, plain)
+
+
+def _pieces(view: memoryview, start: int, stop: int) -> Iterator[bytes]:
+    """A string's content in pieces that are contents of strings, too."""
+    while start < stop:
+        end = _safe_end(view, start, stop)
+        yield bytes(view[start:end])
+        start = end
+
+
+def _safe_end(view: memoryview, start: int, stop: int) -> int:
+    """Where a piece ends: within no character, within no escape, and not between two that make one character."""
+    end = start + PIECE
+    if end >= stop:
+        return stop
+    while end > start + PIECE - 3 and view[end] & 0xC0 == 0x80:
+        end -= 1
+    tail = bytes(view[start:end]).replace(b"\\\\", b"__")[-LONGEST_ESCAPE:]
+    found = OPEN_END.search(tail)
+    return end - (len(tail) - found.start()) if found else end
+
+
+def put_back(value: Any, texts: dict[str, str]) -> Any:
+    """Return the value with each long string where its name is, as a value or as the name of a member."""
+    whole = [value]
+    waiting: list[Any] = [whole]
+    while waiting:
+        each = waiting.pop()
+        for key, inner in each.items() if type(each) is dict else enumerate(each):
+            if type(inner) is str and inner in texts:
+                each[key] = texts[inner]
+            elif type(inner) is dict or type(inner) is list:
+                waiting.append(inner)
+        if type(each) is dict and not texts.keys().isdisjoint(each):
+            members = [(texts.get(key, key), inner) for key, inner in each.items()]
+            each.clear()
+            each.update(members)
+    return whole[0]

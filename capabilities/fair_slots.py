@@ -1,0 +1,99 @@
+"""Slots of a process for expensive work, shared fairly between those for whom it is done."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from capabilities.core.worded import worded
+
+SHARE = 3
+"""How many times the free places one name may hold."""
+OVERLOADED_MESSAGE = worded("This server is at its limit, overall or for you. Send the request again in a second.")
+
+requester: ContextVar[str] = ContextVar("requester", default="")
+"""For whom this task or thread works: an agent's name, else an address; empty for the process itself."""
+
+
+class OverloadedError(Exception):
+    """There is no place, and none became free in time; a little later there may be one."""
+
+    status, code, message = 503, "overloaded", OVERLOADED_MESSAGE
+    should_retry, retry_after = True, 1.0
+
+
+class FairSlots:
+    """A fair, bounded queue of threads; one name (an agent, an address) never fills slots and queue for others.
+
+    Where no name is given, it is that of the `requester`.
+    """
+
+    def __init__(self, slots: int, queue: int, wait_seconds: float) -> None:
+        self.slots, self.queue, self.wait_seconds = slots, queue, wait_seconds
+        self._lock = threading.Lock()
+        self._held: Counter[str] = Counter()
+        self._waiters: list[tuple[str, threading.Event]] = []
+        self._thread = threading.local()
+
+    @property
+    def waiting(self) -> int:
+        """Return how many threads wait for a slot."""
+        return len(self._waiters)
+
+    @contextmanager
+    def hold(self, name: str = "") -> Iterator[None]:
+        """Hold a slot, once per thread however often it is asked for. Raise `OverloadedError` where none is free soon.
+
+        Hold it before taking a database's lock or connection, never the other way round.
+        """
+        if getattr(self._thread, "holds", False):
+            yield
+            return
+        name = name or requester.get()
+        self.acquire(name)
+        self._thread.holds = True
+        try:
+            yield
+        finally:
+            self._thread.holds = False
+            self.release(name)
+
+    def acquire(self, name: str) -> None:
+        """Take a slot, which the caller releases. Raise `OverloadedError` as `hold` does."""
+        with self._lock:
+            if self._take(name):
+                return
+            if sum(each == name for each, _ in self._waiters) >= SHARE * (self.queue - len(self._waiters)):
+                raise OverloadedError
+            turn = threading.Event()
+            self._waiters.append((name, turn))
+        if turn.wait(self.wait_seconds):
+            return
+        with self._lock:
+            if not turn.is_set():  # else the slot was handed over at the last moment
+                self._waiters.remove((name, turn))
+                raise OverloadedError
+
+    def acquire_at_once(self, name: str) -> bool:
+        """Take a slot if one is free; return whether it was."""
+        with self._lock:
+            return self._take(name)
+
+    def _take(self, name: str) -> bool:
+        if self._held.total() >= self.slots:
+            return False
+        self._held[name] += 1
+        return True
+
+    def release(self, name: str) -> None:
+        """Give a slot back; of those who wait whoever holds least has it next."""
+        with self._lock:
+            self._held -= Counter([name])  # drops names that hold none
+            if self._waiters:
+                at = min(range(len(self._waiters)), key=lambda at: self._held[self._waiters[at][0]])
+                waiter, turn = self._waiters.pop(at)
+                self._held[waiter] += 1
+                turn.set()

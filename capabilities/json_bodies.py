@@ -1,0 +1,114 @@
+"""JSON from outside as a value: bounded before it is parsed, and parsed in steps that keep no other thread waiting."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import orjson
+from django.conf import settings
+
+from capabilities.core.json_scan import JsonScan, Lifted, TooManyValuesError, lift_strings, put_back, scan_json
+from capabilities.core.worded import Worded, worded
+from capabilities.fair_slots import FairSlots
+
+AT_ONCE_BYTES = 4 * 1024 * 1024
+"""A text up to this size is parsed in one step, which takes some ten milliseconds."""
+LARGE_BYTES = 128 * 1024
+"""From this size on a text is looked through and parsed in a thread."""
+TOO_LARGE = "json_too_large"
+
+parsing_slots = FairSlots(slots=1, queue=64, wait_seconds=30.0)
+"""Threads parse one large text at a time: a parser holds the interpreter, and several would hold it in turn."""
+
+
+class JsonTooLargeError(ValueError):
+    """The text has more of something than may be parsed; `sentence` names the setting."""
+
+    status, code = 413, TOO_LARGE
+
+    def __init__(self, sentence: Worded) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+
+
+def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
+    """Parse JSON. Raise `JsonTooLargeError`, and `ValueError` for what is no JSON.
+
+    `counts_text` is for what goes on as JSON: long strings count as bytes of it, too, unless they are base64.
+    """
+    if len(data) <= settings.MAX_JSON_VALUES:  # a value has a byte at least
+        return orjson.loads(data)
+    scan = check_json(data)
+    if len(data) <= AT_ONCE_BYTES or not scan.long_strings:
+        return orjson.loads(data)
+    lifted = _lift(data, scan)
+    if counts_text and len(lifted.skeleton) + lifted.plain_chars > settings.MAX_JSON_BYTES:
+        raise _too_many_bytes()
+    return put_back(orjson.loads(lifted.skeleton), lifted.texts)
+
+
+def lift_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:
+    """Return a text that others may parse at once, and the strings by the names that are in it instead of them.
+
+    Raise as `load_json` does.
+    """
+    lifted = _lift(data, check_json(data))
+    return lifted.skeleton, lifted.texts
+
+
+def _lift(data: bytes | bytearray, scan: JsonScan) -> Lifted:
+    return lift_strings(data, scan, orjson.loads, secrets.token_hex())
+
+
+def check_json(data: bytes | bytearray) -> JsonScan:
+    """Look through a text that will be parsed. Raise `JsonTooLargeError`."""
+    most = settings.MAX_JSON_VALUES
+    try:
+        scan = scan_json(data, most)
+    except TooManyValuesError:
+        raise JsonTooLargeError(
+            worded(
+                "The body has more than %(limit)s JSON values. Send less in one request, or raise %(setting)s.",
+                limit=most,
+                setting="ROUTING_ADMIN_MAX_JSON_VALUES",
+            )
+        ) from None
+    if len(data) - sum(stop - start for start, stop in scan.long_strings) > settings.MAX_JSON_BYTES:
+        raise _too_many_bytes()
+    return scan
+
+
+def _too_many_bytes() -> JsonTooLargeError:
+    return JsonTooLargeError(
+        worded(
+            "The body has more than %(limit)s bytes of JSON beside its files. Send less in one request, "
+            "or raise %(setting)s.",
+            limit=settings.MAX_JSON_BYTES,
+            setting="ROUTING_ADMIN_MAX_JSON_BYTES",
+        )
+    )
+
+
+def nests_too_deeply(value: Any) -> bool:
+    """Return whether a value nests deeper than may be; look at containers alone, level by level."""
+    level = [value] if type(value) is dict or type(value) is list else []
+    for _ in range(settings.MAX_JSON_DEPTH):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if type(each) is dict else each)
+            if type(inner) is dict or type(inner) is list
+        ]
+        if not level:
+            return False
+    return True
+
+
+def too_deep() -> Worded:
+    """Return the sentence for a value that nests too deeply."""
+    return worded(
+        "The body is nested deeper than %(levels)s levels (%(setting)s).",
+        levels=settings.MAX_JSON_DEPTH,
+        setting="ROUTING_ADMIN_MAX_JSON_DEPTH",
+    )

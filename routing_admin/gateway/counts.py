@@ -1,0 +1,55 @@
+"""How many messages, parts and tools a call may have: each takes its time, and other agents wait meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+
+from capabilities.core.worded import worded
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.fields import Object
+
+INSIDE = ("content", "output", "tool_calls", "source", "summary")
+"""Where a message, an item or a part has further parts."""
+
+
+def check_counts(body: Object, messages: str) -> None:
+    """Raise `BadRequestError` for a body with too many; `messages` is the field that has them."""
+    listed = body.get(messages)
+    if type(listed) is list:
+        _check(len(listed), "MAX_MESSAGES", messages)
+        _check(_count_parts(listed), "MAX_PARTS", messages)
+    for name in ("system", "tools", "functions"):
+        if type(items := body.get(name)) is list:
+            _check(len(items), "MAX_PARTS" if name == "system" else "MAX_TOOLS", name)
+
+
+def _count_parts(messages: list[Any]) -> int:
+    """The items of all lists of parts, those inside parts too."""
+    count, waiting = 0, list(messages)
+    while waiting:
+        each = waiting.pop()
+        if type(each) is not dict:
+            continue
+        for name in INSIDE:
+            inner = each.get(name)
+            if type(inner) is list:
+                count += len(inner)
+                waiting += inner
+            elif type(inner) is dict:
+                waiting.append(inner)
+    return count
+
+
+def _check(count: int, setting: str, param: str) -> None:
+    most = getattr(settings, setting)
+    if count > most:
+        message = worded(
+            "%(param)s has %(count)s items; one call can have %(most)s (%(setting)s). Send fewer.",
+            param=param,
+            count=count,
+            most=most,
+            setting=f"ROUTING_ADMIN_{setting}",
+        )
+        raise BadRequestError(message, param, "too_many_items")

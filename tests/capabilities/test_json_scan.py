@@ -1,0 +1,97 @@
+"""JSON from outside is counted before it is parsed, and parsed in steps, to the same values as in one."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core import json_scan
+from capabilities.core.json_scan import lift_strings, put_back, scan_json
+from capabilities.json_bodies import JsonTooLargeError, load_json
+
+PIECES = st.sampled_from(['"', "\\", "a", "中", "😀", "é", "\n", "[", "{", ",", ":", "\\u", "ud83d", "ude00", "/"])
+TEXTS = st.lists(PIECES, max_size=120).map("".join)
+VALUES = st.recursive(
+    TEXTS | st.integers(-9, 9) | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.fixture
+def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of a few bytes, so that every escape lies across the end of one."""
+    monkeypatch.setattr(json_scan, "BLOCK", 16)
+    monkeypatch.setattr(json_scan, "PIECE", 20)
+
+
+def count(value: Any) -> int:
+    """Strings, names and containers of a value."""
+    if isinstance(value, dict):
+        return 1 + len(value) + sum(map(count, value.values()))
+    if isinstance(value, list):
+        return 1 + sum(map(count, value))
+    return int(isinstance(value, str))
+
+
+@pytest.mark.usefixtures("short_steps")
+@given(value=VALUES, escaped=st.booleans())
+def test_any_document_parsed_in_steps_is_what_it_is_in_one_step(value: Any, escaped: bool) -> None:
+    """Long strings are taken out wherever they are, names too; no character is torn, each value is counted once."""
+    text = json.dumps(value, ensure_ascii=escaped).encode()
+    scan = scan_json(text, 10**6)
+    lifted = lift_strings(text, scan, orjson.loads, "@@")
+    assert put_back(orjson.loads(lifted.skeleton), lifted.texts) == value
+    assert scan.strings + scan.containers == count(value)
+
+
+def test_words_in_a_string_are_no_values() -> None:
+    """A page of prose, and of JSON within JSON, is one value."""
+    prose = json.dumps({"text": 'He said: "[1, 2, {3}]", and left.\\ ' * 5_000}).encode()
+    assert scan_json(prose, 3).values == 3
+
+
+@pytest.mark.parametrize(
+    "part", [b"[],", b"{},", b'"",', b'"a":1,', b"1,1,1,1,", b"[[],{}],", b'{"a":"b"},'], ids=lambda part: part.decode()
+)
+def test_many_small_values_are_refused_as_soon_as_they_are_counted(part: bytes, settings: Any) -> None:
+    """Whatever they are, and none is made; the refusal names the setting."""
+    settings.MAX_JSON_VALUES = 1_000
+    text = b"[" + part * 1_000_000
+    with pytest.raises(JsonTooLargeError, match=r"1000 JSON values.*ROUTING_ADMIN_MAX_JSON_VALUES") as refusal:
+        load_json(text)
+    assert refusal.value.status == 413
+
+
+def test_as_many_values_as_may_be_are_parsed(settings: Any) -> None:
+    """Just within the bound."""
+    settings.MAX_JSON_VALUES = 1_000
+    text = b"[" + b",".join([b'"a"'] * 799) + b"]"
+    assert len(load_json(text)) == 799
+
+
+def test_json_is_bounded_in_bytes_beside_its_files(settings: Any) -> None:
+    """Words count, base64 does not; what is stored as an artifact's text does not either."""
+    settings.MAX_JSON_BYTES = 5 * 1024 * 1024
+    words, file = "word, word " * 500_000, "data:image/png;base64," + "QUJD" * 2_000_000
+    assert load_json(json.dumps({"url": file}).encode(), counts_text=True) == {"url": file}
+    assert load_json(json.dumps({"text": words}).encode()) == {"text": words}
+    with pytest.raises(JsonTooLargeError, match="ROUTING_ADMIN_MAX_JSON_BYTES"):
+        load_json(json.dumps({"text": words}).encode(), counts_text=True)
+    short = json.dumps(["x" * 1_000] * 6_000).encode()
+    with pytest.raises(JsonTooLargeError, match="ROUTING_ADMIN_MAX_JSON_BYTES"):
+        load_json(short)
+
+
+@pytest.mark.parametrize("inside", ["\\ud83d", "\\ud83dx", "\x01", "\\x", "\\u12"])
+def test_a_large_document_is_refused_for_what_a_small_one_is(inside: str) -> None:
+    """A half of a pair, a control character, or an escape that is none, far into a long string."""
+    for filling in ("", "a" * 5_000_000):
+        with pytest.raises(ValueError, match=re.compile("surrogate|control|escape|hex", re.I)):
+            load_json(f'{{"a":"{filling}{inside}"}}'.encode())

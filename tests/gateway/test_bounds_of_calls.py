@@ -1,0 +1,162 @@
+"""What one call may have: values, messages, parts, tools; the refusal names the bound, and others are served."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from capabilities.fair_slots import FairSlots
+from capabilities.json_bodies import parsing_slots
+from routing_admin.server.places import LARGE_BODIES_MIB, bodies, parses
+from tests.cast import AgentProgram
+from tests.gateway.asgi_caller import Call, Loopback, chat_call, headers, loopback_providers
+from tests.gateway.plane import post, said
+
+rows = pytest.mark.django_db(databases=["default", "logs"])
+written = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+DOORS = {"/v1/chat/completions": "messages", "/v1/messages": "messages", "/v1/responses": "input"}
+WORD = {"role": "user", "content": "x"}
+PART = {"/v1/responses": {"type": "input_text", "text": "x"}}
+TOOL = {"type": "function", "name": "f", "function": {"name": "f"}, "input_schema": {}}
+
+
+@pytest.fixture
+def loopback(demo: None) -> Iterator[Loopback]:
+    """Providers of this machine."""
+    with loopback_providers() as providers:
+        yield providers
+
+
+@pytest.fixture
+def importer(caller: Callable[..., AgentProgram]) -> AgentProgram:
+    """An agent that may do whatever has a body."""
+    return caller("text-agent", "config:write", "artifacts:write", "artifacts:read", "route")
+
+
+def call_of(path: str, messages: list[Any], **more: Any) -> dict[str, Any]:
+    """A body for that address."""
+    return {"model": "task:planning", "max_tokens": 9, DOORS[path]: messages, **more}
+
+
+def refusal(response: Any) -> tuple[int, str, str]:
+    """Status, code and sentence."""
+    error = response.json()["error"]
+    return response.status_code, error["code"], error["message"]
+
+
+@rows
+@pytest.mark.parametrize("path", [*DOORS, "/v1/messages/count_tokens"])
+def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key: str, settings: Any) -> None:
+    """As many as may be are served; one more is 400 and names the setting. Parts of all messages count."""
+    settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 6, 2
+    door = path.removesuffix("/count_tokens")
+    part = PART.get(path, {"type": "text", "text": "x"})
+    three = {"role": "user", "content": [part] * 3}
+    assert post(key, call_of(door, [WORD, WORD, three, three]), path).status_code == 200
+    for body, setting in (
+        (call_of(door, [WORD] * 5), "ROUTING_ADMIN_MAX_MESSAGES"),
+        (call_of(door, [three, three, {"role": "user", "content": [part]}]), "ROUTING_ADMIN_MAX_PARTS"),
+        (call_of(door, [WORD], tools=[TOOL] * 3), "ROUTING_ADMIN_MAX_TOOLS"),
+    ):
+        status, code, message = refusal(post(key, body, path))
+        assert (status, code) == (400, "too_many_items")
+        assert setting in message
+
+
+@rows
+def test_parts_inside_parts_count(key: str, settings: Any) -> None:
+    """Results of tools have contents of their own, and a message has calls."""
+    settings.MAX_PARTS = 5
+    inner = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x"}] * 3}
+    calls = [{"id": str(n), "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(6)]
+    for path, messages in (
+        ("/v1/messages", [{"role": "user", "content": [inner, inner]}]),
+        ("/v1/chat/completions", [WORD, {"role": "assistant", "tool_calls": calls}]),
+    ):
+        assert refusal(post(key, call_of(path, messages), path))[:2] == (400, "too_many_items")
+
+
+@rows
+@pytest.mark.parametrize("path", [*DOORS, "/v1/messages/count_tokens", "/v1/embeddings"])
+def test_many_small_values_are_refused_packed_and_plain(path: str, key: str) -> None:
+    """73 MiB of lists come as 60 KB of gzip; not one of them is made."""
+    text = b'{"model":"task:planning","messages":[],"input":[' + b"[]," * 2_000_000 + b"[]]}"
+    for body, more in ((text, {}), (gzip.compress(text), {"content-encoding": "gzip"})):
+        status, code, message = refusal(post(key, body, path, **more))
+        assert (status, code) == (413, "json_too_large")
+        assert "ROUTING_ADMIN_MAX_JSON_VALUES" in message
+
+
+@rows
+def test_every_way_in_has_the_bound(importer: AgentProgram) -> None:
+    """The agents' API and the import of a configuration, too."""
+    text = b'{"services":[' + b"[]," * 200_000 + b"[]]}"
+    for path in ("/messages/route", "/uploads", "/llm/send", "/llm/resolve", "/artifacts", "/config/import"):
+        response = importer.post(path, text)
+        assert (path, response.status_code, response.json()["error"]) == (path, 413, "json_too_large")
+
+
+@rows
+def test_depth_is_a_setting(key: str, settings: Any) -> None:
+    """Its name is in the refusal."""
+    settings.MAX_JSON_DEPTH = 6
+    status, code, message = refusal(post(key, said("x", further=[[[[[[[]]]]]]])))
+    assert (status, code) == (400, "invalid_json")
+    assert "ROUTING_ADMIN_MAX_JSON_DEPTH" in message
+
+
+@written
+async def test_what_a_packed_body_unfolds_to_counts_as_memory(key: str, loopback: Loopback) -> None:
+    """It is refused before it is there where others hold the memory, and what it held is free afterwards."""
+    text = json.dumps({"model": "plain/x", "messages": [WORD], "user": " " * 5_000_000}).encode()
+    packed = gzip.compress(text)
+    more = ((b"content-encoding", b"gzip"),)
+    calls = [Call([packed], headers(key, len(packed), more)) for _ in range(2)]
+    async with loopback.serve():
+        assert bodies().take("somebody else", LARGE_BODIES_MIB // 2)
+        assert bodies().take("a third one", LARGE_BODIES_MIB // 2 - 3)
+        refused = await calls[0].run()
+        for name, count in (("somebody else", LARGE_BODIES_MIB // 2), ("a third one", LARGE_BODIES_MIB // 2 - 3)):
+            bodies().leave(name, count)
+        served = await calls[1].run()
+    assert (refused.status, json.loads(refused.answer)["error"]["code"]) == (503, "overloaded")
+    assert served.status == 200
+    assert (bodies().in_use, parses().in_use) == (0, 0)
+
+
+@written
+async def test_one_large_body_is_parsed_at_a_time_and_small_ones_pass_by(key: str, loopback: Loopback) -> None:
+    """While another is parsed a large one waits, and a small one does not."""
+    assert parses().take("somebody else")
+    large = chat_call(key, "plain", user="x" * 500_000)
+    async with loopback.serve():
+        waiting = asyncio.create_task(large.run())
+        while not parses().waiting:
+            await asyncio.sleep(0)
+        small = await chat_call(key, "plain").run()
+        assert not waiting.done()
+        parses().leave("somebody else")
+        await waiting
+    assert (small.status, large.status) == (200, 200)
+
+
+def test_threads_parse_one_large_body_at_a_time() -> None:
+    """Those of the agents' API."""
+    assert isinstance(parsing_slots, FairSlots)
+    assert parsing_slots.slots == 1
+
+
+@rows
+def test_many_wrong_values_are_not_all_told(importer: AgentProgram) -> None:
+    """The first two hundred, and how many more there are."""
+    response = importer.post("/config/import", json.dumps({"services": [{"a": 1}] * 1_000}).encode(), dryRun="true")
+    details = response.json()["details"]
+    assert (response.status_code, len(details)) == (422, 201)
+    assert "more problems" in details[-1]["message"]
+    assert len(response.content) < 200_000
