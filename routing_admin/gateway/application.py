@@ -94,14 +94,17 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, roo
     Raises `UnknownCallerError` for one that only a caller with a good key may send, `OverloadedError` where too many
     wait to have theirs looked up, or hold large bodies already.
     """
+    announced = announced_length(scope)
+    known = announced > UNKNOWN_BYTES
+    if known:
+        room.enter_at_once(await _find_known(scope), mebibytes(announced))
     message = await receive()
     body: bytes | bytearray = message.get("body", b"")
-    known = False
     if message.get("more_body"):
         body = bytearray(body)
         while message.get("more_body") and len(body) <= limit:
             if len(body) > UNKNOWN_BYTES and not known:
-                room.enter_at_once(await _find_known(scope), mebibytes(announced_length(scope) or limit))
+                room.enter_at_once(await _find_known(scope), mebibytes(announced or limit))
                 known = True
             message = await receive()
             body += message.get("body", b"")

@@ -53,19 +53,23 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
         limit, received, started, known = received_limit(scope["path"]), 0, False, False
         announced, room = announced_length(scope), CallPlace(bodies())
 
+        async def admit_large() -> None:
+            nonlocal known
+            is_link = state_of_address(scope["path"]) is TokenState.VALID
+            known = is_link or await is_known(headers_of_scope(scope))
+            if not known:
+                raise UnknownCallerError
+            if is_held(scope["path"]):
+                room.enter_at_once(requester.get(), mebibytes(announced or limit))
+
         async def counted() -> Message:
-            nonlocal received, known
+            nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
             if received > limit:
                 raise _BodyTooLargeError
             if received > UNKNOWN_BYTES and not known:
-                is_link = state_of_address(scope["path"]) is TokenState.VALID
-                known = is_link or await is_known(headers_of_scope(scope))
-                if not known:
-                    raise UnknownCallerError
-                if is_held(scope["path"]):
-                    room.enter_at_once(requester.get(), mebibytes(announced or limit))
+                await admit_large()
             return message
 
         async def watched(message: Message) -> None:
@@ -76,6 +80,8 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
         try:
             if announced > limit:
                 raise _BodyTooLargeError
+            if announced > UNKNOWN_BYTES:
+                await admit_large()
             await app(scope, counted, watched)
         except _BodyTooLargeError:
             if not started:
@@ -123,7 +129,7 @@ async def refuse_unknown(scope: Any, send: Send) -> None:
         await _refuse_link(scope, link, send)
         return
     rule = f"Without a valid key or session, the limit is {UNKNOWN_BYTES} bytes."
-    if path.startswith(("/api/", "/v1/")):
+    if path.startswith(("/api/", "/v1/", "/mcp")):
         message = f"The agent key is missing or not valid. {rule} Send Authorization: Bearer with a valid key."
         await send_refusal(scope, 401, "key_invalid", message, send)
     else:

@@ -67,6 +67,17 @@ async def test_a_call_without_a_good_key_is_cut_off_too(demo: None) -> None:
         assert error == "key_invalid" if path.startswith("/api/") else error["code"] == "invalid_api_key"
 
 
+async def test_a_stranger_is_refused_by_what_is_announced(demo: None) -> None:
+    """401, or 413 on a page, before any of the body is taken; too much for anybody is 413 as soon."""
+    length = {"content-length": str(100 * len(BLOCK))}
+    for path, headers in product((CHAT, "/v1/files", "/api/v1/artifacts", "/mcp", "/login/"), STRANGERS):
+        status, _, taken = await send(path, {**headers, **length})
+        assert (path, status, taken) == (path, 413 if path == "/login/" else 401, 0)
+    for path in (CHAT, "/v1/files", "/api/v1/artifacts", "/mcp", "/login/"):
+        status, _, taken = await send(path, {"content-length": str(1 << 40)})
+        assert (path, status, taken) == (path, 413, 0)
+
+
 async def test_a_good_key_may_send_what_its_address_takes(key: str) -> None:
     """Each call then says in its own words what it makes of it."""
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
