@@ -35,6 +35,7 @@ class FairSlots:
         self.slots, self.queue, self.wait_seconds = slots, queue, wait_seconds
         self._lock = threading.Lock()
         self._held: Counter[str] = Counter()
+        self._turns: Counter[str] = Counter()
         self._waiters: list[tuple[str, threading.Event]] = []
         self._thread = threading.local()
 
@@ -86,14 +87,20 @@ class FairSlots:
         if self._held.total() >= self.slots:
             return False
         self._held[name] += 1
+        self._turns[name] = max(self._turns.values(), default=0) + 1
         return True
 
     def release(self, name: str) -> None:
-        """Give a slot back; of those who wait whoever holds least has it next."""
+        """Give a slot back; of those who wait whoever holds least has it next, or has waited since most others had."""
         with self._lock:
             self._held -= Counter([name])  # drops names that hold none
-            if self._waiters:
-                at = min(range(len(self._waiters)), key=lambda at: self._held[self._waiters[at][0]])
-                waiter, turn = self._waiters.pop(at)
-                self._held[waiter] += 1
-                turn.set()
+            if not self._waiters:
+                self._turns.clear()
+                return
+            at = min(range(len(self._waiters)), key=lambda at: self._rank(self._waiters[at][0]))
+            waiter, turn = self._waiters.pop(at)
+            self._take(waiter)
+            turn.set()
+
+    def _rank(self, name: str) -> tuple[int, int]:
+        return self._held[name], self._turns[name]

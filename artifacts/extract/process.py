@@ -11,10 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from artifacts.core.store import LocalFile
+from capabilities.fair_slots import FairSlots, OverloadedError, requester
 
 TIMEOUT_SECONDS = 30.0
-AT_ONCE = threading.BoundedSemaphore(2)
-"""Two decoders at a time; a burst of uploads waits instead of taking all memory."""
+QUICK_SECONDS = 2.0
+"""How long a file may take in the quick slot. No size tells it: a PDF of 49 KB can take twenty seconds."""
+
+long_slots = FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS)
+"""Decoders that take as long as they need: a burst of uploads waits instead of taking all memory."""
+quick_slots = FairSlots(slots=1, queue=64, wait_seconds=TIMEOUT_SECONDS)
+"""One more for when those are taken, so that a small file waits for seconds at most behind others' large ones."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,16 +45,34 @@ def run(
     max_output: int,
     timeout: float = TIMEOUT_SECONDS,
 ) -> Result:
-    """One operation on one file; never raises. At most `max_output` bytes are taken, `timeout` in seconds."""
-    if not AT_ONCE.acquire(timeout=timeout):
-        return Result(reason="busy")
+    """One operation on one file; never raises. At most `max_output` bytes are taken, `timeout` in seconds.
+
+    Where both long slots are taken, every file has a try in the quick one. What is not done then is begun again once
+    its agent (the `requester`) has a long slot.
+    """
+    name = requester.get()
     try:
-        with path.open("rb") as source:
-            return _run(source.fileno(), operation, options, max_output, timeout)
+        if not long_slots.acquire_at_once(name):
+            with quick_slots.hold(name):
+                result = _open_and_run(path, operation, options, max_output, min(QUICK_SECONDS, timeout))
+            if result.reason != "timeout":
+                return result
+            long_slots.acquire(name)
+        try:
+            return _open_and_run(path, operation, options, max_output, timeout)
+        finally:
+            long_slots.release(name)
+    except OverloadedError:
+        return Result(reason="busy")
     except (OSError, ValueError):
         return Result(reason="failed")
-    finally:
-        AT_ONCE.release()
+
+
+def _open_and_run(
+    path: LocalFile, operation: str, options: Mapping[str, object], max_output: int, timeout: float
+) -> Result:
+    with path.open("rb") as source:
+        return _run(source.fileno(), operation, options, max_output, timeout)
 
 
 def _run(source: int, operation: str, options: Mapping[str, object], max_output: int, timeout: float) -> Result:

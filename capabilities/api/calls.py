@@ -21,7 +21,7 @@ from capabilities.body_limits import body_limit
 from capabilities.core.permissions import path_of_route
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
-from capabilities.fair_slots import OverloadedError
+from capabilities.fair_slots import OverloadedError, requester
 from capabilities.json_bodies import (
     LARGE_BYTES,
     JsonTooLargeError,
@@ -64,6 +64,7 @@ class AgentKeyAuth(AuthBase):
             path = path_of_route(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_call(found, request.method or "", path)
             if refusal is None:
+                requester.set(found.key_owner)
                 return found
             found = refusal
         more = {"scope": found.scope} if found.scope else {}

@@ -39,6 +39,7 @@ class Places:
     in_use: int = 0
     refused: int = 0
     _own: dict[str, int] = field(default_factory=dict)
+    _turns: dict[str, int] = field(default_factory=dict)
     _line: list[tuple[str, asyncio.Future[None]]] = field(default_factory=list)
 
     @property
@@ -76,7 +77,7 @@ class Places:
             raise
 
     def leave(self, name: str, count: int = 1) -> None:
-        """Gives places back; of those in line whoever holds least has one next."""
+        """Gives places back; of those in line whoever holds least has one next, or had one least lately."""
         self.in_use -= count
         left = self._own[name] - count
         if left:
@@ -85,10 +86,16 @@ class Places:
             del self._own[name]
         self._line = [each for each in self._line if not each[1].cancelled()]  # who left a moment ago takes none
         while self._line:
-            at = min(range(len(self._line)), key=lambda at: self._own.get(self._line[at][0], 0))
+            at = min(range(len(self._line)), key=lambda at: self._rank(self._line[at][0]))
             if not self.take(self._line[at][0]):
-                break
-            self._line.pop(at)[1].set_result(None)
+                return
+            waiting, turn = self._line.pop(at)
+            self._turns[waiting] = max(self._turns.values(), default=0) + 1
+            turn.set_result(None)
+        self._turns.clear()
+
+    def _rank(self, name: str) -> tuple[int, int]:
+        return self._own.get(name, 0), self._turns.get(name, 0)
 
     def _leave_line(self, name: str, turn: asyncio.Future[None]) -> None:
         """Nobody waits any more; a place that came at the last moment is given back."""

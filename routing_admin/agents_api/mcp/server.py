@@ -28,6 +28,7 @@ from capabilities.body_limits import received_limit
 from capabilities.core.json_scan import put_back
 from capabilities.core.permissions import TOOL_SCOPES
 from capabilities.errors import ActionError
+from capabilities.fair_slots import requester
 from routing_admin.agents_api.mcp.callers import KEY, PATH, TEXTS, McpCaller
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.router import borrowed_connections
@@ -122,6 +123,7 @@ def _schema_of(name: str) -> Mapping[str, Any]:
 
 
 def _run(name: str, caller: McpCaller, language: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+    requester.set(caller.principal.key_owner)
     with borrowed_connections():
         return TOOLS[name](caller.as_tool_caller(language), arguments)
 
