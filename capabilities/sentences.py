@@ -16,6 +16,10 @@ WIDE_END = re.compile(r"[。：；，、](?:</\w+>)*$")
 """How a text ends after which Chinese has no space; tags that close there are looked through."""
 
 
+LOOKED_AT = 100
+"""Characters in which an end and its tags stand."""
+
+
 def translate_sentence(text: str) -> str:
     """A core's sentence in the reader's language; any other text, such as a provider's own words, as it is."""
     if not isinstance(text, Worded):
@@ -36,7 +40,8 @@ def join_sentences(sentences: Iterable[str]) -> str:
     """
     text = ""
     for sentence in filter(None, sentences):
-        text += sentence if not text or sentence.startswith("</") or WIDE_END.search(text) else f" {sentence}"
+        close = not text or sentence.startswith("</") or WIDE_END.search(text[-LOOKED_AT:])
+        text += sentence if close else f" {sentence}"
     return text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ WORD = re.compile(r"[A-Za-z0-9_]+|.", re.DOTALL)
 
 LONGEST_LINE = 1000
 """Characters of a line up to which its words are compared; in a longer one all counts as different."""
+
+MAX_PAIRS = 20_000
+MAX_REPEATS = 8
 
 ALIKE = 0.3
 """The share of words from which on two lines count as one that was changed; others differ as a whole."""
@@ -47,11 +51,22 @@ def lines_beside(before: str, after: str, *, context: int = 3) -> tuple[SideBySi
 
 
 def _rows(left: Sequence[str], right: Sequence[str], context: int) -> Iterator[SideBySideRow]:
-    for group in difflib.SequenceMatcher(None, left, right, autojunk=False).get_grouped_opcodes(context):
+    for group in _matcher(left, right).get_grouped_opcodes(context):
         for tag, i1, i2, j1, j2 in group:
             for step in range(max(i2 - i1, j2 - j1)):
                 i, j = (i1 + step if i1 + step < i2 else None), (j1 + step if j1 + step < j2 else None)
                 yield SideBySideRow(tag, *_number_line(left, i), *_number_line(right, j))
+
+
+def _matcher(left: Sequence[str], right: Sequence[str]) -> difflib.SequenceMatcher[str]:
+    """What compares two sequences; where too many pairs are equal, what repeats is compared only beside the rest.
+
+    Its time grows with the pairs: 32,000 equal lines on both sides would take minutes.
+    """
+    counts = Counter(right)
+    if sum(counts[piece] for piece in left) <= MAX_PAIRS:
+        return difflib.SequenceMatcher(None, left, right, autojunk=False)
+    return difflib.SequenceMatcher(lambda piece: counts[piece] > MAX_REPEATS, left, right, autojunk=False)
 
 
 def _number_line(lines: Sequence[str], index: int | None) -> tuple[int | None, str]:
@@ -63,7 +78,7 @@ def mark_words(line: str, other: str) -> Parts:
     if not line or not other or len(line) > LONGEST_LINE or len(other) > LONGEST_LINE:
         return ((line, False),)
     words, others = WORD.findall(line), WORD.findall(other)
-    matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
+    matcher = _matcher(words, others)
     if matcher.ratio() < ALIKE:
         return ((line, False),)
     codes = matcher.get_opcodes()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 from typing import Any
 
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 PARTS = re.compile(
-    r"""(?P<k>"(?:[^"\\]|\\.)*")(?=\s*:)     # a key
+    r"""(?P<k>"(?:[^"\\]|\\.)*+"?)(?=\s*:)     # a key
       |(?P<e>"[^"\\]*<\d[\d,]*\ bytes>[^"\\]*")  # bytes left out of a payload
-      |(?P<s>"(?:[^"\\]|\\.)*")              # a string
+      |(?P<s>"(?:[^"\\]|\\.)*+"?)              # a string
     """,
     re.VERBOSE,
 )
@@ -25,9 +25,10 @@ def json_text(value: Any) -> str:
 
 def highlight_json(text: str) -> SafeString:
     """The text, escaped, with keys in `.k`, strings in `.s` and left-out bytes in `.e`."""
-    pieces: list[tuple[str, str, str]] = []
+    pieces: list[str] = []
     position = 0
     for match in PARTS.finditer(text):
-        pieces.append((text[position : match.start()], match.lastgroup or "s", match.group()))
+        before, part = escape(text[position : match.start()]), escape(match[0])
+        pieces.append(f'{before}<span class="{match.lastgroup}">{part}</span>')
         position = match.end()
-    return format_html("{}{}", format_html_join("", '{}<span class="{}">{}</span>', pieces), text[position:])
+    return SafeString("".join(pieces) + escape(text[position:]))

@@ -18,8 +18,8 @@ from django.forms.utils import flatatt
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.html import escape, format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from capabilities import labels
@@ -96,7 +96,7 @@ def _times(count: int) -> SafeString | str:
 @register.filter
 def soft_breaks(name: str) -> SafeString:
     """An id that a narrow column breaks after a colon, a slash or an underscore rather than within a word."""
-    return format_html_join(mark_safe("<wbr>"), "{}", ([part] for part in re.findall(r"[^:/_]*[:/_]?", name) if part))
+    return SafeString(re.sub(r"[:/_](?!\Z)", r"\g<0><wbr>", escape(name)))  # no entity has one of these signs
 
 
 @register.filter

@@ -180,10 +180,15 @@ def unknown_call(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpRespons
 unknown_call.csrf_exempt = True  # type: ignore[attr-defined]
 
 
+MAX_PATH = 200
+
+
 def near_misses(method: str, path: str) -> list[str]:
     """Up to three calls whose path is nearly this one; those of the same method first."""
     paths = {call.split(" ", 1)[1] for call in _calls}
-    wanted = get_close_matches(path.rstrip("/").lower(), [each.removeprefix(PREFIX) for each in paths], 3, 0.6)
+    wanted = get_close_matches(
+        path[:MAX_PATH].rstrip("/").lower(), [each.removeprefix(PREFIX) for each in paths], 3, 0.6
+    )
     found = [call for each in wanted for call in _calls if call.split(" ", 1)[1] == PREFIX + each]
     return sorted(found, key=lambda call: not call.startswith(f"{method} "))[:3]
 

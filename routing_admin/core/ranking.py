@@ -86,9 +86,13 @@ def rank(typed: str, things: Iterable[Findable]) -> tuple[Findable, ...]:
     return tuple(chosen[:MOST])
 
 
+MAX_TYPED = 200
+"""How many characters are looked for."""
+
+
 def fit_of(typed: str, thing: Findable) -> Fit | None:
     """How well a thing fits: as a whole, else as the least of its words fits; None where a word fits nothing."""
-    whole = " ".join(typed.casefold().split())
+    whole = " ".join(typed[:MAX_TYPED].casefold().split())
     names = [name.casefold() for name in thing.names if name]
     if not whole:
         return None

@@ -21,6 +21,7 @@ from capabilities.core.worded import data_of
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
 from routing_admin.core.fallback.endings import ending_of
 from routing_admin.request_log.conversation import ConversationDigest, digest_of
+from routing_admin.request_log.recorded_bodies import clean_body
 from routing_admin.request_log.sent_files import SentFile, delivery_column, sent_files
 
 ERROR_BYTES = 2048
@@ -135,7 +136,7 @@ def request_columns(entry: Entry) -> dict[str, Any]:
         "revision": facts.revision,
         "conversation": entry.conversation.whole if entry.conversation else None,
         "prefix": _prefix_column(entry),
-        "body": facts.body,
+        "body": clean_body(facts.body),
     }
 
 

@@ -5,20 +5,18 @@ Words are kept, with everything that looks like a key taken out; of files only w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Part, Role, TextPart, ToolCall
-from capabilities.core.providers.redaction import redact
+from capabilities.core.providers.redaction import name_base64, redact
 from capabilities.core.wire import Answer
 
 BODY_BYTES = 256 * 1024
 """The most of a request's words that is kept, in bytes; the newest messages come first."""
 MESSAGE_COST = 200
 """Bytes counted for a message or a part beside its words."""
-BASE64 = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|[A-Za-z0-9+/_-]{200,}={0,2}")
 
 
 @dataclass(slots=True)
@@ -29,16 +27,16 @@ class Space:
     cut: bool = False
 
     def words(self, text: str) -> str:
-        """As much of a text as fits, without keys, without base64 and without what no column takes."""
+        """As much of a text as fits, without what no column takes."""
         data = text[: max(0, self.remaining)].encode("utf-8", "replace")
         kept = data[: max(0, self.remaining)].decode("utf-8", "ignore")
         self.cut = self.cut or kept != text
         self.remaining -= len(data)
-        return BASE64.sub(lambda found: f"<{len(found[0])} characters>", redact(kept.replace("\0", "")))
+        return kept.replace("\0", "")
 
 
 def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
-    """The canonical request as JSON, and under `answer` what was said to it where somebody answered."""
+    """The canonical request as JSON, and under `answer` what was said to it, cut to size but not yet `clean_body`."""
     space = Space()
     told = {"answer": _answer(answer, space)} if answer else {}
     kept: list[dict[str, Any]] = []
@@ -51,6 +49,15 @@ def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
     if space.cut or missing:
         body["note"] = f"Cut at {BODY_BYTES} bytes; {missing} earlier messages were left out."
     return body
+
+
+def clean_body(body: Any) -> Any:
+    """The body without keys and without base64; searching costs too much for the event loop."""
+    if isinstance(body, dict):
+        return {name: clean_body(value) for name, value in body.items()}
+    if isinstance(body, list):
+        return [clean_body(value) for value in body]
+    return name_base64(redact(body)) if isinstance(body, str) else body
 
 
 def _answer(answer: Answer, space: Space) -> dict[str, Any]:

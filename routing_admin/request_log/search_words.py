@@ -18,6 +18,8 @@ AGO = re.compile(r"(\d{1,6})([smhdw])")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LABELS = {"team": "team", "project": "project", "user": "end_user"}
 """Labels, and their columns."""
+MAX_CHARACTERS = 2_000
+"""How much of a search is read."""
 KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "since", "until")
 ENDED = {each.value for each in RequestEnding}
 COUNTED_KEYS = frozenset({"status", "task", "agent", *LABELS, "since", "until"})
@@ -59,6 +61,7 @@ def quote(value: str) -> str:
 
 def parse(text: str, now: datetime | None = None) -> Search:
     """The search somebody typed; what makes no sense is named and left out. The last word for a key wins."""
+    text = text[:MAX_CHARACTERS]
     try:
         words = shlex.split(text.replace("'", "\\'"))
     except ValueError:

@@ -11,7 +11,7 @@ from django.core.exceptions import BadRequest, PermissionDenied
 from django.http.multipartparser import MultiPartParserError
 
 from artifacts.core.errors import StoreAwayError
-from capabilities.core.providers.redaction import redact
+from capabilities.core.providers.redaction import MASK, redact
 from routing_admin.databases.away import is_away
 from routing_admin.databases.explaining import explain_failure
 from routing_admin.server.places import OverloadedError
@@ -25,10 +25,19 @@ class RedactFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Always lets the record through, cleaned."""
-        record.msg, record.args = redact(record.getMessage()), ()
+        record.msg, record.args = redact(_cut(record.getMessage(), LINE_CHARACTERS)), ()
         if record.exc_info and not record.exc_text:
-            record.exc_text = redact(TRACEBACKS.formatException(record.exc_info))
+            record.exc_text = redact(_cut(TRACEBACKS.formatException(record.exc_info), TRACEBACK_CHARACTERS))
         return True
+
+
+LINE_CHARACTERS = 8_192
+TRACEBACK_CHARACTERS = 65_536
+"""How much of a line and of its traceback is written: a caller decides how long a path is."""
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}{MASK} ({len(text)} characters)"
 
 
 REFUSALS = (PermissionDenied, BadRequest, MultiPartParserError, OverloadedError)

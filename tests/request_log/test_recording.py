@@ -13,7 +13,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Media
 from routing_admin.actions import installation
 from routing_admin.models import RequestLog
-from routing_admin.request_log.recorded_bodies import BODY_BYTES, body_of, question_of
+from routing_admin.request_log.recorded_bodies import BODY_BYTES, body_of, clean_body, question_of
 from tests.gateway.plane import PNG, image, logged, post, said
 
 SECRET = "sk-" + "abcdefgh12345678"
@@ -54,7 +54,7 @@ def test_a_file_is_kept_as_facts_and_its_reference():
     chat = ChatRequest(
         (Message(Role.USER, (TextPart(data), file)), Message(Role.ASSISTANT, tool_calls=calls)), max_tokens=5
     )
-    body = body_of(chat, Answer("fine"))
+    body = clean_body(body_of(chat, Answer("fine")))
     facts = {"type": "file", "kind": "image", "mimeType": "image/png", "filename": "dot.png", "size": 70}
     assert body["messages"][0]["content"][1] == {**facts, "artifactRef": "artifact:abc"}
     assert body["messages"][0]["content"][0]["text"] == "see data:image/png;base64,<1200 characters>"
@@ -67,7 +67,7 @@ def test_what_a_model_made_is_kept_as_facts_and_its_reference():
     """What is said in a sound are words; its data is not kept."""
     data = base64.b64encode(bytes(90)).decode()
     sound = Media(Kind.AUDIO, "audio/wav", data, transcript=f"Good day, {SECRET}", artifact_id="abc")
-    body = body_of(ChatRequest(()), Answer("", media=(sound, Media(Kind.IMAGE, "image/png", data))))
+    body = clean_body(body_of(ChatRequest(()), Answer("", media=(sound, Media(Kind.IMAGE, "image/png", data)))))
     assert data not in json.dumps(body)
     kept, image_facts = body["answer"]["media"]
     assert kept.items() >= {"kind": "audio", "mimeType": "audio/wav", "artifactRef": "artifact:abc"}.items()
@@ -79,7 +79,7 @@ def test_what_a_model_made_is_kept_as_facts_and_its_reference():
 def test_a_body_is_cut_from_its_oldest_end_and_says_so():
     """At most so many bytes, in any alphabet; the newest words and the answer stay."""
     long = tuple(Message(Role.USER, (TextPart(f"{at} " + "字 " * 4000),)) for at in range(60))
-    body = body_of(ChatRequest((*long, Message(Role.USER, (TextPart("last"),)))), Answer("answer"))
+    body = clean_body(body_of(ChatRequest((*long, Message(Role.USER, (TextPart("last"),)))), Answer("answer")))
     assert len(json.dumps(body, ensure_ascii=False).encode()) <= BODY_BYTES
     assert body["messages"][-1]["content"] == [{"type": "text", "text": "last"}]
     assert body["answer"]["text"] == "answer"

@@ -88,7 +88,7 @@ def _refuse_type(word: str) -> Worded:
 
 
 def _refuse_encoding(word: str) -> Worded:
-    close = get_close_matches(word.lower(), {*CHOICES, *NAMES}, 1)
+    close = get_close_matches(word[:LONGEST_WORD].lower(), {*CHOICES, *NAMES}, 1)
     if near := canonical(close[0]) if close else None:
         return worded("There is no encoding %(word)s. Did you mean %(near)s?", word=word[:LONGEST_WORD], near=near)
     known = "utf-8, gb18030"
@@ -102,4 +102,6 @@ def _refuse_both(mime: str) -> Worded:
 def _near_type(word: str) -> str | None:
     """The type that a word means: an extension, or a type with a slip in it."""
     by_extension = MIME_OF_EXTENSION.get(word.lower().lstrip("."))
-    return by_extension or next(iter(get_close_matches(word.lower(), set(MIME_OF_EXTENSION.values()), 1)), None)
+    return by_extension or next(
+        iter(get_close_matches(word[:LONGEST_WORD].lower(), set(MIME_OF_EXTENSION.values()), 1)), None
+    )

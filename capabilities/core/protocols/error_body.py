@@ -9,11 +9,13 @@ from typing import Any
 
 from capabilities.core.json_codec import read_mended_json
 from capabilities.core.protocols.retry_after import check_wait
+from capabilities.core.providers.redaction import READ_CHARACTERS
 from capabilities.core.worded import worded
 
 PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[a-z_]+)?\Z")
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s\Z")
+MAX_REASONS = 20
 _BASE_RESP = "base_resp"  # MiniMax puts its status here, with HTTP 200
 
 
@@ -34,8 +36,9 @@ class ErrorBody:
 
     @property
     def words(self) -> str:
-        """Code, type, reasons and message, one a line."""
-        return "\n".join(word for word in (self.code, self.kind, *self.reasons, self.message) if word)
+        """Code, type, reasons and message, one a line, each cut to what is searched."""
+        words = (self.code, self.kind, *self.reasons[:MAX_REASONS], self.message)
+        return "\n".join(word[:READ_CHARACTERS] for word in words if word)
 
 
 def parse_error(body: bytes) -> ErrorBody:

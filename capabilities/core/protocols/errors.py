@@ -12,7 +12,7 @@ from typing import Any
 from capabilities.core.json_codec import read_json
 from capabilities.core.protocols.error_body import PARAM, ErrorBody, error_of, parse_error
 from capabilities.core.protocols.retry_after import names_nonsense, retry_after
-from capabilities.core.providers.redaction import brief
+from capabilities.core.providers.redaction import READ_CHARACTERS, brief
 from capabilities.core.wire import Failure, Fault
 from capabilities.core.worded import Worded, worded
 
@@ -57,7 +57,7 @@ QUOTA = _words(
     r"^(Arrearage|AccountOverdueError|InsufficientBalance)$",
     r"credit balance is too low",
     r"insufficient (balance|credit|funds)",
-    r"^\w*PerDay[\w-]*$",
+    r"^(?=\w*PerDay)[\w-]+$",
     r"余额不足|欠费",
 )
 CONTEXT = _words(
@@ -220,7 +220,7 @@ def _param(error: ErrorBody, fault: Fault) -> str | None:
         return brief(error.param, limit=200) if error.param else None
     if error.param and PARAM.match(error.param):
         return error.param if error.param not in NEEDED else None
-    found = _NAMED.search(error.message)
+    found = _NAMED.search(error.message[:READ_CHARACTERS])
     name = next((name for name in found.groups() if name), None) if found else None
     return name if name not in NEEDED else None
 

@@ -10,10 +10,14 @@ from capabilities.core.worded import Worded
 MASK = "…"
 MESSAGE_BYTES = 2048
 """The most UTF-8 bytes of a provider's message that are kept."""
-READ_CHARACTERS = 65_536
+READ_CHARACTERS = 16_384
 """How much of a message is looked at: what comes later is never shown."""
 SHORTEST_KNOWN = 4
 """A known secret shorter than this is no secret, and would blot out half of every sentence."""
+
+PASSES = 3
+"""A first pass can join what a second one finds (a slash that kept a password from its @); a third finds nothing more.
+Bounded, as a text made for it would otherwise be searched once for each of its words."""
 
 _VALUE = r"[A-Za-z0-9_.~+/=*-]"
 _PREFIXES = r"sk-|ra_|rat_|rap_|AIza|gsk_|xai-|hf_|pplx-|nvapi-|AKIA|AKID|LTAI|bce-v3/|r8_|fw_|tvly-|ghp_|eyJ"
@@ -25,7 +29,7 @@ _NAMES = (
 
 PATTERNS = (
     ((), re.compile(rf"(?<![A-Za-z])({_PREFIXES}){_VALUE}{{6,}}")),
-    (("bearer",), re.compile(rf"(?i)((?:bearer\s+)+){_VALUE}{{6,}}")),
+    (("bearer",), re.compile(rf"(?i)(bearer\s++)(?!bearer\s){_VALUE}{{6,}}")),
     (("basic",), re.compile(r"(?i)(\bbasic\s+)(?=[a-z+/]*[0-9=])[A-Za-z0-9+/]{8,}={0,2}")),
     (("://",), re.compile(r"(://[^\s/@:]*:)[^\s/@]+(?=@)")),
     (("=",), re.compile(r"(?i)([?&](?:key|token|sig|signature|api[-_]?key|access[-_]?token)=)[^&\s\"'<>#]+")),
@@ -40,7 +44,7 @@ PATTERNS = (
 )
 """How secrets look, each behind words without one of which, in small letters, a text holds none that looks so: looking
 for a word takes a fiftieth of the time of a pattern that is blind to case."""
-_BLOB = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|[A-Za-z0-9+/_-]{200,}={0,2}")
+_BLOB = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{200,}={0,2}")
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]+")
 """Terminal colours, control characters, line ends, and marks that turn the reading direction around."""
 
@@ -56,7 +60,9 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST_KNOWN:
             text = text.replace(secret, MASK)
-    while (cleaned := _redact_once(text)) != text:
+    for _ in range(PASSES):
+        if (cleaned := _redact_once(text)) == text:
+            break
         text = cleaned
     return text
 
@@ -81,8 +87,12 @@ def brief(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) 
     if isinstance(text, Worded):
         return _fit(_whole(text.change_texts(lambda fact: brief(fact, secrets, limit))), limit)
     text = _CONTROL.sub(" ", text[:READ_CHARACTERS])
-    text = _BLOB.sub(lambda found: f"<{len(found[0])} characters>", redact(text, secrets)).strip()
-    return _cut(text, limit)
+    return _cut(name_base64(redact(text, secrets)).strip(), limit)
+
+
+def name_base64(text: str) -> str:
+    """The text with the length of each run of base64 in its place."""
+    return _BLOB.sub(lambda found: f"<{len(found[0])} characters>", text)
 
 
 def _cut(text: str, limit: int) -> str:

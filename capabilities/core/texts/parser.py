@@ -73,8 +73,11 @@ Found = tuple[ParsedDescription, int]
 
 
 def _at(lines: Sequence[str], position: int) -> Found | None:
+    line = lines[position]
+    if not line.startswith(OPENINGS):
+        return None
     for opening, language, read in READERS:
-        if lines[position].startswith(opening):
+        if line.startswith(opening):
             return read(_LineReader(lines, position), language, LANGUAGES[language])
     return None
 
@@ -205,3 +208,5 @@ READERS = tuple(
     )
 )
 """How each block begins, in which language, and who reads it; no opening begins another."""
+
+OPENINGS = tuple(opening for opening, _, _ in READERS)

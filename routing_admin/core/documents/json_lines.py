@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 from routing_admin.core.documents.json_path import child
 
-TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+|\n')
-PARENT = re.compile(r'(?:\[\d+\]|\["(?:[^"\\]|\\.)*"\]|\.?[A-Za-z_][A-Za-z0-9_-]*)$')
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]+|\n')
+PARENT = re.compile(r'(?:\[\d+\]|\["(?:[^"\\]|\\.)*"\]|\.?(?<![A-Za-z0-9_-])[A-Za-z_][A-Za-z0-9_-]*)$')
+
+
+MAX_PATH = 400
 
 
 class TextPlace(NamedTuple):
@@ -53,6 +56,11 @@ def _places(text: str) -> Iterator[tuple[str, TextPlace]]:
         name = place
 
 
+def _child(path: str, step: str | int) -> str:
+    """The path of a child; what is deeper than any problem has the place of what is around it."""
+    return child(path, step) if len(path) < MAX_PATH else path
+
+
 class _Where:
     """The place reached in a text: the objects and lists around it, outermost first."""
 
@@ -69,7 +77,7 @@ class _Where:
             self._around[-1] = (path, index + 1 if index >= 0 else -1)
             self._key = None
         elif piece == ":":
-            return child(path, self._key or "")
+            return _child(path, self._key or "")
         elif index == -1 and self._key is None:
             self._key = str(json.loads(piece))
         else:
@@ -79,7 +87,7 @@ class _Where:
     def _value(self, piece: str, path: str, index: int) -> str | None:
         """A value begins: an item of a list, the document itself, or what a key has announced already."""
         announced = index == -1
-        place = child(path, self._key or "") if announced else child(path, index) if self._around else ""
+        place = _child(path, self._key or "") if announced else _child(path, index) if self._around else ""
         if piece in "{[":
             self._around.append((place, -1 if piece == "{" else 0))
             self._key = None

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from routing_admin.core.files.environment_provider import OPENAI_URL
 from routing_admin.environment import BASE_DIR, SETTINGS, Setting
 
-ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?(\w+)\s*=\s*(.*?)\s*$", re.MULTILINE)
+ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=[ \t]*+(\S*(?:[ \t]+\S+)*)", re.MULTILINE)
 KEPT = {"ROUTING_ADMIN_SECRET_KEY": "secret_key", "ROUTING_ADMIN_KEYS": "keys"}
 """Secrets that are generated into a file of the data directory."""
 

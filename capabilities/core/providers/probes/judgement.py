@@ -111,7 +111,7 @@ _DENIAL = re.compile(
 )
 _NOTHING = re.compile(
     r"\b(?:nothing|blank|empty|silen(?:t|ce)|no one|nobody|white (?:image|page|background|screen)|plain white)\b"
-    r"|空白|空的|静音|无声|沒有|纯白|^\s*无\s*[。.]?\s*$",
+    r"|空白|空的|静音|无声|沒有|纯白|^\s*+无\s*+[。.]?\s*+$",
     re.IGNORECASE,
 )
 NEGATIVE = (AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.WRONG)

@@ -1,0 +1,181 @@
+"""What reads text from outside, collected: every pattern of the packages, and every function of one text."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+TOPS = ("capabilities", "artifacts", "routing_admin")
+AT_BEGINNING = ("match", "fullmatch")
+METHODS = frozenset({*AT_BEGINNING, "search", "sub", "subn", "findall", "finditer", "split"})
+NOT_IMPORTED = re.compile(r"migrations|management|__main__|identity_adapter|/demo/")
+BUDGET = 0.05
+"""Seconds of CPU that 64 KiB may take on a machine that does `_reference` in `REFERENCE` seconds."""
+REFERENCE = 0.004
+FULL, SMALL = 64 * 1024, 8 * 1024
+SUSPICIOUS = 0.001
+"""Seconds of CPU below which a text of `SMALL` size cannot be over budget at `FULL` size, its growth squared."""
+
+
+@cache
+def sources() -> Mapping[str, ast.Module]:
+    """Every module of the packages that can be imported, by its name."""
+    paths = [path.relative_to(ROOT) for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))]
+    kept = [path for path in paths if not NOT_IMPORTED.search(path.as_posix())]
+    return {
+        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): ast.parse((ROOT / path).read_text())
+        for path in kept
+    }
+
+
+class PatternUse(dict[tuple[Any, int], tuple[re.Pattern[Any], str, set[str]]]):
+    """Each pattern once, with where it is and how it is asked: `match`, `fullmatch`, or `sub` for all that search."""
+
+    def note(self, where: str, value: Any, asked: set[str], depth: int = 0) -> None:
+        """The patterns in a value of a module."""
+        if isinstance(value, re.Pattern):
+            self.setdefault((value.pattern, value.flags), (value, where, set()))[2].update(asked)
+        elif depth < 4:
+            for each in _within(value):
+                self.note(where, each, asked, depth + 1)
+
+
+def _within(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    if isinstance(value, tuple | list | set | frozenset):
+        return list(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, field.name, None) for field in fields(value)]
+    return []
+
+
+def patterns() -> PatternUse:
+    """Every compiled pattern of a module, and every literal one in a call of `re`."""
+    found, uses, imported = PatternUse(), _uses(), _imported()
+    for module in sources():
+        named = vars(importlib.import_module(module)).items()
+        for name, value in [each for each in named if _has_pattern(each[1])]:
+            asked = set().union(*(uses[each, name] for each in (module, *imported[module, name])))
+            asked = asked or set().union(*(how for (at, each), how in uses.items() if at == module and each.islower()))
+            found.note(f"{module}.{name}", value, asked or {"sub"})
+    for module, call in _calls_of_re():
+        if isinstance(call.args[0], ast.Constant):
+            flags = [flag.attr for flag in ast.walk(call) if isinstance(flag, ast.Attribute) and flag.attr.isupper()]
+            compiled = re.compile(call.args[0].value, sum(getattr(re, flag) for flag in flags))
+            found.note(f"{module}:{call.lineno}", compiled, {_how(call.func.attr)})  # type: ignore[attr-defined]
+    return found
+
+
+def _has_pattern(value: Any, depth: int = 0) -> bool:
+    return isinstance(value, re.Pattern) or (
+        depth < 4 and any(_has_pattern(each, depth + 1) for each in _within(value))
+    )
+
+
+def unseen_patterns() -> list[str]:
+    """The calls of `re` whose pattern is made on the spot: `patterns` does not see them."""
+    return [
+        f"{module}: {ast.unparse(call)}"
+        for module, call in _calls_of_re()
+        if not isinstance(call.args[0], ast.Constant)
+    ]
+
+
+def _how(method: str) -> str:
+    return method if method in AT_BEGINNING else "sub"
+
+
+def _calls_of_re() -> Iterator[tuple[str, ast.Call]]:
+    for module, tree in sources().items():
+        for node in ast.walk(tree):
+            called = node.func if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.Attribute) and called.attr in METHODS and ast.unparse(called.value) == "re":
+                yield module, node  # type: ignore[misc]
+
+
+def _uses() -> defaultdict[tuple[str, str], set[str]]:
+    """How each name of each module is asked."""
+    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for module, tree in sources().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr in METHODS:
+                name = getattr(node.value, "id", getattr(node.value, "attr", ""))
+                found[module, name].add(_how(node.attr))
+    return found
+
+
+def _imported() -> defaultdict[tuple[str, str], list[str]]:
+    found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for module, tree in sources().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for each in node.names:
+                    found[node.module, each.name].append(module)
+    return found
+
+
+def functions_of_one_text(belongs: Callable[[str], bool]) -> dict[str, tuple[Callable[[Any], Any], bool]]:
+    """The functions that need one text and nothing else, each with whether it takes bytes."""
+    found: dict[str, tuple[Callable[[Any], Any], bool]] = {}
+    for module in filter(belongs, sources()):
+        for name, value in vars(importlib.import_module(module)).items():
+            if inspect.isfunction(value) and value.__module__ == module:
+                needed = [each for each in inspect.signature(value).parameters.values() if each.default is each.empty]
+                if len(needed) == 1 and needed[0].annotation in ("str", "str | None", "bytes"):
+                    found[f"{module}.{name}"] = (value, needed[0].annotation == "bytes")
+    return found
+
+
+class OverBudgetError(BaseException):
+    """Raised in what takes far too long, past all that catches errors."""
+
+
+def cpu_seconds(call: Callable[[], Any], most: float = 4 * BUDGET) -> float:
+    """The CPU that a call takes, at most about `most`: then it is ended."""
+
+    def end(*_: Any) -> None:
+        raise OverBudgetError
+
+    before, began = signal.signal(signal.SIGVTALRM, end), time.process_time()
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, most)
+        with suppress(Exception):  # a refusal is an answer, too
+            call()
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    except OverBudgetError:
+        return most
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
+    return time.process_time() - began
+
+
+def is_slow(call: Callable[[Any], Any], text_of: Callable[[int], Any], full: int = FULL) -> bool:
+    """Whether `full` characters take more than the budget, the best of three times."""
+    small = text_of(min(SMALL, full))
+    if any(cpu_seconds(lambda: call(small)) < SUSPICIOUS for _ in range(2)):
+        return False
+    large = text_of(full)
+    for _ in range(3):
+        allowed = BUDGET * _slowness()
+        if cpu_seconds(lambda: call(large), 2 * allowed) <= allowed:
+            return False
+    return True
+
+
+def _slowness() -> float:
+    """How much slower this machine is just now, at least 1 and at most 8."""
+    text, pattern = "a1 " * (FULL // 3), re.compile(r"(\w)(?=\d)")
+    return min(8.0, max(1.0, cpu_seconds(lambda: pattern.sub("x", text)) / REFERENCE))

@@ -1,0 +1,198 @@
+"""No text from outside costs more than its length: 64 KiB of it take 50 ms, whatever is in them."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from artifacts.views.comparing import compare_texts
+from capabilities.core.describing.fence import fence_words, quote_words
+from capabilities.core.insertion import insert_facts
+from capabilities.core.protocols.error_body import parse_error
+from capabilities.core.protocols.errors import classify
+from capabilities.core.protocols.sse import SseParser
+from capabilities.sentences import join_sentences
+from routing_admin.agents_api.errors import near_misses
+from routing_admin.core.documents.json_lines import find_place
+from routing_admin.core.ranking import Findable, FoundKind, rank
+from routing_admin.server.logs import RedactFilter
+from tests.server.outside_texts import AT_BEGINNING, functions_of_one_text, is_slow, patterns, unseen_patterns
+from tests.server.regex_attacks import attacks, build
+
+CUT_BEFORE = {
+    "capabilities.core.protocols.errors.CONTEXT": 16_384,  # `ErrorBody.words`
+    "artifacts.core.detection.declared_encodings.DECLARATIONS": 4_096,  # `FAR`
+    "capabilities.core.protocols.errors.RULES": 16_384,
+}
+"""What is never given more, and by what."""
+MADE_ON_THE_SPOT = {
+    "capabilities.catalogue.report": "our own documents",
+    "capabilities.core.insertion": "one character",
+    "capabilities.core.describing.fence": "one class, repeated",
+    "capabilities.core.protocols.errors": "words of a table",
+    "artifacts.extract.office": "a name, whole",
+    "routing_admin.databases.explaining": "words of a table",
+    "routing_admin.core.ranking": "words typed, cut and escaped",
+}
+UNITS = (
+    *(
+        "a",
+        "0",
+        " ",
+        "\n",
+        "\t",
+        '"',
+        "\\",
+        '\\"',
+        '"a\\"',
+        "[",
+        '{"a":',
+        "<",
+        "<title",
+        "<a ",
+        "bearer ",
+        "(",
+        "a ",
+        "a\n",
+    ),
+    *("a.", "/", "//", ",", "a,", "; ", "=", "a=", "%", "%25", "&", "data:;", "你", "是。", "é", "e\u0301", "`", "`\n"),
+    *("\u200d", "\u200b", "\x1b[1", "${a", "@", "://a:", "-", "_", "..", "./", "*", "|", "<|", "「", "A", "Aa", "1,"),
+    *('W/"a",', "> ", "[附件", "- a: b\n", "\U0001f600", "\ud83d", "\0", "a/b;q=0.1,", "status:a ", "(artifact:", "\r"),
+    *("key: ", "{}", "[1,", "null,", "ß", "İ", "http://a:b@c ", "basic 0", "?key=a"),
+)
+ROOMS = re.compile(
+    r"\.core\.|^routing_admin\.(server|gateway)\.|search_words$|templatetags|upload_tokens|postgresql\.text|history\.fields"
+    r"|routes\.errors|redis_link\.faults|capabilities\.(sentences|body_limits)$|^artifacts\.sniffer$"
+)
+BOUNDED = re.compile(
+    r"\.probes\.|likelihood|\.catalogue\.sources\.|make_request_id|_write_nothing|\._places$|\.sniffer\.|_cut$|new_id$|places_of$"
+)
+"""Of those rooms what reads no text from outside, or a sample of it in a thread of its own."""
+
+
+def redact_line(text: str) -> None:
+    """As a path reaches the log."""
+    RedactFilter().filter(logging.LogRecord("a", 40, "a.py", 1, "Not Found: %s", (text,), None))
+
+
+def feed_in_pieces(data: bytes) -> None:
+    """As a slow provider sends it, without an end of an event."""
+    parser = SseParser()
+    for at in range(0, len(data), 128):
+        parser.feed(data[at : at + 128])
+
+
+BY_HAND: dict[str, Callable[[str], Any]] = {
+    "a log line": redact_line,
+    "an error, classified": lambda text: classify(parse_error(text.encode("utf-8", "replace")), 400, None),
+    "an error's message": lambda text: classify(
+        parse_error(b'{"error": "%s"}' % text.encode("ascii", "ignore")), 400, None
+    ),
+    "a stream": lambda text: SseParser().feed(b"data: " + text.encode("utf-8", "replace")),
+    "a stream in small pieces": lambda text: feed_in_pieces(text.encode("utf-8", "replace")),
+    "a description": lambda text: quote_words(text, "a", "zh"),
+    "a fence": lambda text: fence_words(text, "en", 10**6),
+    "a sentence": lambda text: insert_facts("%(a)s %(a)s", {"a": text}),
+    "a template": lambda text: insert_facts(text, {"a": "b"}),
+    "sentences": lambda text: join_sentences(text.splitlines()),
+    "a search of things": lambda text: rank(text, [Findable(FoundKind.AGENT, ("text-agent",), "/")] * 50),
+    "a path of the API": lambda text: near_misses("GET", text),
+    "a place": lambda text: find_place({}, text),
+    "two texts, side by side": lambda text: [
+        row.left_parts for row in compare_texts("", text, f"{text[:9999]}\nb\n{text}").rows
+    ],
+    "two lists of words": lambda text: [
+        row.right_parts for row in compare_texts("", text, text.replace(" ", "\n")).rows
+    ],
+}
+
+
+def test_no_pattern_takes_more_than_its_length() -> None:
+    """For every compiled pattern and texts made from its own parts, asked as the code asks it."""
+    slow = []
+    for pattern, where, asked in patterns().values():
+        slow += [f"{where} {how}: {attack!r}" for how in sorted(asked) if (attack := find_attack(pattern, how, where))]
+    assert slow == []
+
+
+def find_attack(pattern: re.Pattern[Any], how: str, where: str = "") -> tuple[str, str, str] | None:
+    """The first attack that is slow."""
+    is_bytes = isinstance(pattern.pattern, bytes)
+    nothing: Any = b"" if is_bytes else ""
+    ask = getattr(pattern, how) if how in AT_BEGINNING else lambda text: pattern.sub(nothing, text)
+    for attack in attacks(pattern):
+
+        def text_of(size: int, attack: tuple[str, str, str] = attack) -> Any:
+            text = build(attack, size)
+            return text.encode("latin-1", "replace") if is_bytes else text
+
+        if is_slow(ask, text_of, CUT_BEFORE.get(where, 65_536)):
+            return attack
+    return None
+
+
+def test_every_pattern_made_on_the_spot_is_known() -> None:
+    """What is not compiled once is not found by the test above, so it is read by a person, once."""
+    assert {each.partition(":")[0] for each in unseen_patterns()} == set(MADE_ON_THE_SPOT)
+
+
+def test_no_function_of_a_text_takes_more_than_its_length() -> None:
+    """For every function of the cores, the server and the gateway that takes one text, whatever the text repeats."""
+    slow = []
+    functions = functions_of_one_text(lambda module: bool(ROOMS.search(module)))
+    for name, (function, is_bytes) in functions.items():
+        if not BOUNDED.search(name):
+            slow += [f"{name}: {unit!r}" for unit in UNITS if is_slow(function, repeated(unit, is_bytes))][:1]
+    assert slow == []
+
+
+def repeated(unit: str, is_bytes: bool = False) -> Callable[[int], Any]:
+    """What makes a text of so many characters."""
+
+    def make(size: int) -> Any:
+        text = (unit * (size // len(unit) + 1))[:size]
+        return text.encode("utf-8", "replace") if is_bytes else text
+
+    return make
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_what_takes_a_text_and_more_takes_no_more_than_its_length(name: str) -> None:
+    """The same for what needs more than a text."""
+    assert [unit for unit in UNITS if is_slow(BY_HAND[name], repeated(unit))] == []
+
+
+HOSTILE = "bearer%20" * 3_000
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("/" + HOSTILE, {}),
+        ("/v1/" + HOSTILE, {}),
+        ("/api/v1/" + HOSTILE, {}),
+        ("/login/?next=" + HOSTILE, {}),
+        ("/", {"cookie": "sessionid=" + HOSTILE}),
+        ("/v1/models", {"authorization": "Bearer " + HOSTILE}),
+        ("/v1/models", {"x-request-id": HOSTILE, "user-agent": HOSTILE, "referer": HOSTILE}),
+        ("/login/", {"accept-language": "zh;q=0.1," * 3_000, "accept-encoding": "gzip," * 5_000}),
+    ],
+    ids=lambda call: f"{call[0][:10]} {','.join(call[1])}",
+)
+def test_a_stranger_costs_milliseconds(call: tuple[str, dict[str, str]], client: Client) -> None:
+    """Of 27 KB in a path, a query or a header of a caller without a key."""
+    path, headers = call
+    client.get("/login/")
+    assert not is_slow(lambda _text: client.get(path, headers=headers), lambda _size: "")
+
+
+@pytest.mark.parametrize("pattern", [r"(a+)+$", r"a*$", r"<title[^>]*>", r"(?:bearer\s+)+x", r'"(?:[^"\\]|\\.)*"'])
+def test_a_pattern_that_takes_more_is_found(pattern: str) -> None:
+    """Planted: what is slow in each of the usual ways."""
+    assert find_attack(re.compile(pattern), "sub")
