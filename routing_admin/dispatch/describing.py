@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from capabilities.core.delivery.adaptation import CannotRead, PartDelivery
 from capabilities.core.delivery.model_description import DescriberCall, DescriptionState, ModelDescription
@@ -43,6 +43,7 @@ from routing_admin.server.draining import DrainingError
 if TYPE_CHECKING:
     from routing_admin.dispatch.send import Dispatch
 
+R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 3
@@ -86,10 +87,18 @@ class Describing:
         in_thread = self.dispatch.in_thread
         work = partial(prepare_for, self.desk.plan_for(to.reader), chat, to, call)
         prepared = await in_thread(work)
-        if isinstance(prepared, CannotRead) or not prepared.to_describe:
-            return prepared
-        await self._ask_all(prepared.to_describe, to.reader, call.timeouts.total)
-        return await in_thread(work)
+        if not isinstance(prepared, CannotRead) and prepared.to_describe:
+            await self._ask_all(prepared.to_describe, to.reader, call.timeouts.total)
+            prepared = await in_thread(work)
+        if self.keeps_failures and any(each.unsettled for each in self.desk.outcomes.values()):
+            await write_rows(self.dispatch, self.desk.settle)
+        return prepared
+
+    @property
+    def told_failures(self) -> DescriptionDesk | None:
+        """The desk where a model was told of failures that are kept; None otherwise."""
+        has_failures = self.keeps_failures and any(each.fault for each in self.desk.outcomes.values())
+        return self.desk if has_failures else None
 
     async def describe(self, each: PartDelivery, reader: Reader, seconds: float) -> ModelDescription:
         """What is known of one file's description in the end, asked for where nobody did. Raises `UnreadableError`."""
@@ -128,14 +137,11 @@ class Describing:
         is_drill = drill is not None and drill.lasts(time.time())  # of which nothing is remembered
         if outcome.fault and (is_drill or not self.keeps_failures):
             self.desk.outcomes[key.digest] = outcome
+            self.desk.asked.pop(key.digest, None)
             return
-        keep = partial(keep_description, key, self.desk.conversation, outcome)
-        try:
-            outcome = await self.dispatch.in_thread(keep)
-        except Exception as error:
-            if not is_away(error):
-                raise
-        self.desk.outcomes[key.digest] = outcome
+        answered = self.desk.asked[key.digest][1]
+        keep = partial(keep_description, key, self.desk.conversation, outcome, answered)
+        self.desk.outcomes[key.digest] = await write_rows(self.dispatch, keep) or outcome
 
     async def _walk(
         self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float
@@ -205,3 +211,19 @@ class Describing:
         name = planned.receiver(result.candidate.index).name
         usage = result.answer.usage
         return DescriptionOutcome(name, result.answer.text, "", usage.prompt_tokens, usage.completion_tokens)
+
+
+async def note_answer(dispatch: Dispatch, text: str, calls: Iterable[str]) -> None:
+    """Keep the failures of describers that a model was told of for the conversation that continues with its answer."""
+    if (desk := dispatch.told_failures) is not None:
+        await write_rows(dispatch, partial(desk.settle_answer, desk.known_by(text, calls)))
+
+
+async def write_rows(dispatch: Dispatch, work: Callable[[], R]) -> R | None:
+    """What came of writing rows, in a thread; None while the database is unavailable."""
+    try:
+        return await dispatch.in_thread(work)
+    except Exception as error:
+        if not is_away(error):
+            raise
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -11,11 +12,11 @@ from capabilities.core.delivery.reader import ContentPolicy, Reader
 from capabilities.core.describing.fence import quote_words
 from capabilities.core.describing.key import DescriptionKey, description_key
 from capabilities.core.describing.question import question_for
-from capabilities.core.message import FilePart
+from capabilities.core.message import FilePart, Role
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.core.planning.affinity import opening_of
 from routing_admin.databases.away import is_away
-from routing_admin.descriptions.store import DescriptionOutcome, find_description
+from routing_admin.descriptions.store import DescriptionOutcome, find_description, settle_description
 from routing_admin.dispatch.plan import PlannedRequest
 
 
@@ -29,6 +30,8 @@ class DescriptionDesk:
     planned: PlannedRequest
     outcomes: dict[str, DescriptionOutcome] = field(default_factory=dict)
     calls: dict[str, DescriberCall] = field(default_factory=dict)
+    asked: dict[str, tuple[DescriptionKey, str]] = field(default_factory=dict)
+    """Each key that was looked for, with the first answer behind its file, empty for none yet."""
     _conversation: str = ""
     _digests: dict[int, str] = field(default_factory=dict)
 
@@ -63,6 +66,7 @@ class DescriptionDesk:
     def find(self, reader: Reader, file: FilePart, describer: str, message: int) -> ModelDescription:
         """What is known of a description. Raises `UnreadableError` for bytes that are gone."""
         key = self.key_of(reader, file, describer, message)
+        self.asked.setdefault(key.digest, (key, self.answer_behind(message)))
         outcome = self.outcomes.get(key.digest) or self._look_up(key)
         if outcome is None:
             return ModelDescription(DescriptionState.NOT_ASKED, describer)
@@ -72,9 +76,34 @@ class DescriptionDesk:
         text = quote_words(outcome.words, outcome.describer, self.planned.words.language)
         return ModelDescription(DescriptionState.BY_MODEL, outcome.describer, text, call)
 
+    def answer_behind(self, message: int) -> str:
+        """By what the conversation is known again once that message was answered; empty before."""
+        later = self.planned.chat.messages[message + 1 :]
+        answer = next((each for each in later if each.role is Role.ASSISTANT), None)
+        return self.known_by(answer.text, (call.id for call in answer.tool_calls)) if answer else ""
+
+    def known_by(self, text: str, calls: Iterable[str]) -> str:
+        """By what the conversation is known again that continues with this answer: its words and calls."""
+        name = "\0".join((self.conversation, "".join(text.split()), *calls))
+        return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def settle(self) -> None:
+        """What was found and is delivered now stands, where rows told otherwise."""
+        for digest, (key, answered) in self.asked.items():
+            outcome = self.outcomes.get(digest)
+            if outcome is not None and outcome.unsettled:
+                settle_description(key, self.conversation, outcome, answered)
+
+    def settle_answer(self, answered: str) -> None:
+        """Failures that were delivered before this answer stand for who continues with it."""
+        for digest, (key, earlier) in self.asked.items():
+            outcome = self.outcomes.get(digest)
+            if outcome is not None and outcome.fault and not earlier:
+                settle_description(key, self.conversation, outcome, answered)
+
     def _look_up(self, key: DescriptionKey) -> DescriptionOutcome | None:
         try:
-            outcome = find_description(key, self.conversation)
+            outcome = find_description(key, self.conversation, self.asked[key.digest][1])
         except Exception as error:
             if not is_away(error):
                 raise

@@ -81,4 +81,5 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
         recorder.end(dispatch.attempts, sent, **facts_of_fault(error))
         raise
     finally:  # they know each other: apart again, the request's files go when it does
+        dispatch.told_failures = dispatch.describing.told_failures if dispatch.describing else None
         dispatch.begin_describing = dispatch.describing = None

@@ -34,6 +34,7 @@ from routing_admin.upstream import Stream
 
 if TYPE_CHECKING:
     from routing_admin.dispatch.describing import Describing
+    from routing_admin.dispatch.description_desk import DescriptionDesk
 
 T = TypeVar("T", Answer, Stream)
 R = TypeVar("R")
@@ -71,7 +72,8 @@ class Dispatch:
 
     `request_id` and `caller_headers` are for providers that are told of them. `hold` is what is reserved of limits;
     `begin_describing` gives what has models asked about files that a candidate cannot read, nobody is asked without it;
-    `describing` is that, from the first such file on. What `is_large` is prepared in a thread, with files or without.
+    `describing` is that, from the first such file on. `told_failures` knows in the end of those that a model was told.
+    What `is_large` is prepared in a thread, with files or without.
     """
 
     planned: PlannedRequest
@@ -87,6 +89,7 @@ class Dispatch:
     begin_describing: Callable[[], Describing] | None = None
     describing: Describing | None = None
     is_large: bool = False
+    told_failures: DescriptionDesk | None = None
 
     def beside(self, planned: PlannedRequest, request_id: str) -> Dispatch:
         """A request that is sent for this one, the same way out."""

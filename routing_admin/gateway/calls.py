@@ -31,6 +31,7 @@ from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedErro
 from routing_admin.core.planning.model_names import NamedRoute, UnknownModelError, task_name
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.dispatch.decisions import decisions_of
+from routing_admin.dispatch.describing import note_answer
 from routing_admin.dispatch.estimates import charge_failures, prices_at, reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.passing import pass_through
@@ -309,6 +310,7 @@ async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Reques
         settle_planned(admitted.hold, admitted.dispatch.planned, result.candidate, answer.usage, answer.text)
     if result.answer.tool_calls:
         turn_memory.keep(admitted.agent, turn_of(result.answer), admitted.origin_of(result))
+    await note_answer(admitted.dispatch, result.answer.text, [each.id for each in result.answer.tool_calls])
     reply = written[0]
     _add_route_headers(reply.headers, call, result)
     return reply

@@ -11,6 +11,7 @@ from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt, RunResult,
 from routing_admin.core.fallback.endings import DRAINED
 from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import end_stream
+from routing_admin.dispatch.describing import note_answer
 from routing_admin.dispatch.estimates import settle_planned
 from routing_admin.dispatch.generated_media import without_data
 from routing_admin.dispatch.send import Dispatch
@@ -56,7 +57,7 @@ class AnswerStream:
         """
         try:
             batches = aiter(self.result.answer)
-            records = self.hold is not None or self.dispatch.planned.state.record_bodies
+            records = self.hold is not None or self.dispatch.planned.state.record_bodies or self.dispatch.told_failures
             delta = self._record_delta if records else self.events.write_delta
             waiting = draining.limit()
             while True:
@@ -90,6 +91,8 @@ class AnswerStream:
         if isinstance(event, Supplement):
             return await self._write_supplement(event)
         kept = await self._keep(self.sounds) if self.sounds else ()
+        if isinstance(event, Finish):
+            await note_answer(self.dispatch, "".join(self.words), self.events.turn.signatures)
         return b"".join([self.events.write_sound(each, reference=True) for each in kept]) + self._write_end(event)
 
     async def _write_supplement(self, event: Supplement) -> bytes:

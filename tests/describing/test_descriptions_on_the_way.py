@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import wave
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from PIL import Image
 
 from capabilities.acts import SYSTEM
 from routing_admin.actions.installation import set_content_policy
 from routing_admin.actions.routes import delete_route, save_route
 from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.descriptions.store import ASK_AGAIN
 from routing_admin.dispatch import describing
 from routing_admin.models import FileDescription, TaskRoute
+from routing_admin.upstream import run_sync
 from tests.describing.describers import LOOK, POLICY, WORDS, add_route, bodies_to, describing_lab, text_of
 from tests.gateway.plane import image, logged, post, said
 from tests.lab.scenarios import SCENARIOS
@@ -141,13 +145,77 @@ def test_the_next_turn_costs_nothing_and_begins_the_same(key: str, outcome: str)
     assert second["messages"][: len(first["messages"])] == first["messages"]
 
 
-def test_another_conversation_asks_anew_after_a_failure(key: str) -> None:
-    """A failure holds for the conversation it came in; the one that had it keeps it even then."""
+FAILED, BY_MODEL = "image=described:describer_failed", "image=described:by_model"
+
+
+def test_another_conversation_asks_anew_after_a_failure_and_its_words_heal_who_was_told_nothing_yet(key: str) -> None:
+    """A failure holds where it was told; a conversation that begins alike has the words as soon as there are any."""
     other = {"type": "text", "text": "Tell me about this."}
     with describing_lab({"seer": ["http_500"] * 3 + [f"say:{WORDS}"]}):
         outcomes = [ask(key, *content).headers["x-routing-adaptation"] for content in ((), (other, image()), ())]
-    failed, words = "image=described:describer_failed", "image=described:by_model"
-    assert outcomes == [failed, words, failed]
+    assert outcomes == [FAILED, BY_MODEL, BY_MODEL]
+
+
+def answer_in(reply: Any, stream: bool) -> dict[str, Any]:
+    """What the model said, as a client sends it back."""
+    if not stream:
+        message: dict[str, Any] = reply.json()["choices"][0]["message"]
+        return {"role": "assistant", "content": message["content"]}
+    lines = [line.removeprefix("data: ") for line in text_in(reply).splitlines() if line.startswith("data: {")]
+    deltas = [choice["delta"] for line in lines for choice in json.loads(line)["choices"]]
+    return {"role": "assistant", "content": "".join(each.get("content") or "" for each in deltas)}
+
+
+def text_in(reply: Any) -> str:
+    """A streamed reply, read to its end."""
+
+    async def read() -> bytes:
+        return b"".join([piece async for piece in reply.streaming_content])
+
+    return run_sync(read()).decode()
+
+
+@pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+def test_who_continues_after_a_failure_reads_the_same_beginning_whatever_healed_meanwhile(
+    key: str, stream: bool
+) -> None:
+    """Another that begins word for word alike asks again after the cooldown and has words from then on."""
+    turn = [{"role": "user", "content": [LOOK, image()]}]
+    follow_up = {"role": "user", "content": "And now?"}
+    body = {"model": "task:blind", "language": "en", "stream": stream}
+    script = {
+        "seer": ["http_500", "http_500", f"say:{WORDS}"],
+        "blind": ["say:It failed.", "say:No.", "say:No.", "say:A cat."],
+    }
+    with describing_lab(script, retries=0) as lab:
+        failed = post(key, {**body, "messages": turn})
+        first_answer = answer_in(failed, stream)
+        again = post(key, {**body, "messages": turn})
+        assert len(bodies_to(lab, "seer")) == 1
+        FileDescription.objects.update(created_at=timezone.now() - ASK_AGAIN)
+        post(key, {**body, "messages": turn})
+        assert len(bodies_to(lab, "seer")) == 2
+        FileDescription.objects.filter(conversation__gt="").update(created_at=timezone.now() - ASK_AGAIN)
+        healed = post(key, {**body, "messages": turn})
+        second_answer = answer_in(healed, stream)
+        headers = [each.headers["x-routing-adaptation"] for each in (failed, again, healed)]
+        assert headers == [FAILED, FAILED, BY_MODEL]
+        for answer, told in ((first_answer, failed), (second_answer, healed), (first_answer, failed)):
+            later = post(key, {**body, "messages": [*turn, answer, follow_up]})
+            assert later.headers["x-routing-adaptation"] == told.headers["x-routing-adaptation"]
+        assert len(bodies_to(lab, "seer")) == 3
+
+
+def test_a_failure_that_an_earlier_message_tells_holds_for_the_file_sent_again(key: str) -> None:
+    """One message would say that there is no description, and the next would have it."""
+    turn = [{"role": "user", "content": [LOOK, image()]}]
+    with describing_lab({"seer": ["http_500", f"say:{WORDS}"]}, retries=0):
+        first = post(key, {"model": "task:blind", "language": "en", "messages": turn})
+        ask(key, {"type": "text", "text": "Tell me about this."}, image())
+        again = [*turn, answer_in(first, stream=False), {"role": "user", "content": [LOOK, image()]}]
+        later = post(key, {"model": "task:blind", "language": "en", "messages": again})
+    assert later.headers["x-routing-adaptation"] == f"{FAILED}:2"
 
 
 def test_another_conversation_shares_the_words(key: str) -> None:

@@ -1,4 +1,4 @@
-"""The first outcome of describing a file stands: words for everybody, a failure for its conversation, while used."""
+"""What a conversation was told of a file stays: words are shared, a failure heals where it was told none yet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from artifacts.actions import delete_artifacts, store_bytes
 from capabilities.acts import SYSTEM
 from capabilities.core.describing.key import description_key
 from routing_admin.actions.pruning import UNDO, prune
-from routing_admin.descriptions.store import DescriptionOutcome, find_description, keep_description
+from routing_admin.descriptions.store import (
+    ASK_AGAIN,
+    DescriptionOutcome,
+    find_description,
+    keep_description,
+    settle_description,
+)
 from routing_admin.models import FileDescription
 from tests.gateway.plane import PNG
 
@@ -70,18 +76,61 @@ def test_what_was_said_of_a_file_goes_with_its_bytes() -> None:
     assert find_description(key, "mine") is None
 
 
-class TestFirstOutcome(TestCase):
-    """In any order in which conversations ask and describers succeed or fail."""
+def age_failures() -> None:
+    """Let the cooldown of every failure be over."""
+    FileDescription.objects.exclude(fault="").update(created_at=datetime.now(UTC) - ASK_AGAIN)
+
+
+def test_after_a_while_conversations_that_begin_alike_ask_again() -> None:
+    """Not before; and a second failure begins the while anew."""
+    for _ in range(2):
+        keep_description(KEY, "mine", FAILURE)
+        assert find_description(KEY, "mine") == FAILURE
+        age_failures()
+        assert find_description(KEY, "mine") is None
+    assert keep_description(KEY, "mine", WORDS) == find_description(KEY, "mine") == WORDS
+
+
+def test_words_are_used_at_once_where_nothing_else_was_told() -> None:
+    """Though the failure is a moment old."""
+    keep_description(KEY, "mine", FAILURE)
+    keep_description(KEY, "yours", WORDS)
+    assert find_description(KEY, "mine") == WORDS
+    assert find_description(KEY, "mine", "answered") == FAILURE
+
+
+class TestWhatWasTold(TestCase):
+    """In any order in which conversations ask, are answered and go on, and describers succeed or fail."""
 
     databases = {"default", "logs"}
 
-    @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["x", "y", ""])), min_size=1, max_size=12))
-    def test_a_conversation_never_hears_otherwise(self, outcomes: list[tuple[str, str]]) -> None:
-        """What it was given first it is given ever after, whatever others bring about in between."""
-        first: dict[str, DescriptionOutcome] = {}
-        for conversation, words in outcomes:
-            outcome = DescriptionOutcome("seer", words, "" if words else "http_500")
-            given_now = keep_description(KEY, conversation, outcome)
-            first.setdefault(conversation, given_now)
-            for each, was in first.items():
-                assert find_description(KEY, each) == was
+    @given(
+        st.lists(
+            st.tuples(st.integers(0, 5), st.sampled_from(["words", "failure", "answer", "time passes"])), max_size=30
+        )
+    )
+    def test_a_conversation_never_hears_otherwise(self, steps: list[tuple[int, str]]) -> None:
+        """What it was told when it was answered it is told ever after; three of each begin alike."""
+        told: dict[int, DescriptionOutcome] = {}
+        answered: dict[int, str] = {}
+        for number, step in steps:
+            opening = f"opening {number % 2}"
+            if step == "time passes":
+                age_failures()
+            elif step == "answer" and number in told and number not in answered:
+                answered[number] = f"answer {number}"
+                if told[number].fault:
+                    settle_description(KEY, opening, told[number], answered[number])
+            elif number not in answered:
+                outcome = WORDS if step == "words" else FAILURE
+                told[number] = deliver(opening, outcome, "")
+            for each, name in answered.items():
+                assert deliver(f"opening {each % 2}", FAILURE, name) == told[each]
+
+
+def deliver(opening: str, outcome: DescriptionOutcome, answered: str) -> DescriptionOutcome:
+    """What a request gets, whose describer would say that if it is asked."""
+    stored = find_description(KEY, opening, answered) or keep_description(KEY, opening, outcome, answered)
+    if stored.unsettled:
+        settle_description(KEY, opening, stored, answered)
+    return stored
