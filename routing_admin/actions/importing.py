@@ -27,7 +27,7 @@ from routing_admin.configuration import rows
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.revisions import ledger
 from routing_admin.core.alerts.kinds import AlertKind, trouble_of
-from routing_admin.core.configuration.checks import check
+from routing_admin.core.configuration.checks import check, check_describers
 from routing_admin.core.configuration.diff import Change, diff
 from routing_admin.core.configuration.removals import removed_names
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec
@@ -86,7 +86,8 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Impo
     imported = import_files(before, files, prune=prune, around=key_context(), fingerprint_at=fingerprint)
     if imported.accepted:  # the same last word as the ledger's, so that a dry run promises nothing it cannot keep
         after = imported.configuration
-        found = [*check(after), *check_removals(before, after), *missing_catalogue(before, after)]
+        found = [*check(after), *check_describers(before, after), *check_removals(before, after)]
+        found += missing_catalogue(before, after)
         imported = replace(imported, problems=(*imported.problems, *found))
     return ImportPreview(imported, before, diff(before, imported.configuration), newest_number())
 

@@ -173,13 +173,13 @@ def _announce(*steps: Callable[[], object]) -> None:
 def record(actor: Actor, act: Act, inner: Sequence[Act] = ()) -> int | None:
     """Writes the revision of the rows as they are now; None when nothing changed. Raises `InvalidError`."""
     configuration = rows.read()
-    found = [*check(configuration), *(check_describers(configuration) if act.object_kind == "route" else ())]
+    before = newest_configuration()
+    found = [*check(configuration), *check_describers(before, configuration)]
     problems = [problem for problem in found if problem.severity == "error"]
     if problems:
         raise InvalidError(problems)
     Installation.objects.update_or_create(id=1, defaults={})
     Installation.objects.update(version=F("version") + 1)
-    before = newest_configuration()
     changes = diff(before, configuration)
     if not changes:
         return None

@@ -1,16 +1,25 @@
-"""Loops are refused when a route is saved: who describes has to see, and has nobody describe for it."""
+"""A describer has to see, however it is chosen, and has no describer of its own; what changes later is a warning."""
 
 from __future__ import annotations
 
-import pytest
+import json
 
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from capabilities.actions import save_service, set_capabilities
 from capabilities.acts import SYSTEM
 from capabilities.errors import InvalidError
+from capabilities.models import Service
+from routing_admin import actions
 from routing_admin.actions.installation import set_content_policy
 from routing_admin.actions.routes import save_route, save_route_as
-from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
-from routing_admin.models import TaskRoute
+from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, CandidateSpec, RouteSpec
+from routing_admin.models import Revision, TaskRoute
+from tests.cast import person, token_of
 from tests.describing.describers import POLICY
+from tests.views.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -48,3 +57,74 @@ def test_a_describer_has_no_describer(demo: None) -> None:
     with pytest.raises(InvalidError) as refusal:
         save_route_as(SYSTEM, None, RouteSpec("describe", (SEER,), content={"policy": POLICY}))
     assert "describes files for other routes" in sentences(refusal.value)
+
+
+def file_of(*models: str, policy: str = "") -> str:
+    """A routing file whose route `describe` has these models of echo, and which has files described."""
+    fallback = [f"echo/{each}" for each in models[1:]]
+    routes = {
+        "default": {"provider": "echo", **({"content": {"policy": policy}} if policy else {})},
+        DESCRIBE_ROUTE: {"provider": "echo", "model": models[0], "fallback": fallback},
+    }
+    return json.dumps({"providers": [], "routing": routes})
+
+
+def test_an_import_that_chooses_a_describer_that_sees_nothing_is_refused(demo: None) -> None:
+    """By the same sentence; the dry run says it, too, and nothing is written."""
+    before = Revision.objects.count()
+    text = file_of("echo-text", policy=POLICY)
+    (problem,) = [each for each in actions.preview_import([text]).imported.problems if each.severity == "error"]
+    assert (problem.field, "reads images, audio, video or files" in problem.message) == ("routing.describe", True)
+    with pytest.raises(InvalidError) as refusal:
+        actions.import_configuration(SYSTEM, [text])
+    assert problem.message in sentences(refusal.value)
+    assert Revision.objects.count() == before
+    actions.import_configuration(SYSTEM, [file_of("echo-text", "echo-vision", policy=POLICY)])
+
+
+def test_the_installations_policy_and_a_services_are_held_to_it_too(demo: None) -> None:
+    """Whichever of them is the first to have files described; and the API by the same check."""
+    save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (BLIND,)))
+    with pytest.raises(InvalidError):
+        set_content_policy(SYSTEM, POLICY)
+    row = Service.objects.get(model="echo-503")
+    row.content = {"policy": POLICY}
+    with pytest.raises(InvalidError):
+        save_service(SYSTEM, row)
+    token = token_of(person("root", is_staff=True))
+    client = Client(headers={"authorization": f"Bearer {token}"})
+    body = {"provider": "echo", "model": "echo-text", "content": {"policy": POLICY}}
+    answer = client.put("/api/v1/admin/routes/other", json.dumps(body), "application/json")
+    assert answer.status_code == 422
+    assert "reads images, audio, video or files" in answer.content.decode()
+
+
+def blind_the_describer() -> None:
+    """Its model reads no pictures any more, as a probe may find."""
+    set_content_policy(SYSTEM, POLICY)
+    save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (SEER,)))
+    set_capabilities(SYSTEM, {Service.objects.get(model="echo-vision"): {("input", "vision"): False}})
+
+
+def test_a_describer_that_sees_no_more_is_a_warning_and_stops_no_other_change(
+    demo: None, admin: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On the pages of routes, in `check_config` and in `doctor`; both still say that all is well."""
+    blind_the_describer()
+    save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,)))
+    for page in ("/routes/", "/routes/default/"):
+        assert "No model of the task route describe reads images" in text_of(admin.get(page))
+    call_command("check_config")
+    call_command("doctor")
+    said = capsys.readouterr()
+    assert "warning: routing.describe: No model of the route describe reads images" in said.err
+    assert "No errors." in said.out
+    assert "warn routes: No model of the route describe reads images" in said.out
+    with pytest.raises(InvalidError):
+        save_route_as(SYSTEM, None, RouteSpec("third", (BLIND,), content={"policy": POLICY}))
+
+
+def test_what_a_model_reads_may_be_told_by_the_next_file(demo: None) -> None:
+    """A routing file comes before its models' services: it is warned of, and taken."""
+    applied = actions.import_configuration(SYSTEM, [file_of("not-told-yet", policy=POLICY)])
+    assert "warning" in {each.severity for each in applied.preview.imported.problems}

@@ -13,7 +13,14 @@ from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.problems import Problem
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.references import broken_references
-from routing_admin.core.configuration.specs import DEFAULT_ROUTE, DESCRIBE_ROUTE, Configuration, JsonObject, RouteSpec
+from routing_admin.core.configuration.specs import (
+    DEFAULT_ROUTE,
+    DESCRIBE_ROUTE,
+    Configuration,
+    JsonObject,
+    RouteSpec,
+    ServiceSpec,
+)
 from routing_admin.core.documents.json_path import child
 
 
@@ -81,36 +88,56 @@ def check_describing(configuration: Configuration) -> Iterator[Problem]:
         yield Problem(f"routing.{DESCRIBE_ROUTE}.content.policy", message, "reference")
 
 
-def check_describers(configuration: Configuration) -> Iterator[Problem]:
-    """Where files are to be described, the route for it has a model that can read some; asked when a route is saved.
+def check_describers(before: Configuration, configuration: Configuration) -> Iterator[Problem]:
+    """Where files are to be described, the route for it has a model that can read some.
 
-    What a model reads can change by itself afterwards: then its files have their facts, and nothing is refused.
+    A change that chooses the route's chain or has more described is refused otherwise, whichever way it is made. It is
+    a warning where what a model reads changes afterwards, or is not known yet: its file may be imported next.
     """
     route = configuration.route(DESCRIBE_ROUTE)
-    if route is None or not route.enabled or not wants_describer(configuration):
+    if route is None or not wants_describer(configuration) or not is_blind(configuration, route):
         return
-    if not any(word in MEDIA for word in _read_along(configuration, route)):
-        message = worded(
-            "No model of the route %(name)s reads images, audio, video or files, so it cannot describe any. "
-            "Add one that does to its chain.",
-            name=DESCRIBE_ROUTE,
-        )
-        yield Problem(child("routing", DESCRIBE_ROUTE), message, "reference")
+    old = before.route(DESCRIBE_ROUTE)
+    is_chosen = old is None or (old.candidates, old.enabled) != (route.candidates, route.enabled)
+    is_wanted_anew = bool(_wanting(configuration) - _wanting(before))
+    message = worded(
+        "No model of the route %(name)s reads images, audio, video or files, so it cannot describe any. "
+        "Add one that does to its chain.",
+        name=DESCRIBE_ROUTE,
+    )
+    is_known = None not in _services_along(configuration, route)
+    severity = "error" if is_known and (is_chosen or is_wanted_anew) else "warning"
+    yield Problem(child("routing", DESCRIBE_ROUTE), message, "reference", severity)
 
 
-def _read_along(configuration: Configuration, route: RouteSpec) -> Iterator[str]:
-    """What the models of a chain read."""
-    for each in route.candidates:
-        provider = configuration.provider(each.provider)
-        model = each.model or (provider.default_model if provider else "")
-        service = configuration.service_at(each.provider, model)
-        yield from service.effective_capabilities.input if service else ()
+def is_blind(configuration: Configuration, route: RouteSpec) -> bool:
+    """Whether the route is enabled and none of its models reads anything but text."""
+    services = [each for each in _services_along(configuration, route) if each is not None]
+    return route.enabled and not any(word in MEDIA for each in services for word in each.effective_capabilities.input)
+
+
+def _services_along(configuration: Configuration, route: RouteSpec) -> list[ServiceSpec | None]:
+    """The model services of a chain, None for a model that has none."""
+    models = {each.name: each.default_model for each in configuration.providers}
+    return [
+        configuration.service_at(each.provider, each.model or models.get(each.provider, ""))
+        for each in route.candidates
+    ]
+
+
+def _wanting(configuration: Configuration) -> set[tuple[str, str]]:
+    """What has files described by a model: the installation, routes, model services."""
+    contents = {
+        ("installation", ""): {"policy": configuration.content_policy},
+        **{("route", each.task_type): each.content for each in configuration.routes},
+        **{("service", each.id): each.content for each in configuration.services},
+    }
+    return {place for place, content in contents.items() if has_describer(content)}
 
 
 def wants_describer(configuration: Configuration) -> bool:
     """Whether the policy of the installation, of a route or of a model service has files described."""
-    contents = [{"policy": configuration.content_policy}, *(each.content for each in configuration.routes)]
-    return any(has_describer(each) for each in (*contents, *(each.content for each in configuration.services)))
+    return bool(_wanting(configuration))
 
 
 def has_describer(content: JsonObject | None) -> bool:

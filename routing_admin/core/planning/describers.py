@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from capabilities.core.delivery.reader import DEFAULT_POLICY
-from routing_admin.core.configuration.checks import has_describer
+from routing_admin.core.configuration.checks import has_describer, is_blind
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, Configuration, RouteSpec
 
 
@@ -15,14 +15,17 @@ class DescribeRouteState(StrEnum):
     READY = "ready"
     DISABLED = "disabled"
     MISSING = "missing"
+    BLIND = "blind"
 
 
 def describe_route_state(configuration: Configuration) -> DescribeRouteState:
-    """Whether the route that describes files is there and enabled."""
+    """Whether the route that describes files is there, enabled, and has a model that reads some."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is None:
         return DescribeRouteState.MISSING
-    return DescribeRouteState.READY if route.enabled else DescribeRouteState.DISABLED
+    if not route.enabled:
+        return DescribeRouteState.DISABLED
+    return DescribeRouteState.BLIND if is_blind(configuration, route) else DescribeRouteState.READY
 
 
 def wants_describer_along(configuration: Configuration, route: RouteSpec) -> bool:

@@ -11,7 +11,7 @@ from django.core.management.base import CommandParser
 from capabilities.core.counts import count_of
 from routing_admin import actions
 from routing_admin.configuration import rows, snapshot
-from routing_admin.core.configuration.checks import check
+from routing_admin.core.configuration.checks import check, check_describers
 from routing_admin.management import command
 
 
@@ -27,7 +27,10 @@ class Command(command.Command):
     def run(self, **options: Any) -> None:
         """A line per problem; the number of errors decides the exit status."""
         files = self.read(options["files"])
-        problems = list(actions.preview_import(files).imported.problems) if files else check(rows.read())
+        stored = rows.read()
+        problems = [*check(stored), *check_describers(stored, stored)]
+        if files:
+            problems = list(actions.preview_import(files).imported.problems)
         for problem in problems:
             self.stderr.write(f"{problem.severity}: {problem.line}")
         if not files:

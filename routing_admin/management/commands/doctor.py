@@ -15,6 +15,7 @@ from artifacts.core.errors import StoreAwayError
 from capabilities.core.providers.catalogue import default_catalogue
 from routing_admin.configuration import integrity, rows, snapshot
 from routing_admin.configuration.editions import find_catalogue
+from routing_admin.core.configuration.checks import check_describers
 from routing_admin.core.configuration.retirements import ModelEnd, list_ends
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
@@ -94,6 +95,8 @@ class Command(command.Command):
             self.stdout.write(f"warn budgets: {told}")
         if not uncounted:
             self.stdout.write("ok   budgets: no call passed uncounted")
+        for problem in check_describers(state.configuration, state.configuration):
+            self.stdout.write(f"warn routes: {problem.message}")
 
 
 def _configured_ends() -> list[tuple[str, ModelEnd]]:

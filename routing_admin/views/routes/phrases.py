@@ -51,6 +51,9 @@ HINTS: Mapping[Finding, Text] = {
 }
 NO_DESCRIBER: Mapping[DescribeRouteState, Text] = {
     DescribeRouteState.MISSING: gettext_lazy("There is no task route describe, so no model describes files."),
+    DescribeRouteState.BLIND: gettext_lazy(
+        "No model of the task route describe reads images, audio, video or files, so no model describes files."
+    ),
     DescribeRouteState.DISABLED: gettext_lazy("The task route describe is disabled, so no model describes files."),
 }
 """Why no model describes files where the policy says that one should."""
