@@ -11,7 +11,12 @@ hashing_slots = FairSlots(slots=2, queue=32, wait_seconds=5.0)
 
 
 class BoundedArgon2Hasher(Argon2PasswordHasher):
-    """Django's hasher, which computes within the process's slots."""
+    """Django's hasher, which computes within the process's slots, and in one thread each.
+
+    Its eight threads per hash would take the processor from the event loop; the work and the memory stay the same.
+    """
+
+    parallelism = 1
 
     def encode(self, password: str, salt: str) -> str:
         """Hash within a slot. Raise `OverloadedError`."""

@@ -77,6 +77,7 @@ def test_a_process_computes_two_hashes_at_a_time_whatever_asks_for_them(settings
         with ThreadPoolExecutor(8) as pool:
             hashes = list(pool.map(make_password, [PASSWORD] * 8))
     assert len(set(hashes)) == 8
+    assert all("$m=102400,t=2,p=1$" in each for each in hashes)
     assert not hashing_slots.waiting
 
 
