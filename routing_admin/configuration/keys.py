@@ -106,7 +106,8 @@ def provider_keys(
     env: Mapping[str, str],
 ) -> ProviderKeys:
     """One provider's keys; the variable `override` comes before what the row says of the first (decision 10)."""
-    refused = refusal(provider.endpoint, policy) or proxy_refusal(provider.proxy, policy, settings.OUTGOING_PROXY) or ""
+    own_proxy, endpoint = settings.OUTGOING_PROXY, provider.endpoint
+    refused = refusal(endpoint, policy) or proxy_refusal(provider.proxy, policy, own_proxy, endpoint) or ""
     own = [
         key_state(provider, key, "" if at else override, stored, origins, refused, env)
         for at, key in enumerate(provider.keys)

@@ -202,6 +202,15 @@ def test_a_proxy_is_held_to_the_same_rule_as_an_endpoint(proxy):
     assert "proxy" in proxy_refusal(proxy, CLOSED)
 
 
+def test_a_proxy_before_a_plain_endpoint_has_to_be_listed():
+    """It reads the key there: with a public one of anybody's a script would have it; behind TLS it reads nothing."""
+    proxy, plain = "https://proxy.example", "HTTP://10.0.0.5:8000/v1"
+    assert "it would read the key" in proxy_refusal(proxy, CLOSED, endpoint=plain)
+    assert proxy_refusal(proxy, CLOSED, endpoint="https://api.example/v1") is None
+    assert proxy_refusal(proxy, policy_of(f"{proxy},http://10.0.0.5:8000"), endpoint=plain) is None
+    assert proxy_refusal(proxy, CLOSED, own=proxy, endpoint=plain) is None
+
+
 def test_a_listed_proxy_may_be_used_with_its_user_and_password():
     """They are no part of its origin, and the sentence never shows them."""
     policy = policy_of("http://proxy.example:3128")

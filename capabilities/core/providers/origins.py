@@ -31,6 +31,7 @@ BAD_PROXY = worded(
 PROXY_REFUSED = worded("The outgoing proxy: %(reason)s")
 
 PLAIN_HTTP = worded("it is plain http")
+READS_KEY = worded("it would read the key, since the endpoint is plain http")
 NO_URL = worded("it is not an http or https URL")
 NO_ADDRESS = worded("its host does not resolve")
 NOT_PUBLIC = worded("%(address)s is not a public address")
@@ -134,18 +135,22 @@ def malformation(url: str) -> str | None:
     return None if is_embedded(url) else _malformed(url)
 
 
-def proxy_refusal(proxy: str, policy: OriginPolicy, own: str = "") -> str | None:
+def proxy_refusal(proxy: str, policy: OriginPolicy, own: str = "", endpoint: str = "") -> str | None:
     """Why a provider may not be called through its `proxy`, as one sentence; None when it may, or has none.
 
     A proxy sees every request, so the same holds for it as for an endpoint; a user and a password may stand in its URL.
-    `own` is the deployment's proxy, which is not questioned: whoever sets it may call anything.
+    `own` is the deployment's proxy, which is not questioned: whoever sets it may call anything. A proxy before a plain
+    http `endpoint` reads its key, so it has to be listed.
     """
     if proxy in (DEFAULT_PROXY, NO_PROXY, own):
         return None
     parts = _split(proxy)
     if parts is None or parts.scheme not in DEFAULT_PORTS or _unreadable(proxy):
         return worded(BAD_PROXY)
-    found = refusal(urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])), policy)
+    bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    found, origin = refusal(bare, policy), origin_of(bare) or ""
+    if found is None and endpoint.lower().startswith("http://") and not policy.lists(origin):
+        found = _sentence(origin, READS_KEY)
     return worded(PROXY_REFUSED, reason=found) if found else None
 
 
