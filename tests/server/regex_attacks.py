@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from re import _constants as ops  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from importlib import import_module
 from typing import Any
+
+ops, parser = import_module("re._constants"), import_module("re._parser")
 
 REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
 SINGLE = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
