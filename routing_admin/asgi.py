@@ -28,6 +28,7 @@ from routing_admin.dispatch.send import process_run_context  # noqa: E402
 from routing_admin.dispatch.sharing import share_health  # noqa: E402
 from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
 from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
+from routing_admin.gateway.open_streams import open_streams  # noqa: E402
 from routing_admin.limits.gate import keeper, ledger  # noqa: E402
 from routing_admin.redis_link.link import link  # noqa: E402
 from routing_admin.redis_link.news import news  # noqa: E402
@@ -106,6 +107,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     nightly_probes.start()
     watch.start()
     store_watch.start()
+    open_streams.start()
     draining.listen()
     await send({"type": "lifespan.startup.complete"})
     await receive()
@@ -122,6 +124,7 @@ def threads_end() -> None:
     nightly_probes.stop()
     watch.stop()
     store_watch.stop()
+    open_streams.stop()
     run_sync(process_upstream().close())
     keeper.stop()
     journal.stop()

@@ -26,6 +26,7 @@ from routing_admin.gateway import key_cache
 from routing_admin.limits.gate import keeper
 from routing_admin.models import Person
 from routing_admin.request_log.journal import journal
+from routing_admin.server.request_id import recent_ids
 from routing_admin.server.sightings import sightings
 
 HTMX = {"HX-Request": "true"}
@@ -41,6 +42,7 @@ def load_demo() -> None:
     key_cache.forget()
     keeper.forget()
     sightings.forget()
+    recent_ids.clear()
     journal.waiting.clear()
     load.load()
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
-from django.utils.cache import patch_vary_headers
 from ninja import Query, Router
 
 from artifacts.storage.uploads import IN_MEMORY, received_files
@@ -149,7 +148,6 @@ def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snaps
         response = HttpResponse(text, content_type="application/json; charset=utf-8")
     response["ETag"], response["x-revision"] = tag, str(state.revision or 0)
     response["Cache-Control"] = "private, no-cache"
-    patch_vary_headers(response, ("Authorization", "x-api-key", "api-key"))
     return response
 
 

@@ -54,7 +54,7 @@ from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.request_log.sentences import logged_text
 from routing_admin.request_log.tracing import tracing
 from routing_admin.server.draining import DrainingError
-from routing_admin.server.request_id import request_id_of
+from routing_admin.server.request_id import claim_request_id, request_id_of
 
 if TYPE_CHECKING:
     from routing_admin.models import AttemptLog
@@ -100,7 +100,7 @@ async def send(request: HttpRequest) -> HttpResponse:
             response[name] = value
         return response
     except LimitReachedError as error:
-        refused = RequestRecorder(request_id_of(request), "api")
+        refused = RequestRecorder(claim_request_id(request), "api")
         refused.add_facts(agent=principal.agent, key=principal.key)
         refused.end(outcome=error.code, status=error.status, error=error.message)
         raise call_error_of(error) from None
@@ -164,7 +164,7 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
 def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     principal = principal_of(request)
     body = read_as(request, SendIn)
-    recorder = RequestRecorder(request_id_of(request), "api")
+    recorder = RequestRecorder(claim_request_id(request), "api")
     if tracing.writer is not None:
         recorder.add_trace(request.path, headers_of(request))
     recorder.add_facts(agent=principal.agent, key=principal.key, asked_model=task_name(body.taskType or DEFAULT_ROUTE))

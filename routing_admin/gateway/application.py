@@ -24,7 +24,6 @@ from routing_admin.gateway.key_cache import cached_principal
 from routing_admin.gateway.messages.endpoints import MESSAGES
 from routing_admin.gateway.operations.endpoints import OPERATION_DOORS
 from routing_admin.gateway.responses.endpoints import RESPONSES
-from routing_admin.server import logs
 from routing_admin.server.body_limit import (
     UnknownCallerError,
     announced_length,
@@ -38,7 +37,7 @@ from routing_admin.server.hosts import is_known_host
 from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.server.places import CallPlace, OverloadedError, bodies, calls, lookups
 from routing_admin.server.refusals import send_refusal
-from routing_admin.server.request_id import make_request_id
+from routing_admin.server.request_id import claim_scope_id
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 
 DOORS: Mapping[str, Door] = MappingProxyType(
@@ -56,7 +55,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-async def answer_call(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+async def answer_call(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
     """One call; when its caller leaves, the work for it is cancelled."""
     limit = received_limit(scope["path"])
     if announced_length(scope) > limit:
@@ -76,7 +75,7 @@ async def answer_call(scope: Mapping[str, Any], receive: Receive, send: Send) ->
         room.leave()
 
 
-async def _answer_body(scope: Mapping[str, Any], receive: Receive, send: Send, body: WaitingBody) -> None:
+async def _answer_body(scope: MutableMapping[str, Any], receive: Receive, send: Send, body: WaitingBody) -> None:
     watch, place = _Watch(receive), CallPlace(calls())
     try:
         await _send_reply(scope, await _reply_to(scope, body, place), send)
@@ -127,10 +126,9 @@ async def _find_known(scope: Mapping[str, Any]) -> str:
     raise UnknownCallerError
 
 
-async def _reply_to(scope: Mapping[str, Any], body: WaitingBody, place: CallPlace) -> HttpReply:
+async def _reply_to(scope: MutableMapping[str, Any], body: WaitingBody, place: CallPlace) -> HttpReply:
     door, headers = DOORS[scope["path"]], headers_of_scope(scope)
-    request_id = make_request_id(headers.get("x-request-id", ""))
-    logs.request_id.set(request_id)
+    request_id = claim_scope_id(scope, headers)
     if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
         return reply_of(GatewayError(400, "host_not_allowed", message), request_id, door.error)

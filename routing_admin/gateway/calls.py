@@ -69,7 +69,7 @@ STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cach
 
 @value_class
 class AdmittedCall:
-    """A call that is parsed and decided; `agent` makes it, at `door`.
+    """A call that is parsed and decided; `principal` makes it, at `door`.
 
     `name` is its model's in the answer, empty for that of who answers; `labels` say for whom it is made, `hold` is what
     it reserved of limits.
@@ -79,9 +79,14 @@ class AdmittedCall:
     dispatch: Dispatch
     parsed: ChatCall
     name: str
-    agent: str
+    principal: Principal
     labels: Labels = NO_LABELS
     hold: Reservation | None = None
+
+    @property
+    def agent(self) -> str:
+        """Who makes it."""
+        return self.principal.agent
 
     def name_in(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
         """How the answer names its model."""
@@ -261,7 +266,7 @@ def _decide(
         caller_headers=call.headers,
     )
     name = chat_call.model if target.stands_in_answers else ""
-    return AdmittedCall(door, dispatch, chat_call, name, principal.agent, labels)
+    return AdmittedCall(door, dispatch, chat_call, name, principal, labels)
 
 
 def resolve_model(
@@ -328,6 +333,7 @@ async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Req
     events = admitted.door.events(admitted.parsed, admitted.name_in(result), admitted.origin_of(result))
     reply = HttpReply(200, dict(STREAM_HEADERS))
     stream = AnswerStream(result, admitted.dispatch, recorder, events, call.request_id, admitted.agent, admitted.hold)
+    stream.principal = admitted.principal
     reply.blocks, reply.is_whole = stream.blocks(), stream.is_whole
     _add_route_headers(reply.headers, call, result)
     return reply

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
+from capabilities.access import Principal
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Finish, Media, Supplement
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt, RunResult, cut_short
-from routing_admin.core.fallback.endings import DRAINED
 from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import end_stream
 from routing_admin.dispatch.describing import note_answer
@@ -19,9 +19,10 @@ from routing_admin.dispatch.turns import turn_memory
 from routing_admin.gateway.admission import error_of_fault
 from routing_admin.gateway.door import AnswerEvents
 from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.open_streams import KeyEndedError, open_streams
 from routing_admin.limits.gate import Reservation
 from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
-from routing_admin.server.draining import DRAINED_MESSAGE, DrainingError, draining
+from routing_admin.server.draining import DrainingError, draining
 from routing_admin.server.places import OverloadedError
 from routing_admin.upstream import Stream
 
@@ -40,7 +41,8 @@ class AnswerStream:
     finish: Finish | None = None
     failure: Failure | None = None
     fault: Exception | None = None
-    drained: bool = False
+    principal: Principal | None = None
+    ended_by: DrainingError | KeyEndedError | None = None
     words: list[str] = field(default_factory=list)
     sounds: list[Media] = field(default_factory=list)
     media: list[Media] = field(default_factory=list)
@@ -55,13 +57,18 @@ class AnswerStream:
 
         A break is an error event, and it is the last: no reason to stop, no `[DONE]`.
         """
+        waiting = draining.limit()
+        followed = None
+        if self.principal is not None:
+            followed = open_streams.add(self.principal, self.dispatch.planned.state.stamp, waiting)
         try:
             batches = aiter(self.result.answer)
             records = self.hold is not None or self.dispatch.planned.state.record_bodies or self.dispatch.told_failures
             delta = self._record_delta if records else self.events.write_delta
-            waiting = draining.limit()
             while True:
                 draining.check()
+                if followed is not None:
+                    followed.check()
                 with waiting:
                     batch = await anext(batches, None)
                 if batch is None:
@@ -73,12 +80,18 @@ class AnswerStream:
                 if block:
                     yield block
         except DrainingError as error:
-            self.drained = True
+            self.ended_by = error
             yield self.events.write_error(later_error(error), self.request_id)
+        except KeyEndedError as error:
+            if self.finish is None:
+                self.ended_by = error
+                yield self.events.write_error(GatewayError(error.status, error.code, error.message), self.request_id)
         except Exception as error:  # a fault of ours: the caller is told, and the log does not blame another
             self.fault = error
             yield self.events.write_error(error_of_fault(error), self.request_id)
         finally:
+            if followed is not None:
+                open_streams.remove(followed)
             await self.result.answer.aclose()
             self._record_end()
 
@@ -141,10 +154,9 @@ class AnswerStream:
             self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
         elif self.fault is not None:
             self.recorder.end(attempts, self.dispatch.prepared, answer, **facts_of_fault(self.fault) | {"status": 200})
-        elif self.drained:
-            self.recorder.end(
-                attempts, self.dispatch.prepared, answer, outcome=DRAINED, status=200, error=DRAINED_MESSAGE
-            )
+        elif self.ended_by is not None:
+            facts = {"outcome": self.ended_by.code, "status": 200, "error": self.ended_by.message}
+            self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
         elif self.finish is not None:
             said = {"usage": self.finish.usage, "details": self.finish.details}
             facts = {"outcome": OK, "finish_reason": self.finish.finish_reason, **said}

@@ -34,13 +34,14 @@ class DrainingError(Exception):
         return {"error": self.code, "message": self.message, "attempts": []}
 
 
-class _Stretch:
+class Stretch:
     """A stretch of waiting of one task, known to the draining as long as it lasts."""
 
-    __slots__ = ("_given_up", "_others", "_over", "_task", "_waiting")
+    __slots__ = ("_others", "_over", "_reason", "_task", "_waiting")
 
-    def __init__(self, waiting: dict[_Stretch, asyncio.AbstractEventLoop], *, over: bool) -> None:
-        self._waiting, self._over, self._given_up = waiting, over, False
+    def __init__(self, waiting: dict[Stretch, asyncio.AbstractEventLoop], *, over: bool) -> None:
+        self._waiting, self._over = waiting, over
+        self._reason: Exception | None = None
 
     def __enter__(self) -> None:
         loop = self._waiting[self] = asyncio.get_running_loop()
@@ -51,13 +52,14 @@ class _Stretch:
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         self._waiting.pop(self, None)
-        if self._given_up and kind is asyncio.CancelledError and self._task and self._task.uncancel() <= self._others:
-            raise DrainingError from None
+        cancelled = self._reason is not None and kind is asyncio.CancelledError
+        if cancelled and self._task and self._task.uncancel() <= self._others:
+            raise self._reason or DrainingError() from None
 
-    def give_up(self) -> None:
-        """The time is over: what is waited for is not waited for any longer."""
+    def give_up(self, reason: Exception | None = None) -> None:
+        """Wait no longer: the task that waits gets the reason raised, by default that the process ends."""
         if self in self._waiting and self._task is not None:
-            self._given_up = True
+            self._reason = reason or DrainingError()
             self._task.cancel()
 
 
@@ -66,11 +68,11 @@ class Draining:
 
     def __init__(self) -> None:
         self._over = False
-        self._waiting: dict[_Stretch, asyncio.AbstractEventLoop] = {}
+        self._waiting: dict[Stretch, asyncio.AbstractEventLoop] = {}
 
-    def limit(self) -> _Stretch:
+    def limit(self) -> Stretch:
         """A stretch of waiting that ends with the drain time. Raises `DrainingError` then."""
-        return _Stretch(self._waiting, over=self._over)
+        return Stretch(self._waiting, over=self._over)
 
     def schedule_end(self) -> None:
         """SIGTERM has come: what waits may go on until shortly before the server's end."""

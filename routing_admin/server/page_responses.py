@@ -26,6 +26,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 """Security headers beyond Django's and the content security policy's."""
+KEY_HEADERS = ("Authorization", "x-api-key", "api-key", "x-agent-id")
+"""What an answer to a program depends on: whose key came in, and for whom."""
 
 
 class HtmxPagesMiddleware(MiddlewareMixin):
@@ -46,8 +48,10 @@ class HtmxPagesMiddleware(MiddlewareMixin):
         return HttpResponseRedirect(came_from if ours else "/")
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """Returns the answer fit for a browser; answers of programs' planes pass untouched."""
+        """Returns the answer fit for a browser; answers of programs' planes are only kept from shared caches."""
         if _is_for_machines(request):
+            response.headers.setdefault("Cache-Control", "private, no-store")
+            patch_vary_headers(response, KEY_HEADERS)
             return response
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)

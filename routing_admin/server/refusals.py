@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any
 
-from routing_admin.server.request_id import make_request_id
+from routing_admin.server.request_id import make_request_id, request_id_of_scope
 
 TYPES: Mapping[str, str] = {
     "key_invalid": "authentication_error",
@@ -39,20 +39,17 @@ async def send_refusal(
     **more: Any,
 ) -> None:
     """The refusal as an ASGI answer to the request of that scope, under its id, and the end of the connection."""
-    usual, body = refusal_parts(scope["path"], status, code, message, _word_in(scope), **more)
+    usual, body = refusal_parts(scope["path"], status, code, message, request_id_of_scope(scope), **more)
     pairs = dict(usual) | {name.lower().encode(): value.encode() for name, value in headers.items()}
     await send({"type": "http.response.start", "status": status, "headers": [*pairs.items()]})
     await send({"type": "http.response.body", "body": body})
 
 
 def refusal_parts(
-    path: str, status: int, code: str, message: str, word: str = "", **more: Any
+    path: str, status: int, code: str, message: str, request_id: str = "", **more: Any
 ) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Headers and body of a refusal after which the connection is closed; a 503 may be tried again a second later.
-
-    `word` is what the caller calls the request.
-    """
-    request_id = make_request_id(word)
+    """Headers and body of a refusal after which the connection is closed; a 503 may be tried again a second later."""
+    request_id = request_id or make_request_id("")
     body = json.dumps(refusal_json(path, code, message, request_id, **more)).encode()
     headers = [
         (b"content-type", b"application/json; charset=utf-8"),
@@ -61,11 +58,6 @@ def refusal_parts(
         (b"connection", b"close"),
     ]
     return [*headers, (b"retry-after", b"1")] if status == 503 else headers, body
-
-
-def _word_in(scope: Mapping[str, Any]) -> str:
-    found: bytes = dict(scope["headers"]).get(b"x-request-id", b"")
-    return found.decode("latin-1")
 
 
 def refusal_json(path: str, code: str, message: str, request_id: str, **more: Any) -> dict[str, Any]:

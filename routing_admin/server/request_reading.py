@@ -20,6 +20,7 @@ from routing_admin.server.request_heads import (
     head_problem,
     head_without_upgrade,
 )
+from routing_admin.server.request_id import request_id_of_scope
 
 MAX_PIPELINED = 32
 """Requests that may wait on a connection for the answers before theirs."""
@@ -128,15 +129,16 @@ class RequestReader(HttpToolsProtocol):
             return
         else:
             if running is self.cycle and not running.response_started:
-                self._write_refusal(status, code, message, running.scope["raw_path"], running.scope["headers"])
+                self._write_refusal(
+                    status, code, message, running.scope["raw_path"], request_id_of_scope(running.scope)
+                )
             _disconnect(running)
         self._close()
 
-    def _write_refusal(self, status: int, code: str, message: str, url: bytes, sent: Any = ()) -> None:
+    def _write_refusal(self, status: int, code: str, message: str, url: bytes, request_id: str = "") -> None:
         if self.transport.is_closing():
             return
-        word = dict(sent).get(b"x-request-id", b"").decode("latin-1")
-        headers, body = refusal_parts(url.decode("latin-1"), status, code, message, word)
+        headers, body = refusal_parts(url.decode("latin-1"), status, code, message, request_id)
         lines = b"".join(b"%s: %s\r\n" % pair for pair in [*self.server_state.default_headers, *headers])
         self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + body)
 

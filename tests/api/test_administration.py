@@ -537,7 +537,7 @@ def test_every_scope_of_a_token_is_asked_for_by_some_call() -> None:
 def test_links_to_an_agents_page_are_made_listed_and_revoked(script: Script) -> None:
     """The address is told once and opens the page; revoked it opens nothing, and twice is no error."""
     answer = script.call("POST", "/agents/text-agent/links", {"name": "Mei", "withBodies": True})
-    assert (answer.status_code, answer["Cache-Control"]) == (201, "no-store")
+    assert (answer.status_code, answer["Cache-Control"]) == (201, "private, no-store")
     made = answer.json()
     path = "/agent-page/" + made["link"].split("/agent-page/")[1]
     assert Client().get(path).status_code == 200

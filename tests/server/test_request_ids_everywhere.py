@@ -93,3 +93,29 @@ async def test_the_agents_api_says_who_answered(key: str):
     answered = json.loads(done.answer)
     assert (said["x-routing-provider"], said["x-routing-model"]) == (answered["provider"], answered["model"])
     assert int(said["x-routing-attempts"]) == len(answered["attempts"])
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/llm/send"])
+async def test_an_id_used_twice_is_another_one_the_second_time(loopback: Loopback, key: str, path: str):
+    """The answer, its body and the log agree; what is only read keeps the id of its caller."""
+    asked = {"model": "plain/bench", "messages": [{"role": "user", "content": "hi"}]}
+    body = json.dumps(asked if path.startswith("/v1") else {"prompt": "hi", "taskType": "planning"}).encode()
+    async with loopback.serve():
+        calls = [await call(path, key, method="POST", body=body).run() for _ in range(3)]
+    ids = [each.answer_headers["x-request-id"] for each in calls]
+    assert ids[0] == "my-call.1"
+    assert len(set(ids)) == 3
+    for each in ids:
+        assert each.startswith("my-call.1")
+        assert (await asyncio.to_thread(logged, each)).outcome == "ok"
+    assert (await call("/v1/models", key).run()).answer_headers["x-request-id"] == "my-call.1"
+
+
+async def test_a_refusal_of_a_logged_call_has_the_id_of_the_log(loopback: Loopback, key: str):
+    """The second of two calls under one id, which the limits refuse."""
+    body = json.dumps({"model": "nothing-of-that-name", "messages": [{"role": "user", "content": "hi"}]}).encode()
+    calls = [await call("/v1/chat/completions", key, method="POST", body=body).run() for _ in range(2)]
+    for each in calls:
+        made = each.answer_headers["x-request-id"]
+        assert json.loads(each.answer)["error"]["request_id"] == made
+        assert (await asyncio.to_thread(logged, made)).outcome == "model_not_found"

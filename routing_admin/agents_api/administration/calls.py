@@ -88,7 +88,6 @@ def answer_at_revision(value: dict[str, Any], status: int = 200) -> HttpResponse
     number = newest_number() or 0
     response = answer({**value, "revision": number}, status)
     response["ETag"] = f'"{number}"'
-    response["Cache-Control"] = "no-store"
     return response
 
 

@@ -164,4 +164,4 @@ def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 
 def issued(key: str, row: AgentKey) -> HttpResponse:
     """The one answer that holds a whole key."""
-    return answer({"key": key, "issued": key_json(row)}, 201, Cache_Control="no-store")
+    return answer({"key": key, "issued": key_json(row)}, 201)

@@ -55,7 +55,7 @@ def admin_make_link(request: HttpRequest, agent_id: str) -> HttpResponse:
         script_actor(request), row, name=body.name, expires_at=ends, with_bodies=body.withBodies
     )
     address = settings.PUBLIC_URL + reverse("own_page", args=[text])
-    return answer({"link": address, "details": link_json(made)}, 201, Cache_Control="no-store")
+    return answer({"link": address, "details": link_json(made)}, 201)
 
 
 @router.delete("/agents/{path:agent_id}/links/{link_id}", response={204: None})

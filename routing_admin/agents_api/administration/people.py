@@ -95,7 +95,7 @@ def linked(user: User, token: str, status: int) -> HttpResponse:
     uid, _, word = token.partition("/")
     link = settings.PUBLIC_URL + reverse("join", args=[uid, word])
     told = {"person": person_json(user), "link": link, "days": settings.PASSWORD_RESET_TIMEOUT // 86_400}
-    return answer(told, status, Cache_Control="no-store")
+    return answer(told, status)
 
 
 def entry_of(user: User) -> dict[str, Any]:

@@ -1,0 +1,31 @@
+"""What an agent reads is no shared cache's."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+KEYS = {"Authorization", "x-api-key", "api-key", "x-agent-id"}
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("/v1/models", "private, no-store"),
+        ("/v1/files", "private, no-store"),
+        ("/v1/nothing", "private, no-store"),
+        ("/api/v1/agents/me", "private, no-store"),
+        ("/api/v1/services", "private, no-store"),
+        ("/api/v1/artifacts", "private, no-store"),
+        ("/api/v1/requests/none", "private, no-store"),
+        ("/api/v1/config/llmservices", "private, no-cache"),
+    ],
+)
+def test_an_answer_to_an_agent_is_kept_by_nobody_else(key: str, path: str, rule: str):
+    """Whoever has a key, and for whom it acts, is another's answer; one with a validator may be asked for again."""
+    for headers in ({"Authorization": f"Bearer {key}"}, {}):
+        answer = Client().get(path, headers=headers)
+        assert {each.strip() for each in answer["Vary"].split(",")} >= KEYS
+        if answer.status_code == 200 or rule.endswith("store"):
+            assert answer["Cache-Control"] == (rule if answer.status_code == 200 else "private, no-store")
