@@ -26,11 +26,10 @@ _TOO_MANY = HeadProblem(431, "head_too_large", f"A request may have {MAX_HEADERS
 _TUNNEL = HeadProblem(501, "method_not_implemented", "This server is no proxy. Use another method than CONNECT.")
 
 
-def head_problem(version: str, method: bytes, headers: Headers) -> HeadProblem | None:
-    """Return why a head is refused; names of headers are in lower case."""
+def head_problem(version: str, method: bytes, headers: Headers, names: Sequence[bytes]) -> HeadProblem | None:
+    """Return why a head is refused; `names` are those of its headers, in lower case."""
     if version not in ("1.1", "1.0"):
         return _VERSION
-    names = [name for name, _ in headers]
     if names.count(b"host") != 1 and (version == "1.1" or b"host" in names):
         return _HOST
     if len(names) > MAX_HEADERS:

@@ -68,10 +68,11 @@ class RequestReader(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start the request. Raise `ValueError` where its head is refused."""
         version, method = self.parser.get_http_version(), self.parser.get_method()
+        names = [name for name, _ in self.headers]
         if self._block + self._received > self._max_head and head_length(self.url, self.headers) > self._max_head:
             self._problem = self._too_large("request headers")
         else:
-            self._problem = head_problem(version, method, self.headers)
+            self._problem = head_problem(version, method, self.headers, names)
         if self._problem or len(self.pipeline) >= MAX_PIPELINED:
             raise ValueError("this request is not read")
         if self.parser.should_upgrade():
@@ -79,7 +80,7 @@ class RequestReader(HttpToolsProtocol):
         if version == "1.0":
             self.expect_100_continue = False
         super().on_headers_complete()
-        if any(name == b"transfer-encoding" for name, _ in self.headers):
+        if b"transfer-encoding" in names:
             self.headers, self._framing = TRAILERS, -self._block
 
     def on_body(self, body: bytes) -> None:
