@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from capabilities.core.services.agent_limits import Meter
-from routing_admin.databases.router import LOGS
+from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.limits.rows import list_used
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
@@ -19,7 +19,8 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 def migrate(name: str = "") -> Any:
     """The models as that migration left them, the newest one without a name."""
-    executor = MigrationExecutor(connections[LOGS])
+    is_whole = connections[LOGS].vendor == POSTGRESQL  # which has all tables in one database
+    executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS if is_whole else LOGS])
     newest = executor.loader.graph.leaf_nodes("routing_admin")
     return executor.migrate([("routing_admin", name)] if name else newest).apps
 
