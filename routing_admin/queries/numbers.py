@@ -97,7 +97,7 @@ def routes_family(state: Snapshot) -> MetricFamily:
     unable, disabled = len(list_unable(routes)), len(state.configuration.routes) - len(routes)
     found: dict[tuple[str, ...], float] = {("working",): len(routes) - unable, ("unable",): unable}
     text = "Task routes: those that can answer, those without a candidate that could be called, those disabled."
-    return MetricFamily("routing_admin_routes", text, {**found, ("disabled",): disabled}, ("state",))
+    return MetricFamily("routing_admin_routes_by_state", text, {**found, ("disabled",): disabled}, ("state",))
 
 
 def _of_rows() -> Iterator[MetricFamily]:

@@ -47,3 +47,11 @@ def test_a_proxy_on_this_machine_does_not_make_its_callers_local(settings: Any) 
     assert [Client().get("/metrics", headers=each).status_code for each in (far, near)] == [403, 403]
     settings.TRUSTED_PROXIES = 1
     assert [Client().get("/metrics", headers=each).status_code for each in (far, near)] == [403, 200]
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+def test_no_number_is_told_twice() -> None:
+    """A scraper refuses a page that has one name for two families."""
+    text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert sorted(names) == sorted(set(names))

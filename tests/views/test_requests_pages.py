@@ -457,3 +457,11 @@ def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -
 def test_the_worst_that_became_of_a_file_is_what_the_list_shows(adaptation: str, badge: str, kind: str) -> None:
     """Described before converted before as it is."""
     assert content_of(adaptation) == {"badge": badge, "kind": kind}
+
+
+def test_a_list_of_refused_requests_does_not_say_that_they_were_answered(admin: Client) -> None:
+    """What its callers brought about is neither a failure nor an answer."""
+    logged("req_1", outcome="invalid_json", status=400)
+    logged("req_2", outcome="client_cancelled", status=499)
+    page = " ".join(admin.get(reverse("requests")).content.decode().split())
+    assert "Of the 2 requests shown, 0 needed a fallback, 0 failed, 1 were refused and 1 cancelled." in page

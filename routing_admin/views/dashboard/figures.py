@@ -41,7 +41,7 @@ def figures_of(today: Day, yesterday: Day, first: FirstContent, now: datetime) -
             f"{today.total:,}",
             _("%(before)s the day before") % {"before": f"{yesterday.total:,}"},
             today.requests,
-            count=_("since %(time)s") % {"time": f"{localtime(start):%H:%M}"},
+            count=_("since %(time)s") % {"time": f"{localtime(start):%m-%d %H:%M}"},
             search=Search((since,)).to_text(),
         ),
         _share_figure(_("Answered by a fallback"), "fell_back", today, yesterday, ("warn", "fallback", since)),

@@ -96,30 +96,31 @@ def build_row(row: RequestLog) -> dict[str, Any]:
 
 
 def _sentence(rows: list[RequestLog], typed: str) -> str:
-    counts = {
-        "count": len(rows),
-        "fell_back": sum(row.fell_back for row in rows),
-        "failed": sum(row.ending == RequestEnding.FAILED for row in rows),
-    }
     if not rows:
         return _("No request matches.") if typed else _("No requests yet.")
-    if counts["failed"] or counts["fell_back"]:
-        return (
-            ngettext(
-                "Of %(count)s request shown, %(fell_back)s needed a fallback and %(failed)s failed.",
-                "Of the %(count)s requests shown, %(fell_back)s needed a fallback and %(failed)s failed.",
-                len(rows),
-            )
-            % counts
+    counts = {name.value: sum(row.ending == name for row in rows) for name in RequestEnding}
+    counts |= {"count": len(rows), "fell_back": sum(row.fell_back for row in rows)}
+    if counts["refused"] or counts["cancelled"]:
+        text = ngettext(
+            "Of %(count)s request shown, %(fell_back)s needed a fallback, %(failed)s failed, %(refused)s was refused and "
+            "%(cancelled)s cancelled.",
+            "Of the %(count)s requests shown, %(fell_back)s needed a fallback, %(failed)s failed, %(refused)s were "
+            "refused and %(cancelled)s cancelled.",
+            len(rows),
         )
-    return (
-        ngettext(
+    elif counts["failed"] or counts["fell_back"]:
+        text = ngettext(
+            "Of %(count)s request shown, %(fell_back)s needed a fallback and %(failed)s failed.",
+            "Of the %(count)s requests shown, %(fell_back)s needed a fallback and %(failed)s failed.",
+            len(rows),
+        )
+    else:
+        text = ngettext(
             "The %(count)s request shown was answered by its first candidate.",
             "All %(count)s requests shown were answered by their first candidate.",
             len(rows),
         )
-        % counts
-    )
+    return text % counts
 
 
 def _count_sentence(count: int | None) -> str:
