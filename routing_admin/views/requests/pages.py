@@ -102,8 +102,8 @@ def _sentence(rows: list[RequestLog], typed: str) -> str:
     counts |= {"count": len(rows), "fell_back": sum(row.fell_back for row in rows)}
     if counts["refused"] or counts["cancelled"]:
         text = ngettext(
-            "Of %(count)s request shown, %(fell_back)s needed a fallback, %(failed)s failed, %(refused)s was refused and "
-            "%(cancelled)s cancelled.",
+            "Of %(count)s request shown, %(fell_back)s needed a fallback, %(failed)s failed, %(refused)s was refused "
+            "and %(cancelled)s cancelled.",
             "Of the %(count)s requests shown, %(fell_back)s needed a fallback, %(failed)s failed, %(refused)s were "
             "refused and %(cancelled)s cancelled.",
             len(rows),
