@@ -64,6 +64,9 @@ limits = st.fixed_dictionaries(
         "requestsPerMinute": st.integers(1, 1000),
         "moneyPerDay": st.sampled_from(["1", "0.5", "12.345678"]),
         "currency": st.sampled_from(["USD", "CNY"]),
+        "unpriced": st.sampled_from(["allow", "refuse"]),
+        "unpricedPrice": st.just("2.5"),
+        "tokensPerMonth": st.integers(1, 10**15),
     },
 )
 prices = st.just({}) | st.fixed_dictionaries(

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from capabilities.core.services.agent_limits import MONEY, Meter
 from capabilities.core.vocabulary import Capabilities, Source
+from routing_admin.agents_api.administration.limit_fields import NAMES
 from routing_admin.core.configuration.diff import diff
 from routing_admin.core.configuration.specs import (
     EMPTY,
@@ -100,6 +102,7 @@ def test_other_programs_get_none_of_it() -> None:
         ({"agents": [{"id": "x", "limits": {"inFlight": True}}]}, "agents[0].limits.inFlight"),
         ({"agents": [{"id": "x", "limits": {"moneyPerDay": 5}}]}, "agents[0].limits.moneyPerDay"),
         ({"agents": [{"id": "x", "limits": {"moneyPerDay": "NaN"}}]}, "agents[0].limits.moneyPerDay"),
+        ({"agents": [{"id": "x", "limits": {"unpriced": "count"}}]}, "agents[0].limits.unpricedPrice"),
         ({"languages": {"pt": ""}}, "languages.pt"),
         ({"labelBudgets": {"x": {}}}, "labelBudgets.x"),
         ({"exchangeRates": [{"currency": "USD"}]}, "exchangeRates[0]"),
@@ -112,6 +115,14 @@ def test_a_bad_part_is_named_with_its_place(part: dict[str, Any], field: str) ->
     outcome = import_values(EMPTY, [ROUTING | part])
     assert [each.field for each in outcome.problems if each.severity == "error"] == [field]
     assert outcome.configuration == EMPTY
+
+
+def test_every_limit_that_an_agent_can_have_is_taken() -> None:
+    """A limit added later begins with its rule here."""
+    amounts = {meter.value: "2.5" if meter in MONEY else 7 for meter in Meter}
+    limits = amounts | {"models": ["s"], "currency": "USD", "unpriced": "count", "unpricedPrice": "0.5"}
+    assert limits.keys() == NAMES
+    assert import_values(EMPTY, [ROUTING | {"agents": [{"id": "x", "limits": limits}]}]).problems == ()
 
 
 def test_an_unknown_field_of_an_agent_and_an_alias_that_leads_nowhere_are_warned_of() -> None:

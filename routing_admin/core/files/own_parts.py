@@ -15,7 +15,17 @@ from typing import Any
 from capabilities.core.exchange import ExchangeRate, check_rate
 from capabilities.core.prices import CURRENCY as CURRENCY_CODE
 from capabilities.core.problems import Problem
-from capabilities.core.services.agent_limits import CURRENCY, MODELS, MONEY, MOST, MOST_MONEY, Meter
+from capabilities.core.services.agent_limits import (
+    CURRENCY,
+    MODELS,
+    MONEY,
+    MOST,
+    MOST_MONEY,
+    UNPRICED,
+    UNPRICED_PRICE,
+    Meter,
+    UnpricedPolicy,
+)
 from capabilities.core.services.labels import LabelKind
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import (
@@ -29,6 +39,7 @@ from routing_admin.core.documents.json_path import child, storable
 from routing_admin.core.documents.kept_fields import drop_absent, merge_items
 from routing_admin.core.documents.problem_sentences import (
     duplicate_name,
+    missing_field,
     not_one_of,
     out_of_range,
     unreadable_text,
@@ -38,7 +49,7 @@ from routing_admin.core.files import field_rules as rule
 from routing_admin.core.files.field_rules import Rule, broken
 from routing_admin.core.planning.model_names import is_target
 
-LIMIT_NAMES = (MODELS, CURRENCY, *(meter.value for meter in Meter))
+LIMIT_NAMES = (MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for meter in Meter))
 RATE_FIELDS = ("currency", "into", "rate", "day", "source")
 LAST_DAY = date.max
 """Files bring rates of any day: what is in the future is the page's question, which has a clock."""
@@ -47,28 +58,43 @@ LAST_DAY = date.max
 def limits(path: str, value: Any) -> Iterator[Problem]:
     """The limits of an agent or a label, as `docs/automation.md` lists them."""
     yield from rule.mapping(path, value)
-    for name, item in value.items() if isinstance(value, Mapping) else ():
-        where = child(path, name)
-        if name not in LIMIT_NAMES:
-            yield not_one_of(where, LIMIT_NAMES)
-        elif name == MODELS:
-            if not isinstance(item, list) or not all(isinstance(each, str) and storable(each) for each in item):
-                yield wrong_type(where, worded("a list of names"))
-        elif name == CURRENCY:
-            if not isinstance(item, str) or not CURRENCY_CODE.fullmatch(item):
-                yield wrong_type(where, worded("a currency's three capital letters, such as USD or CNY"))
-        elif not _is_limit(Meter(name), item):
-            yield out_of_range(where, worded("an amount above 0"))
+    if not isinstance(value, Mapping):
+        return
+    for name in value.keys() - set(LIMIT_NAMES):
+        yield not_one_of(child(path, name), LIMIT_NAMES)
+    yield from broken(LIMIT_RULES, value, path)
+    if value.get(UNPRICED) == UnpricedPolicy.COUNT and value.get(UNPRICED_PRICE) is None:
+        yield missing_field(child(path, UNPRICED_PRICE))
 
 
-def _is_limit(meter: Meter, value: Any) -> bool:
-    """Whether an amount is as a row keeps it: money as decimal text, the rest whole."""
-    if meter not in MONEY:
-        return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST
+def _names(path: str, value: Any) -> Iterator[Problem]:
+    if not isinstance(value, list) or not all(isinstance(each, str) and storable(each) for each in value):
+        yield wrong_type(path, worded("a list of names"))
+
+
+def _currency(path: str, value: Any) -> Iterator[Problem]:
+    if not isinstance(value, str) or not CURRENCY_CODE.fullmatch(value):
+        yield wrong_type(path, worded("a currency's three capital letters, such as USD or CNY"))
+
+
+def _money(path: str, value: Any) -> Iterator[Problem]:
+    """An amount as a row keeps it: decimal text."""
     try:
-        return isinstance(value, str) and value.isascii() and 0 < Decimal(value) <= MOST_MONEY
+        is_good = isinstance(value, str) and value.isascii() and 0 < Decimal(value) <= MOST_MONEY
     except InvalidOperation:
-        return False
+        is_good = False
+    if not is_good:
+        yield out_of_range(path, worded("an amount above 0, as a text"))
+
+
+_count = rule.number(1, MOST, worded("a whole number above 0"), whole=True)
+LIMIT_RULES = (
+    Rule(MODELS, _names),
+    Rule(CURRENCY, _currency),
+    Rule(UNPRICED, rule.one_of(tuple(UnpricedPolicy))),
+    Rule(UNPRICED_PRICE, _money),
+    *(Rule(meter.value, _money if meter in MONEY else _count) for meter in Meter),
+)
 
 
 AGENT_RULES = (
