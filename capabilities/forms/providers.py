@@ -14,9 +14,9 @@ from capabilities.core.protocols import PROTOCOLS as WIRE_PROTOCOLS
 from capabilities.core.providers.origins import UNUSABLE, malformation
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
-from capabilities.core.ranges import LONGEST_SECONDS, SHORTEST_SECONDS
 from capabilities.core.worded import worded
 from capabilities.forms.provider_keys import KEEP, KEY_ACTS, ProviderKeyForm
+from capabilities.forms.timeouts import make_timeout_fields, timeout_fields, timeouts_in
 from capabilities.models import Provider
 from capabilities.queries.providers import provider_exists
 from capabilities.sentences import translate_sentence
@@ -28,14 +28,6 @@ else:
 
 
 PROTOCOLS = [(name, name) for name in WIRE_PROTOCOLS]
-TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
-    ("connect", gettext_lazy("Connect")),
-    ("firstContent", gettext_lazy("First content")),
-    ("between", gettext_lazy("Between stream chunks")),
-    ("total", gettext_lazy("Total")),
-)
-"""The timeouts a provider may set, in seconds."""
-
 MEANINGS: dict[str, str | Promise] = {
     "image_url_as_string": gettext_lazy("Images are sent as a plain URL string instead of an object."),
     "no_remote_image_urls": gettext_lazy("Images are sent as data only; URLs are sent as text."),
@@ -141,14 +133,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
             default = hosts.get(name, quirk.by_protocol.get(row.protocol, quirk.default))
             field = self.fields[f"quirk_{name}"] = quirk_field(quirk, write_value(default))
             field.initial = write_value(row.quirks[name]) if row.quirks.get(name) is not None else ""
-        for name, label in TIMEOUTS:
-            self.fields[f"timeout_{name}"] = forms.FloatField(
-                label=str(label),
-                required=False,
-                min_value=SHORTEST_SECONDS,
-                max_value=LONGEST_SECONDS,
-                initial=row.timeouts.get(name),
-            )
+        self.fields.update(make_timeout_fields(row.timeouts))
 
     @property
     def quirk_fields(self) -> list[forms.BoundField]:
@@ -159,7 +144,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
     @property
     def timeout_fields(self) -> list[forms.BoundField]:
         """The timeouts."""
-        return [self[f"timeout_{name}"] for name, _label in TIMEOUTS]
+        return timeout_fields(self)
 
     def clean_endpoint(self) -> str:
         """A URL that something can be sent to."""
@@ -197,10 +182,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         """The row with everything from the form, not yet saved."""
         row = self.save(commit=False)
         row.quirks = self.quirks()
-        names = {name for name, _label in TIMEOUTS}
-        kept = {name: value for name, value in row.timeouts.items() if name not in names}
-        given = {name: self.cleaned_data.get(f"timeout_{name}") for name, _label in TIMEOUTS}
-        row.timeouts = kept | {name: value for name, value in given.items() if value is not None}
+        row.timeouts = timeouts_in(self.cleaned_data, row.timeouts)
         return row
 
 

@@ -14,7 +14,9 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.delivery.slots_json import check_limits
 from capabilities.core.json_codec import read_mended_json
 from capabilities.forms.content_policies import policy_choices, policy_word
+from capabilities.forms.json_objects import JsonObjectField
 from capabilities.forms.prices import PriceForm
+from capabilities.forms.timeouts import make_timeout_fields, timeout_fields, timeouts_in
 from capabilities.models import Service
 from capabilities.queries.matrix import Square
 from capabilities.queries.providers import select_providers
@@ -64,6 +66,12 @@ class ServiceForm(ServiceModelForm):
             'Overrides the table, for example {"image": {"maxBytes": 5000000}, "contextTokens": 32000}'
         ),
     )
+    extra_body_json = JsonObjectField(
+        label=gettext_lazy("Additional request fields (JSON)"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        help_text=gettext_lazy("Sent with every request to this model."),
+    )
     switch = CellsField(required=False)
     cell = CellsField(required=False)
     custom = forms.CharField(
@@ -107,11 +115,18 @@ class ServiceForm(ServiceModelForm):
         self.fields["tags"].initial = ", ".join(str(tag) for tag in row.capability_tags)
         self.fields["policy"].initial = policy_word(row.content)
         self.fields["limits_json"].initial = limits_text(row.limits)
+        self.fields["extra_body_json"].initial = row.extra_body
+        self.fields.update(make_timeout_fields(row.timeouts))
         self.price = PriceForm(self.data if self.is_bound else None, was=row.price)
 
     def is_valid(self) -> bool:
         """Whether every field can be taken, those of the price too."""
         return all([super().is_valid(), not self.is_bound or self.price.is_valid()])
+
+    @property
+    def timeout_fields(self) -> list[forms.BoundField]:
+        """The timeouts."""
+        return timeout_fields(self)
 
     def clean_limits_json(self) -> str:
         """JSON that says limits; every problem is named with its path."""
@@ -151,6 +166,9 @@ class ServiceForm(ServiceModelForm):
             row.capability_tags = tags
         row.limits = read_mended_json(data["limits_json"]) if data["limits_json"] else {}
         row.price = self.price.build_price()
+        if "extra_body_json" in self.data:  # a page of an earlier version has neither
+            row.extra_body = data["extra_body_json"]
+            row.timeouts = timeouts_in(data, row.timeouts)
         if data["policy"] != policy_word(row.content):
             kept = {name: value for name, value in row.content.items() if name != "policy"}
             row.content = kept | ({"policy": data["policy"]} if data["policy"] else {})

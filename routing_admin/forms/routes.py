@@ -11,6 +11,7 @@ from django.utils.translation import pgettext_lazy
 
 from capabilities.core.ranges import LONGEST_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
 from capabilities.forms.content_policies import policy_choices
+from capabilities.forms.json_objects import JsonObjectField
 from routing_admin.core.configuration.specs import REFUSE, SKIP
 from routing_admin.core.documents.json_path import storable
 from routing_admin.core.fallback.policy import ErrorPreset
@@ -87,6 +88,11 @@ class CandidateForm(forms.Form):
     model = forms.CharField(widget=forms.HiddenInput, required=False)
     temperature = Number(label=_("Temperature"), between=TEMPERATURE)
     max_tokens = Whole(label=_("Max tokens"), between=MAX_TOKENS)
+    extra_body = JsonObjectField(
+        label=_("Additional request fields (JSON)"),
+        required=False,
+        widget=forms.TextInput(attrs={"placeholder": "{}", "inputmode": "text"}),
+    )
 
 
 class AliasForm(forms.Form):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from routing_admin.core.configuration.diff import diff, sentence
 from routing_admin.core.configuration.route_changes import RouteChange, RouteChangeKind, route_changes
-from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec
 
 
 def route(*names: str, **fields: object) -> RouteSpec:
@@ -43,6 +44,16 @@ def test_parameters_are_told_with_their_candidate_and_the_routes_own_without() -
         RouteChange(RouteChangeKind.SET, "a", "temperature", None, 0),
         RouteChange(RouteChangeKind.SET, "", "retries", None, 1),
     )
+
+
+def test_a_candidates_further_fields_are_seen_by_the_draft_and_in_sentences() -> None:
+    """A comparison never says that something changes from one text to the same."""
+    before, after = route("a"), RouteSpec("design", (CandidateSpec("a", extra_body={"seed": 1}, extra={"x": 2}),))
+    assert [each.field for each in route_changes(before, after)] == ["extra_body", "extra"]
+    changes = diff(Configuration(routes=(before,)), Configuration(routes=(after,)))
+    assert [sentence(each) for each in changes] == [
+        "candidates of task route “design” changes from a to a (extra_body {'seed': 1}, extra {'x': 2})."
+    ]
 
 
 NAMES = st.lists(st.sampled_from("abcde"), max_size=6)

@@ -43,6 +43,10 @@ def design(*order: int, **fields: Any) -> dict[str, Any]:
     return draft(*cards, version=TaskRoute.objects.get(task_type="design").version, **fields)
 
 
+def version_of(task_type: str) -> int:
+    return TaskRoute.objects.get(task_type=task_type).version
+
+
 def chain_of(task_type: str) -> list[str]:
     return [str(item) for item in TaskRoute.objects.get(task_type=task_type).candidates.all()]
 
@@ -283,6 +287,27 @@ def test_what_the_page_does_not_show_is_kept(admin: Client, demo: None) -> None:
 
 
 # Error policy
+
+
+def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(admin: Client, demo: None) -> None:
+    """What is no object is refused; a repeat of a model keeps its own, and dragging to the top loses none."""
+    wrong = admin.post(page_of("design"), {**design(**{"c-1-extra_body": "[1]"}), "act": "save"})
+    assert (wrong.status_code, "Enter a JSON object." in wrong.content.decode()) == (422, True)
+    cards = [("1", DESIGN[0], ""), ("2", DESIGN[1], ""), ("3", DESIGN[0], "")]
+    fields = {"c-1-extra_body": '{"seed": 1}', "c-2-extra_body": "", "c-3-extra_body": '{"seed": true}'}
+    admin.post(page_of("design"), {**draft(*cards, version=version_of("design"), **fields), "act": "save"})
+    page = admin.get(page_of("design")).content.decode()
+    assert "{&quot;seed&quot;: true}" in page
+    moved = draft(
+        cards[1], cards[0], cards[2], version=version_of("design")
+    )  # a page without the field keeps what there is
+    admin.post(page_of("design"), {**moved, "act": "save"})
+    route = snapshot.current().configuration.route("design")
+    assert route is not None
+    assert [dict(each.extra_body) for each in route.candidates] == [{}, {"seed": 1}, {"seed": True}]
+    top = draft(cards[0], cards[1], cards[2], version=version_of("design"))
+    admin.post(page_of("design"), {**top, "act": "save"})
+    assert routing_value(snapshot.current().configuration)["routing"]["design"]["primary"] == {"extraBody": {"seed": 1}}
 
 
 def test_the_routes_own_word_wins_over_the_preset(admin: Client, demo: None) -> None:

@@ -79,6 +79,22 @@ def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
     assert Service.objects.get(service_id="vision-model").description == row.description
 
 
+def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Client) -> None:
+    """Timeouts that a newer version may know stay; a form without these fields leaves them."""
+    Service.objects.filter(service_id="vision-model").update(timeouts={"total": 9, "x": 1})
+    row = Service.objects.get(service_id="vision-model")
+    times = {"timeout_connect": "3", "timeout_total": "", "timeout_between": "0.5"}
+    admin.post("/services/vision-model/", form_of(row, extra_body_json='{"seed": 1}', **times))
+    row.refresh_from_db()
+    assert (row.timeouts, row.extra_body) == ({"x": 1, "connect": 3, "between": 0.5}, {"seed": 1})
+    assert "{&quot;seed&quot;: 1}" in admin.get("/services/vision-model/").content.decode()
+    admin.post("/services/vision-model/", form_of(row, description="Another."))
+    row.refresh_from_db()
+    assert (row.timeouts, row.extra_body) == ({"x": 1, "connect": 3, "between": 0.5}, {"seed": 1})
+    wrong = admin.post("/services/vision-model/", form_of(row, extra_body_json='{"seed": NaN}'))
+    assert (wrong.status_code, "This is not JSON" in wrong.content.decode()) == (422, True)
+
+
 def test_a_switch_that_the_page_did_not_show_stays(admin: Client) -> None:
     """An absent check box means "off" only where there was one."""
     row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")

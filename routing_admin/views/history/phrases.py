@@ -299,6 +299,10 @@ def value_text(field: str, value: Any) -> str:
 def _chain_with_parameters(candidates: Iterable[Mapping[str, Any]]) -> str:
     parts = []
     for item in candidates:
-        own = [f"{key} {item[key]}" for key in ("temperature", "max_tokens") if item.get(key) is not None]
+        own = [
+            f"{key} {value if isinstance(value, int | float) else json.dumps(value, ensure_ascii=False)}"
+            for key in ("temperature", "max_tokens", "extra_body", "extra")
+            if (value := item.get(key)) not in (None, {})
+        ]
         parts.append(_chain([item]) + (f" ({', '.join(own)})" if own else ""))
     return " → ".join(parts)

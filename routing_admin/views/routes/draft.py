@@ -13,6 +13,7 @@ from typing import Any
 from django.http import QueryDict
 
 from capabilities.forms.content_policies import policy_word
+from capabilities.forms.json_objects import object_text
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec
 from routing_admin.core.documents.kept_fields import plain_number
 from routing_admin.core.fallback.policy import ErrorPreset, word_problem
@@ -69,16 +70,24 @@ class Draft:
         )
 
     def _candidates(self, base: RouteSpec) -> Iterator[CandidateSpec]:
-        """Each card as a candidate; what the page does not show is kept from the one it was."""
-        kept = {(item.provider, item.model): item for item in reversed(base.candidates)}
+        """Each card as a candidate; what the page does not show is kept from the one it was.
+
+        Of two cards for one model the first is the first of before.
+        """
+        kept: dict[tuple[str, str | None], list[CandidateSpec]] = {}
+        for item in base.candidates:
+            kept.setdefault((item.provider, item.model), []).append(item)
         for card in self.cards:
             card.form.is_valid()
-            before = kept.get((card.provider, card.model), CandidateSpec(card.provider, card.model))
+            same = kept.get((card.provider, card.model))
+            before = same.pop(0) if same else CandidateSpec(card.provider, card.model)
             values = card.form.cleaned_data
+            is_sent = card.form.add_prefix("extra_body") in card.form.data
             yield replace(
                 before,
                 temperature=values.get("temperature", before.temperature),
                 max_tokens=values.get("max_tokens", before.max_tokens),
+                extra_body=values.get("extra_body", before.extra_body) if is_sent else before.extra_body,
             )
 
     def _policy(self, base: RouteSpec, preset: str) -> str | Mapping[str, Any]:
@@ -150,6 +159,7 @@ def put_card(data: QueryDict, card: str, spec: CandidateSpec) -> None:
     data.appendlist("card", card)
     for name in ("provider", "model", "temperature", "max_tokens"):
         data[f"c-{card}-{name}"] = plain(getattr(spec, name))
+    data[f"c-{card}-extra_body"] = object_text(spec.extra_body)
 
 
 def draft_in(data: QueryDict, version: int | None = None) -> Draft:

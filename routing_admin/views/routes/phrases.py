@@ -62,6 +62,8 @@ FIELDS: Mapping[str, Text] = {
     "enabled": gettext_lazy("enabled"),
     "temperature": gettext_lazy("temperature"),
     "max_tokens": gettext_lazy("max tokens"),
+    "extra_body": gettext_lazy("additional request fields"),
+    "extra": gettext_lazy("fields from a file"),
     "retries": gettext_lazy("retries"),
     "deadline": gettext_lazy("total deadline"),
     "first_content": gettext_lazy("first content"),

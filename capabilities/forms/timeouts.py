@@ -1,0 +1,52 @@
+"""The fields of timeouts, as the forms of providers and model services have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+from capabilities.core.ranges import LONGEST_SECONDS, SHORTEST_SECONDS
+
+TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
+    ("connect", gettext_lazy("Connect")),
+    ("firstContent", gettext_lazy("First content")),
+    ("between", gettext_lazy("Between stream chunks")),
+    ("total", gettext_lazy("Total")),
+)
+"""The timeouts that may be set, in seconds."""
+
+
+def make_timeout_fields(stored: Mapping[str, Any]) -> dict[str, forms.Field]:
+    """The fields by name, with what is stored."""
+    return {
+        f"timeout_{name}": forms.FloatField(
+            label=str(label),
+            required=False,
+            min_value=SHORTEST_SECONDS,
+            max_value=LONGEST_SECONDS,
+            initial=stored.get(name),
+        )
+        for name, label in TIMEOUTS
+    }
+
+
+def timeout_fields(form: forms.BaseForm) -> list[forms.BoundField]:
+    """The fields of a form, as a template shows them."""
+    return [form[f"timeout_{name}"] for name, _label in TIMEOUTS]
+
+
+def timeouts_in(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The timeouts of a form as a row keeps them: those set, and those that a newer version may know."""
+    names = {name for name, _label in TIMEOUTS}
+    kept = {name: value for name, value in stored.items() if name not in names}
+    given = {name: plain_number(data.get(f"timeout_{name}")) for name, _label in TIMEOUTS}
+    return kept | {name: value for name, value in given.items() if value is not None}
+
+
+def plain_number(value: float | None) -> float | None:
+    """A number as it is typed: whole ones without a point."""
+    return int(value) if value is not None and value.is_integer() else value
