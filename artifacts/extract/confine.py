@@ -11,7 +11,6 @@ MEMORY_BYTES = 1 << 30
 CPU_SECONDS = 20
 LIMITS = (
     ("RLIMIT_AS", MEMORY_BYTES),
-    ("RLIMIT_CPU", CPU_SECONDS),
     ("RLIMIT_CORE", 0),
     ("RLIMIT_FSIZE", 0),
     ("RLIMIT_NOFILE", 64),
@@ -35,9 +34,9 @@ def confine() -> None:
     refuse()
 
 
-def limit() -> None:
+def limit(cpu_seconds: int = CPU_SECONDS) -> None:
     """Limits memory, processor seconds, files and output size."""
-    for name, value in LIMITS:
+    for name, value in (*LIMITS, ("RLIMIT_CPU", cpu_seconds)):
         with suppress(ValueError, OSError):  # macOS knows no limit on address space
             resource.setrlimit(getattr(resource, name), (value, value))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -11,11 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from artifacts.core.store import LocalFile
+from artifacts.extract.confine import CPU_SECONDS
 from capabilities.fair_slots import FairSlots, OverloadedError, requester
 
 TIMEOUT_SECONDS = 30.0
-QUICK_SECONDS = 2.0
-"""How long a file may take in the quick slot. No size tells it: a PDF of 49 KB can take twenty seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one process may take: seconds by the clock, and of processor time."""
+
+    seconds: float = TIMEOUT_SECONDS
+    cpu_seconds: int = CPU_SECONDS
+
+
+QUICK = Budget(6.0, 1)
+"""What a file may take in the quick slot. No size tells it: a PDF of 49 KB can take twenty seconds."""
 
 long_slots = FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS)
 """Decoders that take as long as they need: a burst of uploads waits instead of taking all memory."""
@@ -54,12 +66,12 @@ def run(
     try:
         if not long_slots.acquire_at_once(name):
             with quick_slots.hold(name):
-                result = _open_and_run(path, operation, options, max_output, min(QUICK_SECONDS, timeout))
+                result = _open_and_run(path, operation, options, max_output, QUICK)
             if result.reason != "timeout":
                 return result
             long_slots.acquire(name)
         try:
-            return _open_and_run(path, operation, options, max_output, timeout)
+            return _open_and_run(path, operation, options, max_output, Budget(timeout))
         finally:
             long_slots.release(name)
     except OverloadedError:
@@ -69,21 +81,21 @@ def run(
 
 
 def _open_and_run(
-    path: LocalFile, operation: str, options: Mapping[str, object], max_output: int, timeout: float
+    path: LocalFile, operation: str, options: Mapping[str, object], max_output: int, budget: Budget
 ) -> Result:
     with path.open("rb") as source:
-        return _run(source.fileno(), operation, options, max_output, timeout)
+        return _run(source.fileno(), operation, options, max_output, budget)
 
 
-def _run(source: int, operation: str, options: Mapping[str, object], max_output: int, timeout: float) -> Result:
-    child = _start(source, operation, json.dumps(dict(options)))
+def _run(source: int, operation: str, options: Mapping[str, object], max_output: int, budget: Budget) -> Result:
+    child = _start(source, operation, json.dumps(dict(options)), budget)
     timed_out = threading.Event()
 
     def stop() -> None:
         timed_out.set()
         child.kill()
 
-    timer = threading.Timer(timeout, stop)
+    timer = threading.Timer(budget.seconds, stop)
     timer.start()
     try:
         output = child.stdout.read(max_output + 1) if child.stdout else b""
@@ -93,14 +105,15 @@ def _run(source: int, operation: str, options: Mapping[str, object], max_output:
         child.wait()
         if child.stdout:
             child.stdout.close()
-    return Result(reason="timeout") if timed_out.is_set() else _parse(output, max_output)
+    is_over = timed_out.is_set() or child.returncode == -signal.SIGXCPU
+    return Result(reason="timeout") if is_over else _parse(output, max_output)
 
 
-def _start(source: int, operation: str, options: str) -> subprocess.Popen[bytes]:
+def _start(source: int, operation: str, options: str, budget: Budget) -> subprocess.Popen[bytes]:
     """The child with the file as its standard input and nothing of our environment, where secrets are."""
     program = str(ROOT / "artifacts" / "extract" / "__main__.py")
     return subprocess.Popen(  # noqa: S603 - our own interpreter and program, no shell
-        [sys.executable, "-s", "-E", "-B", "-W", "ignore", program, operation, options],
+        [sys.executable, "-s", "-E", "-B", "-W", "ignore", program, operation, options, str(budget.cpu_seconds)],
         stdin=source,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
