@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from typing import Any
 
 import orjson
 from django.conf import settings
 
-from capabilities.core.json_scan import JsonScan, Lifted, TooManyValuesError, lift_strings, put_back, scan_json
+from capabilities.core.json_scan import (
+    JsonScan,
+    TooManyValuesError,
+    TooMuchTextError,
+    lift_strings,
+    put_back,
+    scan_json,
+)
 from capabilities.core.worded import Worded, worded
 from capabilities.fair_slots import FairSlots
 
@@ -40,12 +48,11 @@ def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
     if len(data) <= settings.MAX_JSON_VALUES:  # a value has a byte at least
         return orjson.loads(data)
     scan = check_json(data)
-    if len(data) <= AT_ONCE_BYTES or not scan.long_strings:
+    if len(data) <= min(AT_ONCE_BYTES, settings.MAX_JSON_BYTES) or not scan.long_strings:
         return orjson.loads(data)
-    lifted = _lift(data, scan)
-    if counts_text and len(lifted.skeleton) + lifted.plain_chars > settings.MAX_JSON_BYTES:
-        raise _too_many_bytes()
-    return put_back(orjson.loads(lifted.skeleton), lifted.texts)
+    short = len(data) - _long_bytes(scan)
+    skeleton, texts = _lift(data, scan, settings.MAX_JSON_BYTES - short if counts_text else math.inf)
+    return put_back(orjson.loads(skeleton), texts)
 
 
 def lift_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:
@@ -53,12 +60,18 @@ def lift_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:
 
     Raise as `load_json` does.
     """
-    lifted = _lift(data, check_json(data))
-    return lifted.skeleton, lifted.texts
+    return _lift(data, check_json(data), math.inf)
 
 
-def _lift(data: bytes | bytearray, scan: JsonScan) -> Lifted:
-    return lift_strings(data, scan, orjson.loads, secrets.token_hex())
+def _lift(data: bytes | bytearray, scan: JsonScan, max_text: float) -> tuple[bytes, dict[str, str]]:
+    try:
+        return lift_strings(data, scan, orjson.loads, secrets.token_hex(), max_text)
+    except TooMuchTextError:
+        raise _too_many_bytes() from None
+
+
+def _long_bytes(scan: JsonScan) -> int:
+    return sum(stop - start for start, stop in scan.long_strings)
 
 
 def check_json(data: bytes | bytearray) -> JsonScan:
@@ -74,7 +87,7 @@ def check_json(data: bytes | bytearray) -> JsonScan:
                 setting="ROUTING_ADMIN_MAX_JSON_VALUES",
             )
         ) from None
-    if len(data) - sum(stop - start for start, stop in scan.long_strings) > settings.MAX_JSON_BYTES:
+    if len(data) - _long_bytes(scan) > settings.MAX_JSON_BYTES:
         raise _too_many_bytes()
     return scan
 

@@ -6,6 +6,7 @@ text is counted first, in short steps, and only what may be parsed at once is gi
 
 from __future__ import annotations
 
+import math
 import re
 import string
 from collections.abc import Callable, Iterator
@@ -78,21 +79,22 @@ def _mask_escapes(block: bytes) -> tuple[bytes, int]:
     return block.replace(b"\\\\", b"__").replace(b'\\"', b"__"), len(block)
 
 
-@dataclass(slots=True)
-class Lifted:
-    """A document with a name in place of each long string, the strings by these names, and how long those are that
-    are no base64."""
-
-    skeleton: bytes
-    texts: dict[str, str]
-    plain_chars: int
+class TooMuchTextError(ValueError):
+    """The document has longer texts than may be parsed."""
 
 
-def lift_strings(data: bytes | bytearray, scan: JsonScan, parse: Callable[[bytes], Any], mark: str) -> Lifted:
-    """Take the long strings out of a document.
+def lift_strings(
+    data: bytes | bytearray,
+    scan: JsonScan,
+    parse: Callable[[bytes], Any],
+    mark: str,
+    max_text: float = math.inf,
+) -> tuple[bytes, dict[str, str]]:
+    """Return the document with a name in place of each long string, and the strings by these names.
 
-    Each is decoded by `parse`, a piece at a time; what that raises is raised. `mark` is a word that no string of the
-    document can begin with.
+    Each string is decoded by `parse`, a piece at a time; what that raises is raised. `mark` is a word that no string
+    of the document can begin with. Raises `TooMuchTextError` once strings that are no base64 have more than `max_text`
+    bytes.
     """
     skeleton, texts, plain, end = bytearray(), dict[str, str](), 0, 0
     with memoryview(data) as view:
@@ -100,15 +102,17 @@ def lift_strings(data: bytes | bytearray, scan: JsonScan, parse: Callable[[bytes
             name = f"{mark}{at}"
             skeleton += view[end:start]
             skeleton += name.encode()
-            pieces, is_base64 = list[str](), True
+            pieces = list[str]()
             for piece in _pieces(view, start, stop):
                 pieces.append(parse(b'"%b"' % piece))
-                is_base64 = is_base64 and not piece[piece.find(b",") + 1 :].translate(None, BASE64)
+                if piece[piece.find(b",") + 1 :].translate(None, BASE64):
+                    plain += len(piece)
+                    if plain > max_text:
+                        raise TooMuchTextError
             texts[name] = "".join(pieces)
-            plain += 0 if is_base64 else len(texts[name])
             end = stop
         skeleton += view[end:]
-    return Lifted(bytes(skeleton), texts, plain)
+    return bytes(skeleton), texts
 
 
 def _pieces(view: memoryview, start: int, stop: int) -> Iterator[bytes]:
