@@ -34,13 +34,13 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
 
     Raises `RefusedError` `unsupported` when no wanted type can be written, `too_large` when none is small enough.
     """
-    image, photo = _open(source, options.get("max_side"))
+    image, photo, pixels = _open(source, options.get("max_side"))
     wanted = [mime for mime in options["mime_types"] if mime in _ENCODERS]
     encoded = encode_within(image, wanted, int(options["max_bytes"]), photo=photo)
     if encoded is None:
         raise RefusedError("too_large" if wanted else "unsupported")
     mime, data, size = encoded
-    return {"mime_type": mime, "width": size[0], "height": size[1]}, data
+    return {"mime_type": mime, "width": size[0], "height": size[1], "original_pixels": pixels}, data
 
 
 def encode_within(
@@ -52,8 +52,8 @@ def encode_within(
     return next((each for each in tries if len(each[1]) <= max_bytes), None)
 
 
-def _open(source: BinaryIO, max_side: int | None) -> tuple[Image.Image, bool]:
-    """The image upright and small enough, and whether it is a photograph by its format."""
+def _open(source: BinaryIO, max_side: int | None) -> tuple[Image.Image, bool, int]:
+    """The image upright and small enough, whether it is a photograph by its format, and its pixels before that."""
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     with warnings.catch_warnings():
@@ -61,14 +61,14 @@ def _open(source: BinaryIO, max_side: int | None) -> tuple[Image.Image, bool]:
         image: Image.Image = Image.open(source, formats=FORMATS)
     if image.width * image.height > MAX_PIXELS:
         raise RefusedError("too_large")
-    photo = image.format in PHOTOS
+    photo, pixels = image.format in PHOTOS, image.width * image.height
     if max_side and photo:
         image.draft("RGB", (max_side, max_side))
     image = ImageOps.exif_transpose(image)
     image = image.convert("RGBA" if _has_alpha(image) else "L" if image.mode in ("1", "L") else "RGB")
     if max_side and max(image.size) > max_side:
         image.thumbnail((max_side, max_side), Image.Resampling.LANCZOS, reducing_gap=2.0)
-    return image, photo
+    return image, photo, pixels
 
 
 def _has_alpha(image: Image.Image) -> bool:

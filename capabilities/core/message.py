@@ -66,12 +66,16 @@ class Text:
 
 @value_class
 class Converted:
-    """A file in another form, e.g. a BMP as PNG: its bytes, type and size in pixels where it is an image."""
+    """A file in another form, e.g. a BMP as PNG: its bytes, type and size in pixels where it is an image.
+
+    `original_pixels` is how many its decoder saw: a crop that the file asks for is no loss.
+    """
 
     blob: Blob
     mime_type: str
     width: int | None = None
     height: int | None = None
+    original_pixels: int | None = None
 
 
 @value_class

@@ -77,6 +77,25 @@ def test_an_image_that_was_scaled_says_so(size: tuple[int, int], loss: Loss | No
     assert summary([done]) == ("image=converted:scaled" if loss else "image=converted")
 
 
+def test_an_image_that_its_file_crops_is_whole() -> None:
+    """The head of a HEIC names the pixels that are stored; its decoder shows those that are meant to be seen."""
+    content = FakeContent(image=Converted(blob_of(b"png"), "image/png", 300, 150, 300 * 150))
+    assert deliver(replace(BMP, content=content), reader("vision")).delivery.loss is None
+    smaller = FakeContent(image=Converted(blob_of(b"png"), "image/png", 150, 75, 300 * 150))
+    assert deliver(replace(BMP, content=smaller), reader("vision")).delivery.loss == Loss(LossKind.SCALED, 0.75)
+
+
+def test_an_empty_text_is_whole() -> None:
+    """So is one that has nothing but a byte order mark; one of which some was read is not."""
+    for share, loss in ((1.0, None), (0.5, Loss(LossKind.CUT, 0.5))):
+
+        class Empty(FakeContent):
+            def text(self) -> Text | None:
+                return Text("", "text", "", share)  # noqa: B023 - delivered within the loop
+
+        assert deliver(replace(LOG, content=Empty()), reader()).delivery.loss == loss
+
+
 @pytest.mark.parametrize(("arrives", "percent"), [(1, 99), (2000, 99), (999_999, 1), (500_000, 50)])
 def test_a_loss_is_never_nothing_and_never_everything(arrives: int, percent: int) -> None:
     """Whole percents between 1 and 99: something arrives, and something does not."""

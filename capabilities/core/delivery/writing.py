@@ -172,11 +172,9 @@ def _converted_part(file: FilePart, image: Converted) -> NativePart:
 
 
 def _lost_pixels(file: FilePart, image: Converted) -> Loss | None:
-    sides = (file.width, file.height, image.width, image.height)
-    if not all(sides):
-        return None
-    width, height, new_width, new_height = (int(side or 0) for side in sides)
-    return loss_of(LossKind.SCALED, new_width * new_height, width * height)
+    before = image.original_pixels or (file.width or 0) * (file.height or 0)
+    after = (image.width or 0) * (image.height or 0)
+    return loss_of(LossKind.SCALED, after, before) if after else None
 
 
 def _lead(file: FilePart, treatment: str, words: TextStyle) -> str:
@@ -229,7 +227,7 @@ def _lost_text(text: Text, arrives: int) -> Loss | None:
     """What does not arrive of a text, by what was taken out of the file and what is shown of that."""
     if text.share is None:
         return Loss(LossKind.CUT)
-    share = text.share * arrives / max(len(text.text), 1)
+    share = text.share * arrives / len(text.text) if text.text else text.share
     return loss_of(LossKind.CUT, share, 1)
 
 
