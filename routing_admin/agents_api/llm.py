@@ -130,7 +130,7 @@ async def _send(request: HttpRequest, hold: Reservation | None) -> HttpResponse:
         result = await record_answer(dispatch, recorder)
         if hold is not None:
             charge_failures(hold, planned, result.attempts)
-            settle_planned(hold, planned, result.candidate, result.answer.usage, result.answer.text)
+            settle_planned(hold, planned, result.candidate, result.answer.usage, result.answer)
         reply = answer(answer_json(planned, result))
         for name, value in headers_of_attempts(result.attempts).items():
             reply.headers[name] = value

@@ -204,7 +204,7 @@ class Describing:
         else:
             if hold is not None:
                 charge_failures(hold, planned, result.attempts)
-                settle_planned(hold, planned, result.candidate, result.answer.usage, result.answer.text)
+                settle_planned(hold, planned, result.candidate, result.answer.usage, result.answer)
         finally:
             if hold is not None:
                 hold.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 from capabilities.core.delivery.tokens import text_tokens
 from capabilities.core.prices import Price
-from capabilities.core.wire import Usage
+from capabilities.core.wire import Answer, Usage
 from routing_admin.core.fallback.chain import Attempt, PlannedCandidate
 from routing_admin.core.limits.estimates import estimate_call, nanos_of
 from routing_admin.dispatch.plan import PlannedRequest
@@ -32,10 +32,16 @@ async def reserve_planned(hold: Reservation, planned: PlannedRequest) -> None:
 
 
 def settle_planned(
-    hold: Reservation, planned: PlannedRequest, candidate: PlannedCandidate, usage: Usage | None, text: str
+    hold: Reservation,
+    planned: PlannedRequest,
+    candidate: PlannedCandidate,
+    usage: Usage | None,
+    said: Answer,
+    *,
+    is_cut: bool = False,
 ) -> None:
-    """It was answered by that candidate, wholly or as far as the text goes."""
-    hold.settle(usage, text, prices_at(hold, planned, candidate))
+    """It was answered by that candidate, wholly or, if cut, as far as it came."""
+    hold.settle(usage, said, prices_at(hold, planned, candidate), is_cut=is_cut)
 
 
 def prices_at(hold: Reservation, planned: PlannedRequest, candidate: PlannedCandidate) -> dict[str, Price | None]:

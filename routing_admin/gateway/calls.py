@@ -312,7 +312,7 @@ async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Reques
     _charge(admitted, result.attempts)
     if admitted.hold is not None:
         answer = result.answer
-        settle_planned(admitted.hold, admitted.dispatch.planned, result.candidate, answer.usage, answer.text)
+        settle_planned(admitted.hold, admitted.dispatch.planned, result.candidate, answer.usage, answer)
     if result.answer.tool_calls:
         turn_memory.keep(admitted.agent, turn_of(result.answer), admitted.origin_of(result))
     await note_answer(admitted.dispatch, result.answer.text, [each.id for each in result.answer.tool_calls])

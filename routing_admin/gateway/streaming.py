@@ -44,6 +44,8 @@ class AnswerStream:
     principal: Principal | None = None
     ended_by: DrainingError | KeyEndedError | None = None
     words: list[str] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)
+    has_kept_sounds: bool = False
     sounds: list[Media] = field(default_factory=list)
     media: list[Media] = field(default_factory=list)
     citations: int = 0
@@ -97,6 +99,9 @@ class AnswerStream:
 
     def _record_delta(self, delta: Delta) -> bytes:
         self.words.append(delta.text)
+        if delta.reasoning or delta.refusal or delta.tool_calls:
+            self.beside += (delta.reasoning, delta.refusal)
+            self.beside += [text for call in delta.tool_calls for text in (call.name or "", call.arguments)]
         return self.events.write_delta(delta)
 
     async def _write_other(self, event: Supplement | Finish | Failure) -> bytes:
@@ -104,6 +109,7 @@ class AnswerStream:
         if isinstance(event, Supplement):
             return await self._write_supplement(event)
         kept = await self._keep(self.sounds) if self.sounds else ()
+        self.has_kept_sounds = True
         if isinstance(event, Finish):
             await note_answer(self.dispatch, "".join(self.words), self.events.turn.signatures)
         return b"".join([self.events.write_sound(each, reference=True) for each in kept]) + self._write_end(event)
@@ -144,8 +150,7 @@ class AnswerStream:
         attempts = end_stream(self.result, self.failure, took, planned.plan, self.dispatch.run_context)
         answer = Answer("".join(self.words), media=tuple(self.media))
         if self.hold is not None:
-            usage = self.finish.usage if self.finish is not None else None
-            settle_planned(self.hold, planned, self.result.candidate, usage, answer.text)
+            self._settle(self.hold)
         self.recorder.add_facts(media=answer.media, citations=self.citations)
         if self.failure is not None:
             facts = {"outcome": caller_of(self.failure)[1], "status": 200, "error": self.failure.message}
@@ -165,6 +170,15 @@ class AnswerStream:
             self.recorder.end(attempts, self.dispatch.prepared, answer, **facts)
         else:
             self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=CANCELLED, status=LEFT_STATUS)
+
+    def _settle(self, hold: Reservation) -> None:
+        """Count what came, of whatever sort; words of an operation are events with data in them, which is no text."""
+        end, planned = self.finish or self.failure, self.dispatch.planned
+        texts = () if planned.plan.verbatim else (*self.words, *self.beside)
+        sounds = () if self.has_kept_sounds else self.sounds
+        said = Answer("".join(texts), media=(*self.media, *sounds))
+        usage = end.usage if end is not None else None
+        settle_planned(hold, planned, self.result.candidate, usage, said, is_cut=not self.is_whole())
 
 
 def later_error(error: DrainingError | OverloadedError) -> GatewayError:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from capabilities.core.prices import Price
 from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, Meter, UnpricedPolicy
 from capabilities.core.services.limit_holders import LimitHolder
-from capabilities.core.wire import Usage
+from capabilities.core.wire import Answer, Usage
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.core.limits.estimates import counted_nanos, tokens_of, usage_of
@@ -115,8 +115,15 @@ class Reservation:
         """Notes what the tokens of the answer that begins cost in each of `currencies`."""
         self._prices = prices
 
-    def settle(self, usage: Usage | None, text: str = "", prices: Mapping[str, Price | None] = NO_PRICES) -> None:
-        """The call ended with that usage, where its provider counted; else with that text, as far as it came.
+    def settle(
+        self,
+        usage: Usage | None,
+        said: Answer | None = None,
+        prices: Mapping[str, Price | None] = NO_PRICES,
+        *,
+        is_cut: bool = False,
+    ) -> None:
+        """The call ended with that usage, as far as its provider counted; else with what was said, as far as it came.
 
         `prices` is what its tokens cost in each of `currencies`.
         """
@@ -125,7 +132,7 @@ class Reservation:
             return
         paid = self._charges
         if self.counts_usage:
-            paid = [*paid, (usage_of(usage, self._question, text), prices)]
+            paid = [*paid, (usage_of(usage, self._question, said, is_cut=is_cut), prices)]
         tokens = sum(tokens_of(each) or 0 for each, _ in paid)
         held, self._held, self._charges = self._held, [], []
         for holder, meter, window, amount in held:

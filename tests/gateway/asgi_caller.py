@@ -17,11 +17,19 @@ from routing_admin.upstream import process_upstream
 from tests.bench import upstream
 
 PATH = "/v1/chat/completions"
-WORDS = ("plain", "stream", "silent", "stall")
+WORDS = ("plain", "stream", "silent", "stall", "calls", "uncounted")
+
+
+CALLED: Sequence[dict[str, Any]] = (
+    {"reasoning_content": "x" * 400},
+    {"tool_calls": [{"index": 0, "id": "call_1", "function": {"name": "find", "arguments": "y" * 400}}]},
+)
 
 
 class Held(upstream.Provider):
     """The bench's provider, which also knows `silent`: no answer; and `stall`: a stream that stops after some words.
+
+    `calls` stops after 400 characters of reasoning and 400 of a tool call's arguments, `uncounted` ends there.
 
     `asked` is set by every request, `closed` when the connection of a request ends before its answer does.
     """
@@ -36,6 +44,11 @@ class Held(upstream.Provider):
         if word == b"stall":
             for block in upstream.STREAM[:3]:
                 self.transport.write(block)
+        elif word in (b"calls", b"uncounted"):
+            for block in (upstream.STREAM_HEAD, *map(upstream.event, CALLED)):
+                self.transport.write(block)
+            if word == b"uncounted":
+                self.transport.write(upstream.END)
         elif word != b"silent":
             super().answer()
 

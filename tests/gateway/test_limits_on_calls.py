@@ -165,6 +165,21 @@ async def test_a_stream_that_is_cut_counts_as_far_as_it_came(key, loopback):
     assert 0 < taken < 100
 
 
+@pytest.mark.parametrize(("word", "leaves"), [("calls", True), ("uncounted", False)])
+async def test_reasoning_and_tool_calls_count_where_no_provider_counts_them(key, loopback, word, leaves):
+    """Of a stream that is cut and of one that is whole: 100 tokens each, beside the question and the name."""
+    await asyncio.to_thread(limit, tokensPerDay=5000)
+    async with loopback.serve():
+        call = chat_call(key, word, stream=True)
+        running = asyncio.create_task(call.run())
+        await call.begun.wait()
+        if leaves:
+            call.left.set()
+        await running
+        taken = (await used())[Meter.TOKENS_PER_DAY]
+    assert 200 <= taken < 250
+
+
 async def test_a_failing_call_gives_back_what_was_reserved(key, loopback):
     """But not the request itself, which was made."""
     await asyncio.to_thread(limit, tokensPerDay=5000, requestsPerMinute=10**6)

@@ -87,7 +87,7 @@ async def test_what_failed_attempts_were_billed_is_settled_with_the_rest(db: Non
     await hold.reserve(100, 0, {"USD": 10**8})
     hold.charge(Usage(7, 3), {"USD": PRICE})
     if answered:
-        hold.settle(Usage(20, 0), "", {"USD": PRICE})
+        hold.settle(Usage(20, 0), None, {"USD": PRICE})
     hold.close()
     used = await asyncio.to_thread(find_uses, ["agent:a"])
     tokens = 30 if answered else 10

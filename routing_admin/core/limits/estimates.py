@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from capabilities.core.delivery.token_estimates import estimate_chat
 from capabilities.core.delivery.tokens import text_tokens
 from capabilities.core.message import ChatRequest
 from capabilities.core.prices import Price, cost_of
 from capabilities.core.services.agent_limits import AgentLimits
-from capabilities.core.wire import Usage
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer, Media, Usage
 
+IMAGE_TOKENS = 1290
+"""What Gemini counts for an image that it makes; other vendors count about as much."""
+SOUND_BYTES = 2000
+"""Bytes of a sound for each of its tokens: 20 to 25 a second of 48,000 bytes, as vendors make them."""
 DEFAULT_OUTPUT_TOKENS = 1024
 """What an answer counts as that nobody sets a limit to."""
 
@@ -25,11 +32,37 @@ def tokens_of(usage: Usage | None) -> int | None:
     return (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
 
 
-def usage_of(usage: Usage | None, question: int, text: str) -> Usage:
-    """What a call took: as its provider counted it, else by question and answer; nothing where there is none."""
-    if usage is not None and tokens_of(usage) is not None:
-        return usage
-    return Usage(question, text_tokens(text).tokens) if text else Usage(0, 0)
+def usage_of(usage: Usage | None, question: int, said: Answer | None, *, is_cut: bool = False) -> Usage:
+    """What a call took: as its provider counted it, and what it did not count by question and answer.
+
+    Nothing where there is neither a count nor an answer. Of an answer that was cut, which is counted to its beginning
+    at most, all that came counts.
+    """
+    counted = usage or Usage()
+    if said is None:
+        return counted if tokens_of(usage) is not None else Usage(0, 0)
+    prompt, completion, total = counted.prompt_tokens, counted.completion_tokens, counted.total_tokens
+    if completion is None or is_cut:
+        came = answer_tokens(said)
+        rest = None if total is None or prompt is None or is_cut else max(total - prompt, 0)
+        completion = max(completion or 0, came) if rest is None else rest
+    if prompt is None:
+        prompt = question if total is None else max(total - completion, 0)
+    return replace(counted, prompt_tokens=prompt, completion_tokens=completion)
+
+
+def answer_tokens(said: Answer) -> int:
+    """About the tokens of all that came of an answer: words, reasoning, calls of tools, and files that were made."""
+    calls = (text for call in said.tool_calls for text in (call.name, call.arguments))
+    texts = (said.text, said.reasoning or "", said.refusal or "", *calls)
+    return sum(text_tokens(each).tokens for each in texts if each) + sum(map(_media_tokens, said.media))
+
+
+def _media_tokens(media: Media) -> int:
+    if media.kind is Kind.IMAGE:
+        return IMAGE_TOKENS
+    size = media.size if media.size is not None else len(media.data) * 3 // 4
+    return size // SOUND_BYTES + text_tokens(media.transcript).tokens if media.kind is Kind.AUDIO else 0
 
 
 def nanos_of(usage: Usage, price: Price | None, currency: str) -> int | None:
