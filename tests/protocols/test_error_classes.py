@@ -93,6 +93,10 @@ def test_an_error_has_one_class(status: int, body: Any, fault: Fault) -> None:
     assert failure.message
 
 
+FORBIDDEN = (
+    "{'type': 'extra_forbidden', 'loc': ('body', 'max_tokens'), 'msg': 'Extra inputs are not permitted', 'input': 5}"
+)
+"""As vLLM and SGLang write it: what their validation found, as Python shows it."""
 PARAMETERS: list[tuple[int, Any, str]] = [
     (400, openai(REFUSED, code="unsupported_parameter", param="max_tokens"), "max_tokens"),
     (400, openai("Unsupported value: 'temperature'", code="unsupported_value", param="temperature"), "temperature"),
@@ -101,6 +105,21 @@ PARAMETERS: list[tuple[int, Any, str]] = [
     (400, openai("Unrecognized request argument supplied: seed"), "seed"),
     (400, gemini(400, 'Invalid JSON payload. Unknown name "topK" at x', "INVALID_ARGUMENT"), "topK"),
     (422, {"detail": [{"loc": ["body", "user"], "msg": "Extra inputs", "type": "extra_forbidden"}]}, "user"),
+    (400, {"object": "error", "message": f"[{FORBIDDEN}]", "type": "BadRequestError", "code": 400}, "max_tokens"),
+    (400, openai(f'1 validation error:\n  {FORBIDDEN}\n\n  File "x.py"'), "max_tokens"),
+    (400, openai(f"[{FORBIDDEN.replace('(', '[').replace(')', ']')}]"), "max_tokens"),
+    (400, openai("body.max_tokens: Extra inputs are not permitted"), "max_tokens"),
+    (400, {"error": {"message": "No.", "code": "extra_forbidden", "param": "body.max_tokens"}}, "max_tokens"),
+    (
+        400,
+        openai("1 validation error for Request\nmax_tokens\n  Extra inputs are not permitted [type=x]"),
+        "max_tokens",
+    ),
+    (
+        422,
+        {"detail": [{"loc": ["body", "a"], "type": "missing"}, {"loc": ["body", "b"], "type": "extra_forbidden"}]},
+        "b",
+    ),
     (400, openai("This model does not support the effort parameter."), "effort"),
 ]
 

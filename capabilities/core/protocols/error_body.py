@@ -103,7 +103,8 @@ def _fastapi(detail: Any) -> ErrorBody:
         return ErrorBody(message=detail)
     if isinstance(detail, Mapping):
         return _openai_like(detail)
-    first = next((item for item in _list(detail) if isinstance(item, Mapping)), {})
+    items = [item for item in _list(detail) if isinstance(item, Mapping)]
+    first = next((item for item in items if item.get("type") == "extra_forbidden"), items[0] if items else {})
     place = [str(step) for step in _list(first.get("loc")) if step != "body"]
     message = f"{'.'.join(place)}: {_text(first.get('msg'))}" if place else _text(first.get("msg"))
     return ErrorBody(message, kind=_text(first.get("type")) or None, param=place[0] if len(place) == 1 else None)

@@ -81,8 +81,10 @@ PARAMETER = _words(
 _NAMED = re.compile(
     r"unrecognized request arguments? supplied: (?P<a>\w+)"
     r"|(?:unsupported|unknown|unexpected) (?:parameter|name|field|argument):? ['\"`](?P<b>\w+)['\"`]"
-    r"|^(?:output_config\.)?(?P<c>\w+): extra inputs are not permitted"
-    r"|does not support the ['\"`]?(?P<d>\w+)['\"`]? parameter",
+    r"|^(?:body\.)?(?:output_config\.)?(?P<c>\w+): extra inputs are not permitted"
+    r"|does not support the ['\"`]?(?P<d>\w+)['\"`]? parameter"
+    r"|extra_forbidden['\"], ['\"]loc['\"]: [(\[]['\"]body['\"], ['\"](?P<e>\w+)['\"][)\]]"  # vLLM, SGLang
+    r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # pydantic's own text
     re.IGNORECASE | re.MULTILINE,
 )
 NEEDED = frozenset({"model", "messages", "contents", "system", "stream", "input"})
@@ -218,8 +220,9 @@ def _param(error: ErrorBody, fault: Fault) -> str | None:
         return next((name for name, words in _KINDS if re.search(words, error.words, re.IGNORECASE)), None)
     if fault is not Fault.UNSUPPORTED_PARAMETER:
         return brief(error.param, limit=200) if error.param else None
-    if error.param and PARAM.match(error.param):
-        return error.param if error.param not in NEEDED else None
+    blamed = (error.param or "").removeprefix("body.")
+    if PARAM.match(blamed):
+        return blamed if blamed not in NEEDED else None
     found = _NAMED.search(error.message[:READ_CHARACTERS])
     name = next((name for name in found.groups() if name), None) if found else None
     return name if name not in NEEDED else None
