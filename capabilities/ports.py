@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -60,7 +60,8 @@ class ChangeRecorder(Protocol):
 class DialAnswer:
     """What a call to a provider's address gave: `fault` empty when it answered; `ms` until it did.
 
-    `models` are the ids of its own list, `entries` the list's entries as they came.
+    `models` are the ids of its own list, `entries` the list's entries as they came. `quirks` are the options that it
+    took to be answered.
     """
 
     ms: float
@@ -72,6 +73,7 @@ class DialAnswer:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     entries: tuple[Any, ...] = ()
+    quirks: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

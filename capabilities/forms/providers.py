@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -119,9 +121,11 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
             "proxy": gettext_lazy("default, none, or a URL such as http://proxy.example:3128"),
         }
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, offered: Mapping[str, Any] = MappingProxyType({}), **kwargs: Any) -> None:
+        """`offered` are options that a test of the connection found, by their fields; the form shows them unsaved."""
         super().__init__(*args, **kwargs)
         row = self.instance
+        self.offered = bool(offered)
         self.fields["proxy"].widget.attrs["data-secret"] = True  # its URL may hold a password
         self.fields["version"].initial = row.version
         self.fields["key_variable"].initial = row.key_variable
@@ -131,8 +135,10 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         hosts = quirks_for(row.endpoint, {})
         for name, quirk in QUIRKS.items():
             default = hosts.get(name, quirk.by_protocol.get(row.protocol, quirk.default))
-            field = self.fields[f"quirk_{name}"] = quirk_field(quirk, write_value(default))
-            field.initial = write_value(row.quirks[name]) if row.quirks.get(name) is not None else ""
+            field_name = f"quirk_{name}"
+            field = self.fields[field_name] = quirk_field(quirk, write_value(default))
+            stored = write_value(row.quirks[name]) if row.quirks.get(name) is not None else ""
+            field.initial = offered.get(field_name, stored)
         self.fields.update(make_timeout_fields(row.timeouts))
 
     @property

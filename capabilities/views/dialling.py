@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
+from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -14,6 +16,7 @@ from capabilities.actions import record_key_tests, record_tests
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Fault
 from capabilities.core.worded import Worded
+from capabilities.forms.providers import write_value
 from capabilities.ports import DialAnswer, ports
 from capabilities.quantities import duration_text
 from capabilities.sentences import join_sentences, translate_sentence
@@ -49,8 +52,10 @@ ADVICE: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class DialResult:
-    """What a call gave: `ok`, a sentence, and what to do where it failed; `models` the provider's own list,
-    `quoted` its own words."""
+    """What a call gave: `ok`, a sentence, and what to do where it failed; `models` the provider's own list.
+
+    `quoted` are its own words; `options` those that it took, as text, and `options_url` the form filled in with them.
+    """
 
     ok: bool
     sentence: str
@@ -60,6 +65,8 @@ class DialResult:
     models: tuple[str, ...] = ()
     took: str = ""
     quoted: str = ""
+    options: str = ""
+    options_url: str = ""
 
     @property
     def tone(self) -> str:
@@ -110,9 +117,12 @@ def explain_answer(name: str, result: DialAnswer) -> DialResult:
     """The result of a call to a provider in words."""
     took = duration_text(result.ms)
     if not result.fault:
-        return DialResult(
-            True, _("%(name)s answered in %(time)s.") % {"name": name, "time": took}, models=result.models, took=took
-        )
+        sentence = _("%(name)s answered in %(time)s.") % {"name": name, "time": took}
+        texts = {option: write_value(value) for option, value in result.quirks.items()}
+        told = ", ".join(f"{option} = {text}" for option, text in texts.items())
+        query = urlencode({f"quirk_{option}": text for option, text in texts.items()})
+        url = f"{reverse('provider', args=[name])}?{query}" if texts else ""
+        return DialResult(True, sentence, models=result.models, took=took, options=told, options_url=url)
     sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
     ours = isinstance(result.message, Worded)
     advice = join_sentences((translate_sentence(result.message) if ours else "", advice_for(result.fault)))

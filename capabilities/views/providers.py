@@ -93,7 +93,8 @@ def provider(request: HttpRequest, name: str) -> HttpResponseBase:
     """One provider: its form, its key, what uses it."""
     row = require_found(find_provider(name))
     if request.method != "POST":
-        return provider_page(request, row, ProviderForm(instance=row))
+        offered = {name: text for name, text in request.GET.items() if name.startswith("quirk_")}
+        return provider_page(request, row, ProviderForm(instance=row, offered=offered))
     return save(request, row)
 
 

@@ -16,6 +16,7 @@ from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.protocols.echo import embedded
 from capabilities.core.protocols.openai import replies
 from capabilities.core.providers.origins import is_embedded
+from capabilities.core.providers.quirks import LIMIT_FIELD, quirks_without
 from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
 from capabilities.core.worded import worded
 from capabilities.errors import NotFoundError
@@ -36,6 +37,8 @@ PATIENT = Timeouts(connect=5, first_content=60, between=30, total=90)
 """For questions that a model may have to think about."""
 GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
 MOST_MODELS = 5000
+MOST_OPTIONS = 4
+"""Refusals after each of which the greeting is sent again without what was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +128,28 @@ class Dialler:
         if isinstance(refused := _refusal(state, spec), DialAnswer):
             return refused
         to = receiver_at(state, spec, model or spec.default_model)
-        prepared = prepare(GREETING, to, TextStyle())
-        if isinstance(prepared, CannotRead):  # words alone are always read
-            return DialAnswer(0, prepared.reason.code.value)
-        found = await self._time(prepared, to, spec.proxy)
+        found = await self._greet_with_options(to, spec)
         if not found.fault:  # a candidate that is left alone is well again, as after a call
             process_run_context().cooldowns.record_success(spec.name, model or spec.default_model)
         return found
+
+    async def _greet_with_options(self, to: Receiver, spec: ProviderSpec) -> DialAnswer:
+        """The greeting, asked again without what was refused; an answer names the options that it took."""
+        options: dict[str, Any] = {}
+        while True:
+            asked = replace(to, target=replace(to.target, quirks={**to.target.quirks, **options}))
+            prepared = prepare(GREETING, asked, TextStyle())
+            if isinstance(prepared, CannotRead):  # words alone are always read
+                return DialAnswer(0, prepared.reason.code.value)
+            began = time.monotonic()
+            outcome = await NetworkTransport().call(prepared, asked, QUICK, spec.proxy)
+            if isinstance(outcome, Answer):
+                return replace(dialled_of(outcome, began), quirks=options)
+            refused = outcome.param if outcome.fault is Fault.UNSUPPORTED_PARAMETER else None
+            further = quirks_without(asked.target.quirks, spec.protocol, refused) if refused else {}
+            if not further or further.keys() & options.keys() == {LIMIT_FIELD} or len(options) >= MOST_OPTIONS:
+                return dialled_of(outcome, began)
+            options |= further
 
     def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[DialAnswer]:
         """Requests written as they stand, without asking what the model is said to read: for probes."""

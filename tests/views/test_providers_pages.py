@@ -6,8 +6,10 @@ import pytest
 from django.test import Client
 
 from capabilities.models import Provider, Service
+from routing_admin.configuration import snapshot
 from routing_admin.models import Alias, AuditEvent, Revision
 from tests.cast import HTMX
+from tests.lab import Lab
 from tests.views.page import Page
 from tests.views.visits import queries_of, text_of, undo_in
 
@@ -283,3 +285,20 @@ def test_a_new_provider_takes_its_key_from_the_variable_that_is_named(admin: Cli
     admin.post("/new/provider/?own=1", {**new, "key_act": "env", "key_variable": "LLM_PROVIDER_SPARE_API_KEY"})
     row = Provider.objects.get(name="spare")
     assert (row.key_source, row.key_variable) == (Provider.KeySource.ENVIRONMENT, "LLM_PROVIDER_SPARE_API_KEY")
+
+
+def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> None:
+    """What it refused is left out until it answers; the form is filled in with that, and nothing is stored unasked."""
+    with Lab() as lab:
+        row = Provider.objects.create(
+            name="own", endpoint=lab.url("openai", "own"), default_model="m", protocol="openai", key_source="none"
+        )
+        snapshot.refresh()
+        lab.play({"own": "parameter:param=max_tokens"})
+        page = admin.post("/providers/own/test/", headers=HTMX).content.decode()
+    assert "It took these options: max_tokens_field = max_completion_tokens." in page
+    sent = [sorted({"max_tokens", "max_completion_tokens"} & each.json.keys()) for each in lab.requests]
+    assert sent == [["max_tokens"], ["max_completion_tokens"]]
+    form = admin.get("/providers/own/?quirk_max_tokens_field=max_completion_tokens&quirk_x=y").content.decode()
+    assert '<option value="max_completion_tokens" selected>' in form
+    assert Provider.objects.get(pk=row.pk).quirks == {}

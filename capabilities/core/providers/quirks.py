@@ -165,6 +165,15 @@ def other_limit_name(protocol: str, refused: str) -> str | None:
     return next(name for name in known.values if name != refused)
 
 
+def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Mapping[str, Any]:
+    """Return the options with which a provider is not sent the parameter that it refused; empty where none helps."""
+    if refused in LIMIT_NAMES:
+        other = other_limit_name(protocol, refused)
+        return {LIMIT_FIELD: other} if other and limit_name(quirks) == refused else {}
+    unwanted = tuple(quirk(quirks, "drop_params", protocol))
+    return {} if refused in unwanted else {"drop_params": [*unwanted, refused]}
+
+
 def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
     """What is wrong with options as they were written; an unknown one is a warning, since it does nothing."""
     if not isinstance(quirks, Mapping):
