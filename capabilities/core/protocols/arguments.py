@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from capabilities.core.json_codec import read_mended_json
+from capabilities.core.halves import mend
 from capabilities.core.message import ToolCall
 
 
@@ -15,7 +15,7 @@ def object_of(arguments: str) -> dict[str, Any]:
     if not arguments.strip():
         return {}
     try:
-        value = read_mended_json(arguments)
+        value = mend(json.loads(arguments))
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {"_raw": arguments}

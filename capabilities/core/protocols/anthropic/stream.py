@@ -34,7 +34,7 @@ class BlockReader:
         self._model: str | None = None
         self._calls: dict[int, int] = {}
         self._inputs: dict[int, str] = {}
-        self._thoughts: dict[Any, dict[str, Any]] = {}
+        self._thoughts: dict[int | None, dict[str, Any]] = {}
         self._offset = 0
         self._block_start = 0
         self._citations: list[Any] = []
@@ -70,9 +70,9 @@ class BlockReader:
         self._id, self._model = filled(message.get("id")), filled(message.get("model"))
 
     def _open(self, value: Mapping[str, Any], block: Mapping[str, Any]) -> Delta | None:
-        kind = block.get("type")
+        kind = filled(block.get("type"))
         if kind in THOUGHTS:
-            self._thoughts[value.get("index")] = dict(block)
+            self._thoughts[_place(value)] = dict(block)
         if kind != "tool_use":
             cited = block.get("citations")
             self._block_start, self._citations = self._offset, list(cited) if isinstance(cited, list) else []
@@ -84,7 +84,7 @@ class BlockReader:
         return Delta(tool_calls=(ToolCallDelta(place, identity, filled(block.get("name")) or "", ""),))
 
     def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
-        kind = delta.get("type")
+        kind = filled(delta.get("type"))
         if kind == "text_delta":  # as nearly every one is
             return self._words(words_of(delta, "text_delta", "text"), "")
         if kind == "citations_delta":
@@ -96,7 +96,7 @@ class BlockReader:
                 return None
             self._inputs.pop(place, None)
             return Delta(tool_calls=(ToolCallDelta(place, arguments=piece),))
-        thought = self._thoughts.get(value.get("index")) if kind in THOUGHT_PIECES else None
+        thought = self._thoughts.get(_place(value)) if kind in THOUGHT_PIECES else None
         if thought is not None:
             name = THOUGHT_PIECES[str(kind)]
             thought[name] = str(thought.get(name) or "") + str(delta.get(name) or "")
@@ -111,7 +111,7 @@ class BlockReader:
 
         A call whose arguments never came in pieces has those it was opened with.
         """
-        block = self._thoughts.pop(value.get("index"), None)
+        block = self._thoughts.pop(_place(value), None)
         if block is not None:
             thought = thought_of(block, self._offset, len(self._calls))
             return Delta(thoughts=(thought,)) if thought else None
@@ -145,6 +145,11 @@ def _part(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if not isinstance(part, Mapping):
         raise MalformedEventError(worded("%(name)s is not an object", name=name))
     return part
+
+
+def _place(value: Mapping[str, Any]) -> int | None:
+    index = value.get("index")
+    return index if isinstance(index, int) else None
 
 
 def _index(value: Mapping[str, Any]) -> int:

@@ -108,7 +108,11 @@ class ChunkReader:
         if isinstance(thoughts, list):  # they come in pieces, and are whole when the answer is
             self._thoughts += thoughts
         text, thought = (content, "") if isinstance(content, str) else text_and_thoughts(content)
-        calls = tuple(self._calls.read(item) for item in called if isinstance(item, dict)) if called else ()
+        calls = (
+            tuple(self._calls.read(item) for item in called if isinstance(item, dict))
+            if isinstance(called, list)
+            else ()
+        )
         signed = own_thought(delta)
         piece = Delta(text, reasoning_of(delta) or thought, refusal if isinstance(refusal, str) else "", calls, signed)
         said: list[Delta | Supplement | Failure] = [piece] if any(piece) else []

@@ -29,7 +29,7 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
     value = object_of(status, headers, body, now)
     if isinstance(value, Failure):
         return value
-    if value.get("error") or value.get("status") in FAILURES:
+    if value.get("error") or filled(value.get("status")) in FAILURES:
         return failure_of_state(value)
     if not isinstance(value.get("output"), list):
         return bad_shape(worded("the answer has no output items"))
@@ -128,7 +128,7 @@ def _thoughts(items: Iterable[Item]) -> Iterator[Thought]:
 
 def is_call(item: Item) -> bool:
     """Whether an item calls one of the caller's tools."""
-    return item.get("type") in CALLS and isinstance(item.get("name"), str)
+    return filled(item.get("type")) in CALLS and isinstance(item.get("name"), str)
 
 
 def call_of(item: Item, at: int) -> ToolCall:

@@ -78,7 +78,7 @@ class ItemEventReader:
 
     def _think(self, value: Mapping[str, Any]) -> list[Piece]:
         words = filled(value.get("delta"))
-        self._thought_places.add(value.get("output_index"))
+        self._thought_places.add(_place(value))
         return [Delta(reasoning=words)] if words else []
 
     def _summarise(self, _value: Mapping[str, Any]) -> list[Piece]:
@@ -93,7 +93,7 @@ class ItemEventReader:
     def _add(self, value: Mapping[str, Any]) -> list[Piece]:
         """A call begins; every other item says what it is by its own events."""
         item = _item(value)
-        return [self._call(item, value.get("output_index"))] if is_call(item) else []
+        return [self._call(item, _place(value))] if is_call(item) else []
 
     def _call(self, item: Mapping[str, Any], place: Any) -> Delta:
         index = self._calls[place] = len(self._calls)
@@ -103,7 +103,7 @@ class ItemEventReader:
         return Delta(tool_calls=(ToolCallDelta(index, call.id, call.name, call.arguments, custom=call.custom),))
 
     def _argue(self, value: Mapping[str, Any]) -> list[Piece]:
-        words, index = filled(value.get("delta")), self._calls.get(value.get("output_index"))
+        words, index = filled(value.get("delta")), self._calls.get(_place(value))
         if words is None or index is None:
             return []
         self._arguments.add(index)
@@ -114,7 +114,7 @@ class ItemEventReader:
 
     def _close(self, value: Mapping[str, Any]) -> list[Piece]:
         """An item at its end: thoughts and images are whole now, and so is what some hosts sent in no pieces."""
-        item, place = _item(value), value.get("output_index")
+        item, place = _item(value), _place(value)
         self._has_output = True
         if is_call(item):
             return self._close_call(item, place)
@@ -144,7 +144,7 @@ class ItemEventReader:
         response = value.get("response")
         if not isinstance(response, Mapping):
             raise MalformedEventError(worded("%(name)s is not an object", name="response"))
-        if response.get("error") or response.get("status") in FAILURES:
+        if response.get("error") or filled(response.get("status")) in FAILURES:
             return [failure_of_state(response)]
         pieces = [] if self._has_output else _all_at_once(response)
         has_calls = bool(self._calls) or any(map(is_call, items_of(response)))
@@ -162,6 +162,12 @@ def _all_at_once(response: Mapping[str, Any]) -> list[Piece]:
     if isinstance(answer, Failure):
         return []
     return [piece for piece in events_of(answer) if isinstance(piece, Delta | Supplement)]
+
+
+def _place(value: Mapping[str, Any]) -> int | str | None:
+    """Where an item is in the output, as far as it can be told apart."""
+    place = value.get("output_index")
+    return place if isinstance(place, int | str) else None
 
 
 def _item(value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,0 +1,131 @@
+"""Answers with odd values anywhere: whatever a provider sends is read as an answer or a failure, and can be written."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.message import ChatRequest
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.stream import mend_outcome
+from capabilities.core.wire import Answer, Delta, Failure, Finish, StreamEvent, Supplement
+from routing_admin.gateway.chat.rendering import Chunks, completion_json
+from routing_admin.gateway.door import AnswerEvents, ChatCall
+from routing_admin.gateway.messages.events import MessageEvents
+from routing_admin.gateway.messages.rendering import message_json
+from routing_admin.gateway.responses.events import ResponseEvents
+from routing_admin.gateway.responses.rendering import ResponseHead, response_json
+from tests.lab.recordings import RECORDINGS, Recording
+from tests.lab.response_recordings import RESPONSE_RECORDINGS
+
+NAMES = sorted(set(RECORDINGS) - {"large_image"})
+ORIGIN = "0123456789ab"
+ODD = st.sampled_from(
+    [
+        *(None, True, 0, -1, 1.5, 2**70, -(2**70), 1e300, float("nan")),
+        *("", "x", "\x00", "\ud83d", "\ude00"),
+        *([], ["x"], [{}], [None], [[[]]], {}, {"type": "x"}, {"a": [1]}),
+    ]
+)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where every value in a JSON value is."""
+    yield at
+    pairs: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        yield from places(inner, (*at, key))
+
+
+def spoil(draw: st.DrawFn, value: Any) -> Any:
+    """The value with something odd in up to three places."""
+    value = copy.deepcopy(value)
+    for _ in range(draw(st.integers(1, 3))):
+        *way, last = draw(st.sampled_from([*places(value)][1:])) if value else [None]
+        if last is None:
+            return value
+        holder = value
+        for step in way:
+            holder = holder[step]
+        holder[last] = copy.deepcopy(draw(ODD))
+    return value
+
+
+def recording(draw: st.DrawFn, protocol: str) -> Recording:
+    name = draw(st.sampled_from(NAMES))
+    return RESPONSE_RECORDINGS[name] if protocol == "openai-responses" else RECORDINGS[name][protocol]
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> tuple[str, bytes]:
+    protocol = draw(st.sampled_from(VENDORS))
+    return protocol, json.dumps(spoil(draw, recording(draw, protocol).whole)).encode()
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> tuple[str, bytes]:
+    protocol = draw(st.sampled_from(VENDORS))
+    events = spoil(draw, recording(draw, protocol).events)
+    return protocol, b"".join(b"data: %b\n\n" % json.dumps(each).encode() for each in events)
+
+
+VENDORS = ("openai", "openai-responses", "anthropic", "gemini")
+CALL = ChatCall(ChatRequest(()), "m")
+EVENTS: list[Callable[[], AnswerEvents]] = [
+    lambda: Chunks("m", include_usage=True, origin=ORIGIN),
+    lambda: MessageEvents("m", ORIGIN),
+    lambda: ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN),
+]
+
+
+@given(sent=bodies())
+def test_a_whole_answer_with_odd_values_is_read_and_written(sent: tuple[str, bytes]) -> None:
+    """Law: no exception of ours, in any protocol and for any API."""
+    protocol, body = sent
+    said = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
+    if isinstance(said, Failure):
+        assert str(said.message).encode()
+        return
+    for value in (
+        completion_json(said, "m", ORIGIN),
+        message_json(said, CALL, "m", ORIGIN),
+        response_json(said, CALL, "m", ORIGIN),
+    ):
+        assert orjson.dumps(value)
+
+
+@given(sent=streams())
+def test_a_stream_with_odd_values_is_read_and_written(sent: tuple[str, bytes]) -> None:
+    """The same event by event."""
+    protocol, body = sent
+    decoder = PROTOCOLS[protocol].decoder()
+    found = [*decoder.feed(body), *decoder.close()]
+    for make in EVENTS:
+        written = make()
+        assert all(isinstance(write(written, each), bytes) for each in found)
+
+
+def write(events: AnswerEvents, event: StreamEvent) -> bytes:
+    """The event as an API writes it; files are stored before, and a failure is told in words of ours."""
+    if isinstance(event, Delta):
+        return events.write_delta(event)
+    if isinstance(event, Supplement):
+        return events.write_annotations(event.annotations) if event.annotations else b""
+    return events.write_finish(event) if isinstance(event, Finish) else str(event.message).encode()
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**400])
+def test_a_number_that_no_writer_takes_is_a_float(number: int) -> None:
+    """In arguments that a call brings as an object, beside half an emoji, which only the slower parser reads."""
+    part = {"functionCall": {"name": "f", "args": {"n": number, "half": "\ud83d"}}}
+    body = json.dumps({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}).encode()
+    said = mend_outcome(PROTOCOLS["gemini"].decode(200, {}, body), body)
+    assert isinstance(said, Answer)
+    assert orjson.dumps(message_json(said, CALL, "m", ORIGIN))
