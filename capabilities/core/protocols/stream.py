@@ -103,7 +103,7 @@ class EventStream:
                 if self.bad_events < BAD_EVENTS:
                     continue
                 return [*out, *self._end(_malformed(self.bad_events, error.reason))]
-            if self._halves is not None or may_hold_half(event.data):
+            if self._halves is not None or ("\\u" in event.data and may_hold_half(event.data)):
                 pieces = self._join(pieces)
             for piece in pieces:
                 if isinstance(piece, Failure):

@@ -136,7 +136,7 @@ class MessageEvents:
         """A piece for a block of words, which is begun where none of its kind is open; held behind an open call."""
         if self.call is not None or self.held:
             return self._put(partial(self._write_words, kind, delta))
-        return self._write_words(kind, delta)
+        return self._continue(delta) if self.kind is kind else self._write_words(kind, delta)
 
     def _write_words(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
         before = b"" if self.kind is kind else self._open(kind, EMPTY[kind])
