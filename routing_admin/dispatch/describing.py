@@ -137,9 +137,9 @@ class Describing:
         is_drill = drill is not None and drill.lasts(time.time())  # of which nothing is remembered
         if outcome.fault and (is_drill or not self.keeps_failures):
             self.desk.outcomes[key.digest] = outcome
-            self.desk.asked.pop(key.digest, None)
+            self.desk.lookups.pop(key.digest, None)
             return
-        answered = self.desk.asked[key.digest][1]
+        answered = self.desk.lookups[key.digest][1]
         keep = partial(keep_description, key, self.desk.conversation, outcome, answered)
         self.desk.outcomes[key.digest] = await write_rows(self.dispatch, keep) or outcome
 

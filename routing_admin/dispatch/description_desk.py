@@ -30,7 +30,7 @@ class DescriptionDesk:
     planned: PlannedRequest
     outcomes: dict[str, DescriptionOutcome] = field(default_factory=dict)
     calls: dict[str, DescriberCall] = field(default_factory=dict)
-    asked: dict[str, tuple[DescriptionKey, str]] = field(default_factory=dict)
+    lookups: dict[str, tuple[DescriptionKey, str]] = field(default_factory=dict)
     """Each key that was looked for, with the first answer behind its file, empty for none yet."""
     _conversation: str = ""
     _digests: dict[int, str] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class DescriptionDesk:
     def find(self, reader: Reader, file: FilePart, describer: str, message: int) -> ModelDescription:
         """What is known of a description. Raises `UnreadableError` for bytes that are gone."""
         key = self.key_of(reader, file, describer, message)
-        self.asked.setdefault(key.digest, (key, self.answer_behind(message)))
+        self.lookups.setdefault(key.digest, (key, self.answer_behind(message)))
         outcome = self.outcomes.get(key.digest) or self._look_up(key)
         if outcome is None:
             return ModelDescription(DescriptionState.NOT_ASKED, describer)
@@ -89,21 +89,21 @@ class DescriptionDesk:
 
     def settle(self) -> None:
         """What was found and is delivered now stands, where rows told otherwise."""
-        for digest, (key, answered) in self.asked.items():
+        for digest, (key, answered) in self.lookups.items():
             outcome = self.outcomes.get(digest)
             if outcome is not None and outcome.unsettled:
                 settle_description(key, self.conversation, outcome, answered)
 
     def settle_answer(self, answered: str) -> None:
         """Failures that were delivered before this answer stand for who continues with it."""
-        for digest, (key, earlier) in self.asked.items():
+        for digest, (key, earlier) in self.lookups.items():
             outcome = self.outcomes.get(digest)
             if outcome is not None and outcome.fault and not earlier:
                 settle_description(key, self.conversation, outcome, answered)
 
     def _look_up(self, key: DescriptionKey) -> DescriptionOutcome | None:
         try:
-            outcome = find_description(key, self.conversation, self.asked[key.digest][1])
+            outcome = find_description(key, self.conversation, self.lookups[key.digest][1])
         except Exception as error:
             if not is_away(error):
                 raise
