@@ -90,10 +90,10 @@ class Connections:
         """Count it until `remove`; False when this process has as many as it may, none of which can make room."""
         full = len(self._all) >= self.limits.in_all
         self._all[one] = None
-        if full and not self._make_room_in_all():
-            self._note_refusal(f"this process has its {self.limits.in_all} connections")
-            return False
-        return True
+        if not full or self._make_room_in_all():
+            return True
+        self._note_refusal(f"this process has its {self.limits.in_all} connections")
+        return False
 
     def remove(self, one: Connection) -> None:
         """It is closed."""
@@ -124,7 +124,7 @@ class Connections:
         """Close one of the oldest that waits or is idle; those that are busy are looked at last the next time."""
         for one in list(islice(self._all, ROOM_TRIES)):
             if one.waits_for_head or one.is_idle:
-                self.refused += 1
+                self._note_refusal(f"this process has its {self.limits.in_all} connections")
                 one.make_room()
                 return True
             self._all[one] = self._all.pop(one)
@@ -134,7 +134,7 @@ class Connections:
         self.refused += 1
         self._unsaid += 1
         if self.clock() - self._warned_at >= WARNING_SECONDS:
-            log.warning("%d connections or requests were refused: %s (docs/limits.md)", self._unsaid, why)
+            log.warning("%d connections or requests were refused or closed: %s (docs/limits.md)", self._unsaid, why)
             self._warned_at, self._unsaid = self.clock(), 0
 
     def _make_room(self, place: dict[Connection, None]) -> bool:

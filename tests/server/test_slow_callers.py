@@ -172,8 +172,8 @@ def test_refusals_are_logged_once_a_minute_with_their_count(caplog):
     for now[0] in (0.0, 1.0, 59.0, 60.0):
         assert not connections.add(Waiting())
     assert [record.getMessage().split(" (")[0] for record in caplog.records] == [
-        "1 connections or requests were refused: this process has its 0 connections",
-        "3 connections or requests were refused: this process has its 0 connections",
+        "1 connections or requests were refused or closed: this process has its 0 connections",
+        "3 connections or requests were refused or closed: this process has its 0 connections",
     ]
 
 
