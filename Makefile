@@ -43,7 +43,7 @@ format: $(VENV)/dev ## format the code
 bench: $(VENV)/dev ## measure, and print a table
 	$(BIN)/python -m tests.bench
 
-chaos: $(VENV)/dev ## stress a served installation (kill, race, lock, slow down, drain), and print what was lost
+chaos: $(VENV)/dev ## stress a served installation (kill, race, lock, slow down, drain, attack), and print what was lost
 	$(BIN)/python -m tests.chaos $(ARGS)
 
 soak: $(VENV)/dev ## load a served installation for ARGS seconds (60), and report whether memory grows

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from tests.bench.table import show
 from tests.chaos.callers import Finding, finding
 from tests.chaos.drains import drain
+from tests.chaos.hostile import attack
 from tests.chaos.kills import kill_again_and_again
 from tests.chaos.locks import lock_and_release
 from tests.chaos.machines import push_machines
@@ -23,6 +24,7 @@ PIECES: dict[str, tuple[Callable[[int], Finding], int, str]] = {
     "locks": (lock_and_release, 10, "lock a database so often"),
     "slow": (hold_open, 1000, "hold so many slow connections open"),
     "drains": (drain, 5, "end the server under load so often"),
+    "hostile": (attack, 1, "make every attack of hostile clients and providers so often"),
     "machines": (push_machines, 2, "stop and start PostgreSQL, Redis and S3 under three processes so often"),
 }
 """Each piece: what runs it, how much of it by default, and the words of its option."""
@@ -36,10 +38,13 @@ def main() -> int:
         parser.add_argument(
             f"--{name}", type=int, default=usual, metavar="N", help=f"{meaning} ({usual}; 0: not at all)"
         )
+    parser.add_argument("pieces", nargs="*", help=f"only these: {', '.join(PIECES)} (all)")
     wanted = vars(parser.parse_args())
+    if strange := set(wanted["pieces"]) - set(PIECES):
+        parser.error(f"there is no piece {', '.join(sorted(strange))}")
     findings, took = [], []
     for name, (run, _, _) in PIECES.items():
-        if wanted[name]:
+        if wanted[name] and (name in wanted["pieces"] or not wanted["pieces"]):
             began = time.monotonic()
             findings.append(_finding_of(name, run, wanted[name]))
             took.append(time.monotonic() - began)

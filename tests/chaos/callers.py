@@ -71,6 +71,7 @@ class Person:
     server: Server
     cookies: dict[str, str] = field(default_factory=dict)
     token: str = ""
+    source: str = "127.0.0.1"
 
     def sign_in(self) -> Person:
         """Raises `AssertionError` when that does not work."""
@@ -95,7 +96,8 @@ class Person:
             "cookie": "; ".join(f"{name}={each}" for name, each in self.cookies.items()),
             "content-type": "application/x-www-form-urlencoded",
         }
-        with closing(http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)) as connection:
+        port, source = self.server.port, (self.source, 0)
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=source)) as connection:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
             for name, value in response.getheaders():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tests.chaos.hostile import ATTACKS
+from tests.chaos.hostile_stage import make_attacks
 from tests.chaos.kills import kill_again_and_again
 from tests.chaos.soak import Sample, verdicts
 
@@ -10,6 +14,13 @@ def test_one_kill_loses_nothing_that_was_acknowledged():
     """`make chaos` does it sixty times, and more."""
     found = kill_again_and_again(1)
     assert found.losses == ()
+
+
+def test_an_attack_that_costs_too_much_is_found(capsys):
+    """By the bounds that it broke, and nothing else; the others are those of `python -m tests.chaos hostile`."""
+    found = make_attacks([replace(ATTACKS[0], megabytes=-1, seconds=0)])
+    assert [loss.split(",")[-1] for loss in found.losses] == [" -1 allowed", " 0 allowed"]
+    assert "hostile clients and providers" in capsys.readouterr().out
 
 
 def test_a_server_that_grows_is_told_from_one_that_is_flat():

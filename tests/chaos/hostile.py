@@ -1,0 +1,278 @@
+"""`python -m tests.chaos hostile`: hostile clients and providers, each a function and a row of the table at the end."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import time
+import zlib
+from contextlib import closing, suppress
+from typing import Any
+
+from tests.chaos.callers import CUT, Finding, Person, Reply, ask, at_once, chat, send
+from tests.chaos.hostile_stage import Attack, Stage, make_attacks
+from tests.gateway.serving import Server
+from tests.lab.recordings import Recording, openai_answer
+from tests.lab.scenarios import JSON, ScriptedExchange, scenario
+
+MIB = 1024 * 1024
+SLOW_PAGES = 12
+"""Each takes a reader some tenths of a second."""
+SMALL_FILE_SECONDS = 4.0
+MANY_AGENTS = 400
+CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
+AMBIGUOUS = {
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "gzip, chunked": b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
+    "0.9": b"GET /healthz\r\n\r\n",
+}
+
+
+def trailers(stage: Stage) -> None:
+    """Endless trailers and extensions of chunks without a key, and heads that servers read differently."""
+    for start, more in ((b"0\r\n", b"x-a: " + b"y" * 1000 + b"\r\n"), (b"3", b";name=" + b"v" * 1000)):
+        sent, status = flood(stage.server, CHUNKED + start, more * 64, 32 * MIB)
+        stage.note(f"{status} to a flood", good=sent < 8 * MIB)
+    for name, head in AMBIGUOUS.items():
+        _, status = flood(stage.server, head, b"", 0)
+        stage.note(f"{status} to {name}", good=status.startswith(("4", "5")))
+
+
+def flood(server: Server, start: bytes, more: bytes, most: int) -> tuple[int, str]:
+    """Send that on and on until the server closes; how much went out, and the status of the answer."""
+    sent, answer = 0, b""
+    with closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as line:
+        with suppress(OSError):
+            line.sendall(start)
+            while sent < most:
+                line.sendall(more)
+                sent += len(more)
+        with suppress(OSError):
+            answer = line.recv(65536)
+    return sent, answer.split(b" ", 2)[1].decode() if answer else "closed"
+
+
+def redaction(stage: Stage) -> None:
+    """Text that looks like keys without end: in an address without a key, and in a prompt that is recorded."""
+    person = Person(stage.server).sign_in()
+    person.post("/settings/bodies/", record_bodies="on")
+    words = "bearer " * 2300
+
+    def look() -> None:
+        stage.note(send(stage.server, "GET", "/" + "bearer%20" * 3000).status)
+
+    def say() -> None:
+        body = {"model": "one/lab", "messages": [{"role": "user", "content": words}]}
+        stage.note(ask(stage.server, "POST", "/v1/chat/completions", body).status)
+
+    at_once(*[look] * 4, *[say] * 4)
+    person.post("/settings/bodies/")
+
+
+def json_bombs(stage: Stage) -> None:
+    """Many small values in little JSON, packed and plain, at each API that reads any."""
+    many = b"[" + b"[]," * (4 * MIB) + b"[]]"
+    body = b'{"model": "one/lab", "messages": %b}' % many
+    call = b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": %b}}' % many[: 6 * MIB] + b"[]]}"
+    key = {"authorization": f"Bearer {stage.server.key}", "content-type": "application/json"}
+    packed = key | {"content-encoding": "gzip"}
+    tries = (
+        ("/v1/chat/completions", gzip.compress(body), packed),
+        ("/v1/messages", gzip.compress(body), packed),
+        ("/v1/chat/completions", body, key),
+        ("/mcp", call, key | {"accept": "application/json, text/event-stream"}),
+    )
+    for path, data, headers in tries:
+        status = send(stage.server, "POST", path, data, headers).status
+        stage.note(f"{status} at {path}", good=status in (400, 413, 422))
+
+
+def many_parts(stage: Stage) -> None:
+    """A hundred thousand images in one call: it is refused, or its log stays small."""
+    part = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    body = {"model": "one/lab", "messages": [{"role": "user", "content": [part] * 100_000}]}
+    reply = ask(stage.server, "POST", "/v1/chat/completions", body)
+    logged = ask(stage.server, "GET", f"/api/v1/requests/{reply.headers['x-request-id']}")
+    stage.note(f"{reply.status}, {len(logged.body) // 1024} KiB logged", good=len(logged.body) < MIB)
+
+
+def invented_names(stage: Stage) -> None:
+    """Names of models that do not exist, each once: the numbers for operators do not grow with them."""
+    before = len(send(stage.server, "GET", "/metrics").body)
+    for number in range(400):
+        chat(stage.server, "", f"invented-{number}/model-{number}")
+    grown = len(send(stage.server, "GET", "/metrics").body) - before
+    stage.note(f"/metrics grew by {grown // 1024} KiB", good=grown < 64 * 1024)
+
+
+def runtime_agents(stage: Stage) -> None:
+    """Agents made at run time, as fast as it goes: at some number there are enough."""
+    statuses = list[int]()
+    while len(statuses) < MANY_AGENTS and (not statuses or statuses[-1] < 400):
+        statuses.append(ask(stage.server, "PUT", f"/api/v1/agents/made-{len(statuses)}", {"taskType": "chain"}).status)
+    stage.note(f"{statuses[-1]} after {len(statuses)}", good=statuses[-1] in (403, 409, 429))
+
+
+def sign_ins(stage: Stage) -> None:
+    """A flood of sign-ins from one address, and of guessed links from another, where somebody signs in then."""
+
+    def guess(number: int) -> None:
+        person = Person(stage.server, source="127.0.0.9")
+        person.open("/login/")
+        status = person.post("/login/", username=f"somebody-{number}", password="guessed").status
+        stage.note(status, good=status in (200, 429, 503))
+
+    at_once(*(lambda number=number: guess(number) for number in range(24)))
+    there = Person(stage.server, source="127.0.0.8")
+    for number in range(60):
+        there.open(f"/agent-page/rap_{number:08x}_{'x' * 43}_00000000/")
+    there.sign_in()
+
+
+def slow_files(stage: Stage) -> None:
+    """PDFs that take long to read, of one agent, and a small one of another beside them."""
+    references = [store(stage.server, "slow.pdf", "application/pdf", slow_pdf(number)) for number in range(4)]
+
+    def read(reference: str) -> None:
+        with suppress(*CUT):
+            stage.note(about(stage.server, reference).status)
+
+    def small(number: int) -> float:
+        began, content = time.monotonic(), slow_pdf(number, pages=1, words=9)
+        reply = about(stage.neighbour, store(stage.neighbour, "small.pdf", "application/pdf", content))
+        stage.note(f"{reply.status} to a small file", good=reply.status == 200)
+        return time.monotonic() - began
+
+    def beside() -> None:
+        took = small(8)
+        stage.note(f"it took {took:.1f} s, alone {alone:.1f} s", good=took < SMALL_FILE_SECONDS + 5 * alone)
+
+    alone = small(7)
+    at_once(*(lambda each=each: read(each) for each in references), beside)
+
+
+def store(server: Server, name: str, kind: str, content: bytes) -> str:
+    """The id of an uploaded file."""
+    head = f'--part\r\ncontent-disposition: form-data; name="file"; filename="{name}"\r\ncontent-type: {kind}\r\n\r\n'
+    headers = {"authorization": f"Bearer {server.key}", "content-type": "multipart/form-data; boundary=part"}
+    return str(send(server, "POST", "/v1/files", head.encode() + content + b"\r\n--part--\r\n", headers).json["id"])
+
+
+def about(server: Server, reference: str) -> Reply:
+    """A call about a stored file to a model that reads text alone."""
+    content = [{"type": "text", "text": "What is in it?"}, {"type": "file", "file": {"file_id": reference}}]
+    body = {"model": "one/lab", "messages": [{"role": "user", "content": content}]}
+    return ask(server, "POST", "/v1/chat/completions", body)
+
+
+def slow_pdf(number: int, pages: int = SLOW_PAGES, words: int = 20_000) -> bytes:
+    """A small file of many pages with a great many words."""
+    content = zlib.compress(b"BT /F1 9 Tf " + b"(%d) Tj 0 1 Td " % number * words + b"ET", 9)
+    kids = b" ".join(b"%d 0 R" % each for each in range(5, 5 + pages))
+    page = (
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 3 0 R /Resources << /Font << /F1 4 0 R >> >> >>"
+    )
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [%b] /Count %d >>" % (kids, pages),
+        b"<< /Length %d /Filter /FlateDecode >>\nstream\n%b\nendstream" % (len(content), content),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        *([page] * pages),
+    ]
+    text, places = b"%PDF-1.4\n", list[int]()
+    for at, each in enumerate(objects, 1):
+        places.append(len(text))
+        text += b"%d 0 obj\n%b\nendobj\n" % (at, each)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    size = len(objects) + 1
+    end = b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (size, len(text))
+    return b"%bxref\n0 %d\n0000000000 65535 f \n%b%b" % (text, size, table, end)
+
+
+def descriptors(stage: Stage) -> None:
+    """Idle connections of five addresses, more together than many systems let a process have."""
+    opened = []
+    try:
+        for at in range(5 * 230):
+            source = (f"127.0.0.{20 + at % 5}", 0)
+            opened.append(socket.create_connection(("127.0.0.1", stage.server.port), timeout=20, source_address=source))
+        for path in ("/healthz", "/readyz", "/metrics"):
+            status = send(stage.server, "GET", path).status
+            stage.note(f"{status} at {path}", good=status == 200)
+    finally:
+        for each in opened:
+            each.close()
+
+
+ABSURD = openai_answer(
+    {"content": "Counted."},
+    [{"content": "Counted."}],
+    usage={"prompt_tokens": -1_000_000, "completion_tokens": 2**70, "total_tokens": "NaN"},
+)
+HALVES = openai_answer({"content": "So \ud83d"}, [{"content": "So \ud83d"}, {"content": "\ude00 \ud83d"}])
+
+
+@scenario("absurd_counts", "counts what cannot be")
+async def absurd_counts(scene: ScriptedExchange) -> None:
+    await _play(scene, ABSURD)
+
+
+@scenario("half_emojis", "half an emoji, joined by the next piece or alone")
+async def half_emojis(scene: ScriptedExchange) -> None:
+    await _play(scene, HALVES)
+
+
+async def _play(scene: ScriptedExchange, said: Recording) -> None:
+    """Say it with every surrogate escaped, as JSON allows it."""
+    if scene.heard.stream:
+        await scene.stream(
+            [*(b"data: %b\n\n" % json.dumps(each).encode() for each in said.events), b"data: [DONE]\n\n"]
+        )
+    else:
+        await scene.line.reply(200, json.dumps(said.whole).encode(), JSON)
+
+
+def absurd_numbers(stage: Stage) -> None:
+    """A provider that counts below nothing and beyond all: each call is answered and in the log."""
+    for stream in (False, True):
+        reply = chat(stage.server, "", "one/fault:absurd_counts", stream=stream)
+        row = _logged(stage.server, reply)
+        counts = [value for name, value in row.items() if name.endswith("Tokens") and isinstance(value, int)]
+        good = reply.status == 200 and bool(row) and all(0 <= each < 2**53 for each in counts)
+        stage.note(f"{reply.status}, {'logged' if row else 'not logged'}", good=good)
+
+
+def halves(stage: Stage) -> None:
+    """Half an emoji, whole and streamed: it is joined or replaced, and the answer comes to its end."""
+    for stream in (False, True):
+        reply = chat(stage.server, "", "one/fault:half_emojis", stream=stream)
+        whole = b"[DONE]" in reply.body if stream else b"So" in reply.body
+        outcome = _logged(stage.server, reply).get("outcome")
+        stage.note(f"{reply.status}, logged {outcome}", good=reply.status == 200 and whole and outcome == "ok")
+
+
+def _logged(server: Server, reply: Reply) -> dict[str, Any]:
+    """The entry of a call in the log; empty when there is none."""
+    found = ask(server, "GET", f"/api/v1/requests/{reply.headers.get('x-request-id', '')}")
+    return dict(found.json) if found.status == 200 else {}
+
+
+ATTACKS = (
+    Attack("trailers and heads", trailers, megabytes=40),
+    Attack("words like keys", redaction),
+    Attack("JSON of small values", json_bombs, megabytes=500),
+    Attack("100,000 images", many_parts, megabytes=400),
+    Attack("invented models", invented_names),
+    Attack("agents at run time", runtime_agents),
+    Attack("sign-ins", sign_ins, megabytes=500),
+    Attack("slow files", slow_files),
+    Attack("idle connections", descriptors),
+    Attack("absurd numbers", absurd_numbers),
+    Attack("half emojis", halves),
+)
+
+
+def attack(rounds: int) -> Finding:
+    """Make each attack so often."""
+    return make_attacks(ATTACKS * rounds)

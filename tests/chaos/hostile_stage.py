@@ -1,0 +1,144 @@
+"""Where hostile clients and providers attack: a served installation, with a well-behaved agent beside each attack."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tests.bench.table import show
+from tests.chaos.callers import CUT, Finding, chat, finding
+from tests.chaos.installation import installed
+from tests.gateway.serving import Server, manage
+
+PAUSE = 0.02
+QUIET_SECONDS = 2.0
+SETTLE_SECONDS = 1.0
+"""How long after an attack its memory is looked at again."""
+
+
+@dataclass
+class Stage:
+    """Where an attack takes place, and what it noted: answers by kind, and what must not be.
+
+    `server` is as the attacker's key opens it, `neighbour` as another agent's does.
+    """
+
+    server: Server
+    neighbour: Server
+    answers: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+    def note(self, answer: object, *, good: bool = True) -> None:
+        """Count an answer; one that is not good is a fault."""
+        self.answers[str(answer)] += 1
+        if not good:
+            self.faults.append(f"answered {answer}")
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One kind: `run` makes it; the bounds are on the server's growth and on what another agent waits meanwhile."""
+
+    name: str
+    run: Callable[[Stage], None]
+    megabytes: int = 150
+    seconds: float = 2.0
+
+
+@dataclass
+class Watch:
+    """What an attack costs others: the most memory, and how the agent beside it was answered."""
+
+    server: Server
+    peak: float = 0.0
+    longest: float = 0.0
+    calls: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def call(self) -> None:
+        """Call as an agent of another key does, until it is over."""
+        while not self.over.wait(PAUSE):
+            began = time.monotonic()
+            try:
+                status: object = chat(self.server, "").status
+            except CUT as error:
+                status = type(error).__name__
+            self.longest = max(self.longest, time.monotonic() - began)
+            self.calls += 1
+            if status != 200:
+                self.refused[str(status)] += 1
+
+    def measure(self) -> None:
+        """Look at the memory until it is over."""
+        while not self.over.wait(PAUSE):
+            self.peak = max(self.peak, megabytes_of(self.server))
+
+
+def megabytes_of(server: Server) -> float:
+    """The resident memory of the serving process."""
+    lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+@contextmanager
+def watched(server: Server) -> Iterator[Watch]:
+    """A watch for as long as this lasts."""
+    watch = Watch(server, megabytes_of(server))
+    threads = [threading.Thread(target=work) for work in (watch.call, watch.measure)]
+    for each in threads:
+        each.start()
+    try:
+        yield watch
+    finally:
+        watch.over.set()
+        for each in threads:
+            each.join()
+
+
+def make_attacks(attacks: Sequence[Attack]) -> Finding:
+    """Make the attacks one after the other, print what each cost, and find the bounds that it broke."""
+    rows, losses = [], list[str]()
+    with installed() as installation:
+        key = manage(installation.environment, "create_agent", "neighbour", "--route", "chain", "--key")
+        with installation.serve() as server:
+            neighbour = replace(server, key=key.split()[-1])
+            with watched(neighbour) as quiet:
+                quiet.over.wait(QUIET_SECONDS)
+            rows.append(("nothing", quiet.peak, quiet.peak, quiet.peak, quiet.longest, f"{quiet.calls} calls", ""))
+            for each in attacks:
+                row, broken = _make(each, Stage(server, neighbour))
+                rows.append(row)
+                losses += [f"{each.name}: {said}" for said in broken]
+            if server.process.poll() is not None:
+                losses.append("the server has ended")
+            losses += [f"the log has: {line}" for line in server.log.splitlines() if line.startswith("Traceback")]
+    heads = ("attack", "MB before", "peak", "after", "longest wait s", "answers", "broken bounds")
+    show("hostile clients and providers", heads, rows)
+    return finding("hostile", f"{len(attacks)} attacks", f"{len(losses)} bounds broken", losses)
+
+
+def _make(one: Attack, stage: Stage) -> tuple[tuple[object, ...], list[str]]:
+    """Make an attack; return its row of the table, and the bounds that it broke."""
+    before = megabytes_of(stage.server)
+    with watched(stage.neighbour) as watch:
+        try:
+            one.run(stage)
+        except Exception as error:
+            stage.faults.append(f"the attack broke off: {error!r}")
+        watch.over.wait(SETTLE_SECONDS)
+    broken = [*stage.faults[:5]]
+    if watch.peak - before > one.megabytes:
+        broken.append(f"{watch.peak - before:.0f} MB more, {one.megabytes} allowed")
+    if watch.longest > one.seconds:
+        broken.append(f"another agent waited {watch.longest:.1f} s, {one.seconds:g} allowed")
+    if watch.refused:
+        broken.append(f"another agent was answered {dict(watch.refused)}")
+    answers = ", ".join(f"{count} × {kind}" for kind, count in sorted(stage.answers.items()))
+    row = (one.name, before, watch.peak, megabytes_of(stage.server), watch.longest, answers, "; ".join(broken))
+    return row, broken
