@@ -29,6 +29,7 @@ from artifacts.storage.content import byte_store
 from artifacts.storage.uploads import ReceivedFile
 from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
+from capabilities.core.storable import find_unstorable, is_name, path_of
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
 from capabilities.ports import ports
@@ -144,22 +145,21 @@ def check_label(label: Label) -> None:
         problems.append(Problem("visibility", _("visibility must be shared or private."), "enum"))
     if label.expires_in is not None and not 0 < label.expires_in <= MAX_LIFETIME:
         problems.append(Problem("expiresInSeconds", _("expiresInSeconds must be a number greater than 0."), "range"))
-    if len(label.type) > 100 or "\0" in label.type:
-        problems.append(Problem("type", _("type can have at most 100 characters."), "range"))
+    if len(label.type) > 100 or not is_name(label.type):
+        problems.append(Problem("type", _("type can have at most 100 characters, on one line."), "range"))
+    problems += find_unstorable(label.metadata, lambda place: path_of(("metadata", *place)))
     if not _fits(label.metadata):
-        message = _("metadata must be a JSON object of at most %(limit)s bytes, without NUL characters.")
+        message = _("metadata must be a JSON object of at most %(limit)s bytes.")
         problems.append(Problem("metadata", message % {"limit": MAX_METADATA}, "range"))
     if problems:
         raise InvalidError(problems)
 
 
 def _fits(metadata: Mapping[str, Any]) -> bool:
-    """Whether every database can keep it: PostgreSQL takes no NUL and no NaN in JSON."""
     try:
-        text = json.dumps(metadata, allow_nan=False)
+        return len(json.dumps(metadata)) <= MAX_METADATA
     except (ValueError, TypeError, RecursionError):
         return False
-    return len(text) <= MAX_METADATA and "\\u0000" not in text
 
 
 def check_room(size: int, sha256: str, owner: str) -> None:

@@ -88,7 +88,7 @@ def route_message(request: HttpRequest) -> HttpResponseBase:
 
     With `describe` a model describes those; this calls it and needs the scope `route`.
     """
-    body, agent = read_as(request, RouteMessageIn), principal_of(request).agent
+    body, agent = read_as(request, RouteMessageIn, any_text=True), principal_of(request).agent
     service = body.serviceId or service_of(agent)
     asks = describer_for(request, choose_language(body.language)) if body.describe else None
     words = partial(words_of, describe=asks) if asks else None
@@ -104,7 +104,7 @@ def route_message(request: HttpRequest) -> HttpResponseBase:
 )
 def required_capabilities(request: HttpRequest) -> HttpResponse:
     """What a model needs to take the whole message."""
-    message = message_of(read_as(request, RequiredIn).message)
+    message = message_of(read_as(request, RequiredIn, any_text=True).message)
     found = dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)])
     return answer({"capabilities": list(found)})
 
@@ -119,7 +119,7 @@ def store_artifact(request: HttpRequest) -> HttpResponse:
     if kind == "multipart/form-data":
         return answer(artifact_json(_store_uploaded(request)), 201)
     if kind == "application/json":
-        body = read_as(request, TextArtifactIn)
+        body = read_as(request, TextArtifactIn, any_text=True)
         row = actions.store_text(agent_actor(request), body.text, **_label_fields(request, body))
         return answer(artifact_json(row), 201)
     raise CallError(415, "unsupported_media_type", "Send multipart/form-data with a part named file, or JSON {text}.")

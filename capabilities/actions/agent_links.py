@@ -9,6 +9,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from capabilities.access import digest_of, make_key
+from capabilities.actions.guards import check_one_line
 from capabilities.acts import Act, Actor
 from capabilities.core.services.link_texts import LINK_KIND, secret_in
 from capabilities.models import Agent, AgentLink
@@ -22,7 +23,11 @@ EVERY = timedelta(minutes=1)
 def make_link(
     actor: Actor, agent: Agent, *, name: str, expires_at: datetime | None, with_bodies: bool = False
 ) -> tuple[str, AgentLink]:
-    """A new link: (its text, told this once, and its row). `with_bodies` shows its reader recorded words, too."""
+    """A new link: (its text, told this once, and its row). `with_bodies` shows its reader recorded words, too.
+
+    Raises `InvalidError` for a name of several lines.
+    """
+    check_one_line("name", name)
     text, public, digest = make_key(LINK_KIND)
     facts = {"link": f"{LINK_KIND}_{public}", "name": name, "bodies": with_bodies}
     ends = expires_at.isoformat(timespec="seconds") if expires_at else None

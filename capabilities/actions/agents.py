@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.access import filter_living, make_key
-from capabilities.actions.guards import check_unused, save_row
+from capabilities.actions.guards import check_one_line, check_unused, save_row
 from capabilities.acts import Act, Actor
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.core.problems import Problem
@@ -56,6 +56,7 @@ def put_agent(
         if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != mine.pk):
             raise ConflictError(_("This id belongs to an agent you did not create. Choose another id."))
         row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=mine)
+        check_one_line("name", name)
         row.name, row.description, row.task_type = name, description, task_type or ""
         row.service = find_service(service_id)
         row.expires_at = timezone.now() + timedelta(seconds=expires_in) if expires_in else None
@@ -164,6 +165,7 @@ def issue_key(
         message = _("There is no scope %(scope)s. Scopes are: %(scopes)s.")
         text = message % {"scope": unknown[0], "scopes": join_words(SCOPES)}
         raise InvalidError([Problem("scope", text, "enum")])
+    check_one_line("label", label)
     check_key_terms(agent, terms or {}, {})
     return _make_key(actor, agent, wanted, label, expires_at, dict(terms or {}))
 
@@ -203,6 +205,7 @@ def change_key(
 
     Raises `InvalidError` for terms that allow what is not there, or what its agent may not use.
     """
+    check_one_line("label", label if label != row.label else "")
     check_key_terms(row.agent, terms, row.terms)
     facts = {"key": f"ra_{row.public_id}", "before": row.terms, "after": dict(terms)}
     ends = row.expires_at if isinstance(expires_at, EllipsisType) else expires_at

@@ -7,7 +7,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from capabilities.errors import ActionError, ConflictError, InUseError
+from capabilities.core.problems import Problem
+from capabilities.core.storable import is_name
+from capabilities.core.worded import worded
+from capabilities.errors import ActionError, ConflictError, InUseError, InvalidError
 from capabilities.sentences import join_words
 
 
@@ -38,6 +41,13 @@ def save_fields(row: Any, *fields: str) -> None:
     row.version = type(row)._default_manager.filter(pk=row.pk).values_list("version", flat=True).first() or 0
     row.version += 1
     row.save(update_fields=["version", *fields])
+
+
+def check_one_line(field: str, text: str) -> None:
+    """Raise `InvalidError` for a name with a line break or another control character in it."""
+    if not is_name(text):
+        message = worded("%(path)s must be on one line, without control characters.", path=field)
+        raise InvalidError([Problem(field, message, "range")])
 
 
 def check_unused(users: Sequence[str], sentence: str) -> None:

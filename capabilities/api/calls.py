@@ -20,6 +20,7 @@ from capabilities.acts import Actor
 from capabilities.body_limits import body_limit
 from capabilities.core.permissions import path_of_route
 from capabilities.core.problems import Problem
+from capabilities.core.storable import find_unstorable, path_of, settle
 from capabilities.errors import InvalidError
 from capabilities.fair_slots import OverloadedError, requester
 from capabilities.json_bodies import (
@@ -99,8 +100,11 @@ def read_body(request: HttpRequest) -> bytes:
     return bytes(data)
 
 
-def read_json(request: HttpRequest) -> Any:
-    """The body as a JSON value. Raises `CallError` 400 when it is none or nested too deeply, 413 for too much."""
+def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
+    """The body as a JSON value. Raises `CallError` 400 when it is none or nested too deeply, 413 for too much.
+
+    Raises `InvalidError` for what cannot be stored, but where `any_text` says that it is content, not to be stored so.
+    """
     data = read_body(request)
     try:
         with parsing_slots.hold() if len(data) > LARGE_BYTES else nullcontext():
@@ -112,12 +116,17 @@ def read_json(request: HttpRequest) -> Any:
         raise CallError(400, "invalid_json", f"The body is not valid JSON ({where}). Send one JSON object.") from None
     if nests_too_deeply(value):
         raise CallError(400, "invalid_json", str(too_deep()))
-    return value
+    if any_text:
+        return value
+    problems = tuple(find_unstorable(value))
+    if problems:
+        raise InvalidError(problems)
+    return settle(value)
 
 
-def read_as(request: HttpRequest, schema: type[S]) -> S:
+def read_as(request: HttpRequest, schema: type[S], *, any_text: bool = False) -> S:
     """The body as an instance of the schema. Raises `InvalidError` with every field that does not fit."""
-    return parse_as(read_json(request), schema)
+    return parse_as(read_json(request, any_text=any_text), schema)
 
 
 def parse_as(value: Any, schema: type[S]) -> S:
@@ -136,12 +145,6 @@ def _problem_of(place: Any, kind: str, message: str) -> Problem:
     constraint = CONSTRAINTS.get(kind) or ("type" if kind.endswith(("_type", "_parsing")) else "range")
     said = "Input should be an object" if kind == "model_type" else message
     return Problem(path_of(place) or "body", said, constraint)
-
-
-def path_of(places: Any) -> str:
-    """A place as problems write it: `message.attachments[0].type`."""
-    words = "".join(f"[{place}]" if isinstance(place, int) else f".{place}" for place in places)
-    return words.lstrip(".")
 
 
 def takes(schema: type[BaseModel]) -> dict[str, Any]:

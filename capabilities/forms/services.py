@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.slots_json import check_limits
 from capabilities.core.json_codec import read_mended_json
+from capabilities.core.storable import find_unstorable
 from capabilities.forms.content_policies import policy_choices, policy_word
 from capabilities.forms.json_objects import JsonObjectField
 from capabilities.forms.prices import PriceForm
@@ -137,7 +138,7 @@ class ServiceForm(ServiceModelForm):
             value = read_mended_json(text)
         except (ValueError, RecursionError) as problem:
             raise forms.ValidationError(_("This is not JSON: %(problem)s") % {"problem": problem}) from None
-        problems = [translate_sentence(problem.message) for problem in check_limits(value)]
+        problems = [translate_sentence(problem.message) for problem in (*check_limits(value), *find_unstorable(value))]
         if problems:
             raise forms.ValidationError(problems)
         return text

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.access import digest_of, make_key
+from capabilities.actions.guards import check_one_line
 from capabilities.acts import Act, Actor
 from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.core.problems import Problem
@@ -38,6 +39,7 @@ def issue_token(
     wanted = [scope for scope in ADMIN_SCOPES if scope in set(scopes)]
     if not wanted:
         raise InvalidError([Problem("scopes", _("Choose what the token may do."), "required")])
+    check_one_line("name", name)
     now = timezone.now()
     if AdminToken.objects.filter(owner=owner, name=name, revoked_at=None, expires_at__gt=now).exists():
         message = _("You already have a token named %(name)s. Revoke it first, or choose another name.") % {

@@ -86,7 +86,7 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Impo
     imported = import_files(before, files, prune=prune, around=key_context(), fingerprint_at=fingerprint)
     if imported.accepted:  # the same last word as the ledger's, so that a dry run promises nothing it cannot keep
         after = imported.configuration
-        found = [*check(after), *check_describers(before, after), *check_removals(before, after)]
+        found = [*check(after, before), *check_describers(before, after), *check_removals(before, after)]
         found += missing_catalogue(before, after)
         imported = replace(imported, problems=(*imported.problems, *found))
     return ImportPreview(imported, before, diff(before, imported.configuration), newest_number())

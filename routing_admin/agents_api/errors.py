@@ -20,8 +20,9 @@ from ninja.errors import HttpError, ValidationError
 
 from artifacts.actions import LinkOverError
 from artifacts.core.errors import ArtifactError, StoreAwayError
-from capabilities.api.calls import CallError, answer, path_of
+from capabilities.api.calls import CallError, answer
 from capabilities.core.problems import Problem
+from capabilities.core.storable import path_of
 from capabilities.errors import ActionError, InvalidError, first_problems
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.databases import away

@@ -163,7 +163,7 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
 
 def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     principal = principal_of(request)
-    body = read_as(request, SendIn)
+    body = read_as(request, SendIn, any_text=True)
     recorder = RequestRecorder(claim_request_id(request), "api")
     if tracing.writer is not None:
         recorder.add_trace(request.path, headers_of(request))
@@ -177,7 +177,7 @@ def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
 @router.post("/llm/resolve", tags=["llm"], openapi_extra={**takes(ResolveIn), **gives(ResolveOut)})
 def resolve(request: HttpRequest) -> HttpResponse:
     """The same decision without calling any provider: the route, the directive, and each candidate's outcome."""
-    planned = planned_request(read_as(request, ResolveIn), principal_of(request))
+    planned = planned_request(read_as(request, ResolveIn, any_text=True), principal_of(request))
     return answer(plan_as_json(planned.plan, process_run_context().cooldowns))
 
 

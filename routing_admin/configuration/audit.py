@@ -18,9 +18,9 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from capabilities.acts import Act, Actor
+from capabilities.core.storable import storable_text, write_json
 from routing_admin.core.audit import START, AuditEntry, AuditHead, AuditVerdict, digest_entry, verify_chain
 from routing_admin.databases.append_only import missing_triggers
-from routing_admin.databases.postgresql.text import storable_json, storable_text
 from routing_admin.databases.router import one_moment
 from routing_admin.models import AuditEvent
 
@@ -46,7 +46,7 @@ def write_event(actor: Actor, act: Act) -> None:
             action=act.action,
             object_kind=act.object_kind,
             object_name=storable_text(act.object_name[:300]),
-            details=json.loads(storable_json(json.dumps(act.details))),  # as it will be read
+            details=json.loads(write_json(act.details)),  # as it will be read
             revision=act.revision,
         )
         row.sha256 = digest_entry(entry_of(row))

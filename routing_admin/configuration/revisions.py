@@ -21,6 +21,7 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 
 from capabilities.acts import Act, Actor
+from capabilities.core.storable import settle
 from capabilities.errors import ConflictError, InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.configuration.audit import was_noted
@@ -174,7 +175,7 @@ def record(actor: Actor, act: Act, inner: Sequence[Act] = ()) -> int | None:
     """Writes the revision of the rows as they are now; None when nothing changed. Raises `InvalidError`."""
     configuration = rows.read()
     before = newest_configuration()
-    found = [*check(configuration), *check_describers(before, configuration)]
+    found = [*check(configuration, before), *check_describers(before, configuration)]
     problems = [problem for problem in found if problem.severity == "error"]
     if problems:
         raise InvalidError(problems)
@@ -184,7 +185,7 @@ def record(actor: Actor, act: Act, inner: Sequence[Act] = ()) -> int | None:
     if not changes:
         return None
     bind_first_uses(actor, before, configuration)
-    value = to_json(configuration)
+    value = settle(to_json(configuration))  # as every database gives it back, so that its digest holds there, too
     revision = Revision.objects.create(
         number=(newest_number() or 0) + 1,  # not a sequence's, which leaves a gap for every change that was refused
         actor_kind=actor.kind,

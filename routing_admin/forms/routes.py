@@ -10,10 +10,10 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from capabilities.core.ranges import LONGEST_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
+from capabilities.core.storable import is_storable
 from capabilities.forms.content_policies import policy_choices
 from capabilities.forms.json_objects import JsonObjectField
 from routing_admin.core.configuration.specs import REFUSE, SKIP
-from routing_admin.core.documents.json_path import storable
 from routing_admin.core.fallback.policy import ErrorPreset
 from routing_admin.core.planning.model_names import LONGEST_NAME
 
@@ -56,7 +56,7 @@ class Whole(forms.IntegerField):
 
 def text_that_can_be_stored(value: str) -> None:
     """Raises `ValidationError` for what no database and no file can hold."""
-    if not storable(value):
+    if not is_storable(value):
         raise ValidationError(_("It contains a character that cannot be stored."))
 
 

@@ -5,7 +5,6 @@ What stands in a row is what the ORM would have written.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import secrets
@@ -19,8 +18,8 @@ import orjson
 from django.db import IntegrityError, connections, transaction
 from django.db.models import BooleanField, DateTimeField, Field, JSONField, Model
 
+from capabilities.core.storable import settle_json, write_json
 from routing_admin.core.fallback.endings import ending_of
-from routing_admin.databases.postgresql.text import storable_json
 from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.chunks import in_chunks
@@ -185,11 +184,7 @@ def _adapters(connection: Any) -> Mapping[type, Callable[[Any], Any]]:
     """How the database takes values that are no plain ones, by the kind of their field."""
     if connection.vendor != POSTGRESQL:
         return SQLITE_ADAPTERS
-    return {JSONField: _storable_json_text, DateTimeField: connection.ops.adapt_datetimefield_value}
-
-
-def _storable_json_text(value: Any) -> str:
-    return storable_json(json_text(value))
+    return {JSONField: json_text, DateTimeField: connection.ops.adapt_datetimefield_value}
 
 
 def _utc_text(moment: datetime) -> str:
@@ -200,9 +195,10 @@ def _utc_text(moment: datetime) -> str:
 def json_text(value: Any) -> str:
     """A value as JSON, also where it holds what only Python's own module writes: half a surrogate, a huge number."""
     try:
-        return orjson.dumps(value).decode()
+        text = orjson.dumps(value).decode()
     except TypeError:
-        return json.dumps(value)
+        return write_json(value)
+    return settle_json(text) if "\\u" in text else text
 
 
 SQLITE_ADAPTERS: Mapping[type, Callable[[Any], Any]] = {

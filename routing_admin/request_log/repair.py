@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import BigIntegerField, Field, FloatField, IntegerField, JSONField, Model
 
-from routing_admin.databases.postgresql.text import storable_json, storable_text
+from capabilities.core.storable import storable_text
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.insertion import Row, complete, json_text
 
@@ -53,7 +53,7 @@ def _fit_float(field: Field[Any, Any], value: Any) -> Any:
 
 
 def _fit_json(_field: Field[Any, Any], value: Any) -> Any:
-    return json.loads(storable_json(json_text(value)), parse_constant=lambda _: None)
+    return json.loads(json_text(value))
 
 
 def _fit_text(field: Field[Any, Any], value: Any) -> str:

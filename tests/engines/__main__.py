@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.engines.cluster import running_cluster
 
 FILES: Mapping[str, Sequence[str]] = {
-    "databases": ("postgresql", "refused_databases"),
+    "databases": ("postgresql", "refused_databases", "storable_values"),
     "configuration": ("revisions", "newest", "prune", "audit_chain"),
     "request_log": ("journal", "spool", "recording", "logged_refusals"),
     "limits": ("shares", "windows", "pools", "several_holders"),
@@ -23,7 +23,15 @@ FILES: Mapping[str, Sequence[str]] = {
     "usage": ("usage", "labels", "one_number"),
     "alerts": ("ledger",),
     "gateway": ("chat_plain", "known_keys", "idempotency", "models_files", "limits_on_calls", "budgets_of_labels"),
-    "api": ("api_artifacts", "artifact_actions", "quota_and_expiry", "agent_quota", "store_away", "wrong_bodies"),
+    "api": (
+        "api_artifacts",
+        "artifact_actions",
+        "quota_and_expiry",
+        "agent_quota",
+        "store_away",
+        "wrong_bodies",
+        "racing_writes",
+    ),
     "artifacts": ("leftovers", "get_artifact"),
     "permissions": ("last_administrator",),
     "views": ("requests_pages", "dashboard_pages", "undo", "signin_throttle", "draft_past", "revision_effect"),

@@ -17,7 +17,7 @@ from django.db import connections, router
 from django.db.models import Field, Model
 from django.db.models.sql import InsertQuery
 
-from routing_admin.databases.postgresql.text import storable_text
+from capabilities.core.storable import settle, storable_text
 
 BATCH = 500
 """Rows that are carried at a time, each batch in a transaction of its own."""
@@ -97,7 +97,7 @@ def to_plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
-        return int(value) if value.is_integer() else value
+        return int(value) if value.is_integer() else settle(value)
     if isinstance(value, Decimal):
         return format(value.normalize(), "f")
     if isinstance(value, datetime):

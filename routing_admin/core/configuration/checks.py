@@ -7,10 +7,11 @@ made on a page alike.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.problems import Problem
+from capabilities.core.storable import is_name
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.references import broken_references
 from routing_admin.core.configuration.specs import (
@@ -23,10 +24,25 @@ from routing_admin.core.configuration.specs import (
 )
 from routing_admin.core.documents.json_path import child
 
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "providers": {"name": "providerName", "display_name": "displayName", "default_model": "defaultModel"},
+    "services": {"id": "id", "name": "name", "model": "model"},
+    "routes": {"task_type": ""},
+    "aliases": {"name": "name"},
+    "agents": {"id": "id", "name": "name"},
+    "languages": {"code": "code"},
+    "label_budgets": {"id": "id"},
+}
+"""What is a name, and what files call it, by the list that it is in."""
 
-def check(configuration: Configuration) -> list[Problem]:
-    """Every problem; an installation without any route is empty, not wrong."""
+
+def check(configuration: Configuration, before: Configuration | None = None) -> list[Problem]:
+    """Every problem; an installation without any route is empty, not wrong. `before` is what is changed, if anything.
+
+    Names that are in it already may stay as they are.
+    """
     return [
+        *(check_lines(configuration, before) if before is not None else ()),
         *check_names(configuration),
         *check_routes(configuration),
         *check_describing(configuration),
@@ -49,6 +65,21 @@ def check_names(configuration: Configuration) -> Iterator[Problem]:
                 name=provider.name,
             )
             yield Problem(where, words, "range")
+
+
+def check_lines(configuration: Configuration, before: Configuration) -> Iterator[Problem]:
+    """A problem for each new name with a line break or another control character in it."""
+    known = {name for _path, name in _list_names(before)}
+    for path, name in _list_names(configuration):
+        if not is_name(name) and name not in known:
+            yield Problem(path, worded("%(path)s must be on one line, without control characters.", path=path), "range")
+
+
+def _list_names(configuration: Configuration) -> Iterator[tuple[str, str]]:
+    for field, columns in NAMES.items():
+        for index, each in enumerate(getattr(configuration, field)):
+            for column, word in columns.items():
+                yield child(f"{field}[{index}]", word) if word else f"routing[{index}]", getattr(each, column)
 
 
 def check_repeated(path: str, names: Sequence[str]) -> Iterator[Problem]:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
-from capabilities.core.halves import mend_text
 from capabilities.core.problems import Problem
+from capabilities.core.storable import DEPTH, find_unstorable, settle, storable_text
 from capabilities.core.worded import worded
-from routing_admin.core.documents.problem_sentences import unreadable_text
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -39,8 +40,6 @@ PARSER_SENTENCES = (
     worded("Extra data"),
 )
 """What the parser says, so that translators see it; anything else stays as it comes."""
-DEPTH = 100
-"""Levels of nesting that are read; a configuration has six."""
 TOO_DEEP = worded("it is nested more than %(depth)s levels deep", depth=DEPTH)
 GUESSES = (("gb18030", "GB18030"), ("big5", "Big5"), ("shift_jis", "Shift-JIS"), ("cp1252", "Windows-1252"))
 
@@ -82,7 +81,8 @@ def read_document(data: bytes | str) -> Document:
     if "\0" in text[:8]:
         return _bad(_not_utf8("UTF-16/UTF-32"))
     try:
-        value = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_object, parse_constant=_no_number)
+        text = text.removeprefix("\ufeff")
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number, parse_float=_to_number)
     except json.JSONDecodeError as error:
         return _bad(
             worded(
@@ -96,28 +96,25 @@ def read_document(data: bytes | str) -> Document:
         return _bad(TOO_DEEP)
     except ValueError as error:
         return _bad(error.args[0])
-    return _check_texts(value)
+    found = _check_doubled(value)
+    if found.problems:
+        return found
+    return replace(found, problems=tuple(find_unstorable(value, lambda place: reduce(child, place, ""))))
 
 
-def _check_texts(value: Any) -> Document:
-    """The value with each doubled key, and each text with half a surrogate pair, as a problem of its place.
-
-    An explicit stack, since nesting is the sender's choice.
-    """
+def _check_doubled(value: Any) -> Document:
+    """The value with each doubled key told; an explicit stack, since nesting is the sender's choice."""
     problems, open_places = [], [(value, "", 0)]
     while open_places:
         item, path, depth = open_places.pop()
         if depth > DEPTH:
             return _bad(TOO_DEEP)
         for key in item.keys_twice if isinstance(item, _Doubled) else ():
-            where = child(path, key)
+            where = storable_text(child(path, key))
             message = worded("%(path)s appears more than once. Keep one of them.", path=where)
             problems.append(Problem(where, message, "duplicate"))
-        texts = item if isinstance(item, dict) else (item,)
-        if any(isinstance(text, str) and not text.isascii() and LONE_SURROGATE.search(text) for text in texts):
-            problems.append(unreadable_text(path))
         pairs: Any = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
-        open_places += [(below, mend_text(child(path, key)), depth + 1) for key, below in pairs]
+        open_places += [(below, storable_text(child(path, key)), depth + 1) for key, below in pairs]
     return Document(value, tuple(problems))
 
 
@@ -153,6 +150,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return marked
 
 
+def _to_number(word: str) -> Any:
+    number = float(word)
+    return settle(number) if math.isfinite(number) else number
+
+
 def _no_number(word: str) -> Any:
     raise ValueError(worded("%(word)s is not a JSON number", word=word))
 
@@ -176,8 +178,3 @@ def _write(value: Any, break_: str) -> str:
 
 def _scalar(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def storable(text: str) -> bool:
-    """Whether every store and encoding can hold the text: no NUL, no half of a surrogate pair."""
-    return "\0" not in text and not LONE_SURROGATE.search(text)

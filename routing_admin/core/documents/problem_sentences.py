@@ -27,6 +27,12 @@ def line(problem: Problem) -> str:
     return mark + problem.message
 
 
+def dropped_field(path: str) -> Problem:
+    """A field that an import does not keep."""
+    message = worded("%(path)s is not known here, and is not kept.", path=path)
+    return Problem(path, message, "reference", severity="warning")
+
+
 def missing_field(path: str) -> Problem:
     """A required field that is not there or is empty."""
     return Problem(path, worded("%(path)s is missing: it is required and must not be empty.", path=path), "required")
@@ -122,10 +128,4 @@ def bad_key(path: str) -> Problem:
         "%(path)s is not a key: it must be printable ASCII without spaces at either end, or exactly ${VARIABLE}.",
         path=path,
     )
-    return Problem(path, message, "type")
-
-
-def unreadable_text(path: str) -> Problem:
-    """A text with a NUL or half a surrogate pair."""
-    message = worded("%(path)s contains a character that cannot be stored (NUL or half a surrogate pair).", path=path)
     return Problem(path, message, "type")

@@ -13,14 +13,14 @@ from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import KeyNotation, form_of
 from capabilities.core.providers.quirks import check_quirks
 from capabilities.core.ranges import LONGEST_SECONDS, MAX_TOKENS, RETRIES, TEMPERATURE
+from capabilities.core.storable import is_storable, unreadable_text
 from capabilities.core.worded import worded
-from routing_admin.core.documents.json_path import child, storable
+from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import (
     bad_key,
     missing_field,
     not_one_of,
     out_of_range,
-    unreadable_text,
     wrong_type,
 )
 from routing_admin.core.fallback.policy import ErrorPreset, word_problem
@@ -59,7 +59,7 @@ def text(path: str, value: Any) -> Iterator[Problem]:
     """Any text, the empty one too."""
     if not isinstance(value, str):
         yield wrong_type(path, worded("a text"))
-    elif not storable(value):
+    elif not is_storable(value):
         yield unreadable_text(path)
 
 

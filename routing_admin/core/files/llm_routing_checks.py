@@ -11,10 +11,12 @@ from capabilities.core.problems import Problem
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.environment import FIRST_KEY, overrides
 from capabilities.core.providers.origins import DEFAULT_PROXY
+from capabilities.core.storable import is_storable, unreadable_text
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import REFUSE, SKIP
-from routing_admin.core.documents.json_path import child, storable
+from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import (
+    dropped_field,
     duplicate_name,
     errors,
     missing_field,
@@ -22,7 +24,6 @@ from routing_admin.core.documents.problem_sentences import (
     not_one_of,
     repeated,
     unknown_provider,
-    unreadable_text,
     wrong_type,
 )
 from routing_admin.core.files import field_rules as rule
@@ -55,6 +56,7 @@ FURTHER_KEY_RULES = (
     Rule("apiKey", rule.key, required=True),
     Rule("enabled", rule.flag),
 )
+KEY_FIELDS = frozenset(each.key for each in FURTHER_KEY_RULES)
 PARAMETER_RULES = (
     Rule("temperature", rule.temperature),
     Rule("maxTokens", rule.max_tokens),
@@ -180,6 +182,7 @@ def _further_keys(path: str, entry: Mapping[str, Any], around: KeyContext) -> It
             continue
         told = list(broken(FURTHER_KEY_RULES, item, where))
         yield from told
+        yield from (dropped_field(child(where, key)) for key in item if key not in KEY_FIELDS)
         name = item.get("name") or str(index + 2)
         if name in names:
             yield duplicate_name(f"{where}.name", "name", str(name))
@@ -211,7 +214,7 @@ def _routing(value: Mapping[str, Any], names: Collection[str], beside: Beside) -
         path = child("routing", task_type)
         if not task_type.strip():
             yield missing_field(path)
-        elif not storable(task_type):
+        elif not is_storable(task_type):
             yield unreadable_text(path)
         if isinstance(entry, Mapping):
             yield from _route(path, entry, names)

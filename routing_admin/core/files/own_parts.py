@@ -27,6 +27,7 @@ from capabilities.core.services.agent_limits import (
     UnpricedPolicy,
 )
 from capabilities.core.services.labels import LabelKind
+from capabilities.core.storable import is_storable, unreadable_text
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import (
     AgentSpec,
@@ -35,14 +36,13 @@ from routing_admin.core.configuration.specs import (
     LabelBudgetSpec,
     LanguageSpec,
 )
-from routing_admin.core.documents.json_path import child, storable
+from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.kept_fields import drop_absent, merge_items
 from routing_admin.core.documents.problem_sentences import (
     duplicate_name,
     missing_field,
     not_one_of,
     out_of_range,
-    unreadable_text,
     wrong_type,
 )
 from routing_admin.core.files import field_rules as rule
@@ -68,7 +68,7 @@ def limits(path: str, value: Any) -> Iterator[Problem]:
 
 
 def _names(path: str, value: Any) -> Iterator[Problem]:
-    if not isinstance(value, list) or not all(isinstance(each, str) and storable(each) for each in value):
+    if not isinstance(value, list) or not all(isinstance(each, str) and is_storable(each) for each in value):
         yield wrong_type(path, worded("a list of names"))
 
 
@@ -170,7 +170,7 @@ def _name(path: str, name: str) -> Iterator[Problem]:
     """The problem of a key that is a name, if it has one."""
     if not name.strip():
         yield out_of_range(child(path, name), worded("under a name that is not empty"))
-    elif not storable(name):
+    elif not is_storable(name):
         yield unreadable_text(child(path, name))
 
 

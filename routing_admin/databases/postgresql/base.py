@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,8 +14,8 @@ from psycopg.types.json import Jsonb
 from psycopg.types.string import StrDumperUnknown
 from psycopg_pool import PoolTimeout
 
+from capabilities.core.storable import storable_text, write_json
 from routing_admin.databases.pooling import is_pooled
-from routing_admin.databases.postgresql.text import storable_json, storable_text
 from routing_admin.databases.waiting import wait_seconds
 
 USUAL_SECONDS = 5.0
@@ -79,7 +78,7 @@ class DatabaseOperations(operations.DatabaseOperations):
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
         """The value as a parameter of a statement."""
-        return Jsonb(value, dumps=lambda each: storable_json(json.dumps(each, cls=encoder)))
+        return Jsonb(value, dumps=lambda each: write_json(each, encoder))
 
 
 class DatabaseWrapper(DjangoWrapper):

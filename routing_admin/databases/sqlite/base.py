@@ -1,16 +1,17 @@
-"""The database engine of the settings: Django's own, but for how long a statement waits."""
+"""The database engine of the settings: Django's own, but for how long a statement waits, and what text holds."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
-from django.db.backends.sqlite3 import base
+from django.db.backends.sqlite3 import base, operations
 
+from capabilities.core.storable import is_storable, storable_text, write_json
 from routing_admin.databases.waiting import wait_seconds
 
 
@@ -24,12 +25,12 @@ class Cursor(base.SQLiteCursorWrapper):
     def execute(self, query: str, params: Any = None) -> Any:
         """Runs a statement. Raises what the database raises."""
         with self._let_go():
-            return super().execute(query, params)
+            return super().execute(query, _with_storable_texts(params))
 
     def executemany(self, query: str, param_list: Iterable[Any]) -> Any:
         """Runs a statement for each set of parameters. Raises what the database raises."""
         with self._let_go():
-            return super().executemany(query, param_list)
+            return super().executemany(query, map(_with_storable_texts, param_list))
 
     def convert_query(self, query: str, *, param_names: Any = None) -> str:
         """The statement with SQLite's placeholders; of one that comes again and again it is remembered."""
@@ -53,6 +54,16 @@ def _with_question_marks(query: str) -> str:
     return str(base.FORMAT_QMARK_REGEX.sub("?", query).replace("%%", "%"))
 
 
+def _with_storable_texts(params: Any) -> Any:
+    """The parameters with text as PostgreSQL would keep it."""
+    texts = params.values() if isinstance(params, Mapping) else params or ()
+    if all(is_storable(each) for each in texts if isinstance(each, str)):
+        return params
+    if isinstance(params, Mapping):
+        return {name: storable_text(each) if isinstance(each, str) else each for name, each in params.items()}
+    return tuple(storable_text(each) if isinstance(each, str) else each for each in params)
+
+
 def make_private(path: str) -> None:
     """An empty file that its owner alone may read, where there is none; SQLite's other files get the same rights."""
     if path == ":memory:" or path.startswith("file:"):
@@ -61,9 +72,18 @@ def make_private(path: str) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
+class DatabaseOperations(operations.DatabaseOperations):
+    """Django's, with JSON as PostgreSQL would keep it."""
+
+    def adapt_json_value(self, value: Any, encoder: Any) -> Any:
+        """The value as a parameter of a statement."""
+        return write_json(value, encoder)
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection whose busy timeout is what its user of the moment may wait, connecting included."""
 
+    ops_class = DatabaseOperations
     _usual = _now = 5.0
 
     def get_connection_params(self) -> dict[str, Any]:
