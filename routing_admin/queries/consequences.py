@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from capabilities.core.consequence import Consequence
+from capabilities.core.consequence import Consequence, Gravity
+from capabilities.core.worded import worded
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.configuration.removals import switch_off, without
+from routing_admin.core.configuration.removals import keep_agents, switch_off, without
 from routing_admin.core.configuration.specs import AgentSpec, Configuration
 from routing_admin.core.planning.consequences import consequences
 from routing_admin.dispatch.decisions import unusable_of
+
+MAX_NAMES = 5
+"""Names that a sentence lists."""
 
 
 def foresee(after: Configuration) -> tuple[Consequence, ...]:
@@ -20,6 +24,28 @@ def foresee(after: Configuration) -> tuple[Consequence, ...]:
     return consequences(
         with_runtime_agents(state, state.configuration), with_runtime_agents(state, after), unusable_of(state)
     )
+
+
+def foresee_restore(then: Configuration) -> tuple[Consequence, ...]:
+    """What restoring this configuration of an older revision would mean, and for agents and their keys in any case."""
+    now = snapshot.current().configuration
+    before, after = {agent.id for agent in now.agents}, {agent.id for agent in then.agents}
+    notices = (
+        (before - after, worded("Agents made since stay, with their keys: %(agents)s.", agents=_some(before - after))),
+        (
+            after - before,
+            worded("Agents come back without keys, issue new ones: %(agents)s.", agents=_some(after - before)),
+        ),
+    )
+    told = (Consequence(Gravity.CHANGES, sentence, "agent") for names, sentence in notices if names)
+    return (*foresee(keep_agents(then, now)), *told)
+
+
+def _some(names: Collection[str]) -> tuple[str, ...]:
+    """The first names of many, and how many there are beside them."""
+    found = sorted(names)
+    rest = (worded("%(count)s more", count=len(found) - MAX_NAMES),) if len(found) > MAX_NAMES else ()
+    return (*found[:MAX_NAMES], *rest)
 
 
 def foresee_deletion(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:

@@ -406,6 +406,23 @@ def test_a_change_is_undone_and_a_revision_restored(script: Script) -> None:
     assert any("deepseek" in change for change in newest_line["changes"])
 
 
+def test_a_restore_says_in_a_dry_run_what_it_means(script: Script) -> None:
+    """Changes and consequences, agents by name; nothing is written."""
+    before = newest()
+    script.call("PUT", "/agents/newer", {"taskType": "default"})
+    script.call("DELETE", "/agents/text-agent")
+    made = newest()
+    told = script.call("POST", f"/history/{before}/restore?dryRun=true").json()
+    assert [each["text"] for each in told["consequences"]][-2:] == [
+        "Agents made since stay, with their keys: newer.",
+        "Agents come back without keys, issue new ones: text-agent.",
+    ]
+    assert (told["dryRun"], told["revision"], newest()) == (True, made, made)
+    assert [each for each in told["changes"] if "text-agent" in each]
+    assert script.call("POST", f"/history/{before}/restore").status_code == 200
+    assert Agent.objects.filter(agent_id__in=["newer", "text-agent"]).count() == 2
+
+
 def test_files_go_out_and_come_in_after_a_look(script: Script) -> None:
     """A dry run tells the difference and writes nothing; then it is applied at the revision that was seen."""
     read = script.call("GET", "/config/llm-routing")

@@ -9,8 +9,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from capabilities.actions import issue_key, put_agent, save_agent
 from capabilities.acts import Act, Actor
-from capabilities.models import Service
+from capabilities.models import Agent, Service
+from capabilities.sentences import translate_sentence
 from routing_admin import actions
 from routing_admin.configuration.audit import write_event
 from routing_admin.core.configuration.diff import Change, ChangeKind
@@ -115,6 +117,37 @@ def test_restoring_is_one_click_and_can_be_undone(admin: Client, demo: None) -> 
     assert "gpt-4o" in {change["name"] for change in Revision.objects.get(number=number()).changes}
     again = admin.post(reverse("restore", args=[number()]), follow=True)
     assert "Nothing to restore" in again.content.decode()
+
+
+def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: Client, demo: None) -> None:
+    """They and their keys stay, without a route that is not there then; only Undo of their making takes them away."""
+    before = number()
+    actions.save_route(ADA, TaskRoute(task_type="fresh"), [CandidateSpec("echo", "echo-text")])
+    for name, task in (("newer", "fresh"), ("steady", "default")):
+        save_agent(ADA, Agent(agent_id=name, task_type=task))
+        issue_key(ADA, Agent.objects.get(agent_id=name))
+    newest = number()
+    asked = admin.post(reverse("restore", args=[before]), follow=True)
+    assert number() == newest
+    told = [translate_sentence(one.sentence) for one in asked.context["effects"]]
+    assert "Agents made since stay, with their keys: newer, steady." in told
+    assert "The agent newer no longer reaches any model." in told
+    admin.post(reverse("restore", args=[before]), {"seen": "1"})
+    assert (Revision.objects.get(number=number()).restores, number()) == (before, newest + 1)
+    kept = Agent.objects.filter(keys__revoked_at=None, keys__isnull=False, agent_id__in=["newer", "steady"])
+    assert [*kept.values_list("agent_id", "task_type")] == [("newer", ""), ("steady", "default")]
+    assert not TaskRoute.objects.filter(task_type="fresh").exists()
+    admin.post(reverse("undo", args=[number()]))
+    assert Agent.objects.get(agent_id="newer").task_type == "fresh"
+
+
+def test_undoing_an_agent_takes_none_along_that_it_made(admin: Client, demo: None) -> None:
+    """The sentence of deleting it, and it stays."""
+    save_agent(ADA, Agent(agent_id="maker", task_type="default"))
+    put_agent(ADA, "maker", "made")
+    answer = admin.post(reverse("undo", args=[number()]), follow=True)
+    assert "This agent created others that still exist: made." in answer.content.decode()
+    assert Agent.objects.filter(agent_id="made").exists()
 
 
 def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None) -> None:

@@ -12,8 +12,12 @@ from capabilities.api.calls import answer, gives
 from capabilities.core.providers.redaction import redact
 from routing_admin import actions
 from routing_admin.agents_api.administration.calls import TAG, answer_at_revision, iso, script_actor
-from routing_admin.agents_api.administration.schemas import EntriesOut, RevisionsOut
-from routing_admin.core.configuration.diff import Change, ChangeKind, sentence
+from routing_admin.agents_api.administration.schemas import EntriesOut, RestoreOut, RevisionsOut
+from routing_admin.agents_api.configuration import consequence_json
+from routing_admin.configuration.history import configuration_at, newest_configuration
+from routing_admin.core.configuration.diff import Change, ChangeKind, diff, sentence
+from routing_admin.core.configuration.removals import keep_agents
+from routing_admin.queries.consequences import foresee_restore
 from routing_admin.queries.history import list_revisions
 from routing_admin.queries.keyset import Place
 
@@ -53,8 +57,17 @@ def admin_undo(request: HttpRequest, number: int) -> HttpResponse:
     return answer_at_revision({})
 
 
-@router.post("/history/{int:number}/restore", openapi_extra=gives(EntriesOut))
-def admin_restore(request: HttpRequest, number: int) -> HttpResponse:
-    """Restores the configuration of that revision as a new one; 404 for an unknown number."""
+@router.post("/history/{int:number}/restore", openapi_extra=gives(RestoreOut))
+def admin_restore(request: HttpRequest, number: int, dryRun: bool = False) -> HttpResponse:  # noqa: N803
+    """Restores the configuration of that revision as a new one; agents made since stay, with their keys.
+
+    With `dryRun` it says what would change, for routes and agents too. 404 for an unknown number.
+    """
+    if dryRun:
+        then = configuration_at(number)
+        changes = diff(newest_configuration(), keep_agents(then, newest_configuration()))
+        meaning = [consequence_json(one) for one in foresee_restore(then)]
+        told = [redact(sentence(change)) for change in changes]
+        return answer_at_revision({"dryRun": True, "changes": told, "consequences": meaning})
     actions.restore(script_actor(request), number)
     return answer_at_revision({})

@@ -25,6 +25,14 @@ class EntriesOut(Schema):
     revision: int
 
 
+class RestoreOut(EntriesOut):
+    """The revision that a restore made, or with `dryRun` what it would change."""
+
+    dryRun: bool = False
+    changes: list[str] = []
+    consequences: list[dict[str, str]] = []
+
+
 class AdminProvidersOut(EntriesOut):
     """Providers, keys only as `${…}`."""
 

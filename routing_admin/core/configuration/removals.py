@@ -31,6 +31,24 @@ def switch_off(configuration: Configuration, kind: str, names: Collection[str]) 
     )
 
 
+def keep_agents(then: Configuration, now: Configuration) -> Configuration:
+    """Return the configuration `then` with the agents that are in `now` alone: their keys would be gone for good.
+
+    One whose service or route is not in `then` uses nothing until somebody gives it another.
+    """
+    there = {agent.id for agent in then.agents}
+    since = (
+        replace(
+            agent,
+            service_id=agent.service_id if then.service(agent.service_id or "") else None,
+            task_type=agent.task_type if then.route(agent.task_type or "") else None,
+        )
+        for agent in now.agents
+        if agent.id not in there
+    )
+    return replace(then, agents=tuple(sorted((*then.agents, *since), key=lambda agent: agent.id)))
+
+
 def _with(configuration: Configuration, field: str, things: Any) -> Configuration:
     return replace(configuration, **{field: things})
 

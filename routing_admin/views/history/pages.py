@@ -22,6 +22,7 @@ from capabilities.views.answers import add_toast
 from routing_admin import actions
 from routing_admin.configuration.history import configuration_at, newest_number
 from routing_admin.core.configuration.diff import diff
+from routing_admin.queries.consequences import foresee_restore
 from routing_admin.queries.effects import find_effect
 from routing_admin.queries.history import (
     find_barrier,
@@ -159,6 +160,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
         "after": found.after,
         "newest": found.newest,
         "restorable_from": restorable_from(request),
+        "effects": foresee_restore(new) if found.after else (),
     }
     return render(request, "history/revision.html", context)
 
@@ -190,8 +192,16 @@ def compare(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def restore(request: HttpRequest, number: int) -> HttpResponse:
-    """Makes the configuration what it was then, as a new revision with Undo. Raises `Http404` without that revision."""
+    """Makes the configuration what it was then, as a new revision with Undo. Raises `Http404` without that revision.
+
+    What that means for routes and agents is on the revision's page, which comes first where it means something.
+    """
     try:
+        if "seen" not in request.POST and foresee_restore(configuration_at(number)):
+            messages.warning(
+                request, _("Restoring this revision concerns routes or agents. Check what it means, then restore.")
+            )
+            return redirect("revision", number)
         made = actions.restore(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
     except NotFoundError as refusal:
         raise Http404 from refusal
