@@ -5,30 +5,36 @@ from __future__ import annotations
 import copy
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.chaos.callers import Finding, Person, ask, at_once, finding
+from tests.chaos.callers import Finding, Person, Reply, ask, at_once, finding
 from tests.chaos.installation import Installation, installed
-from tests.gateway.serving import Server
+from tests.gateway.serving import Server, manage
 
 Outcome = tuple[list[int], object, object]
 """Both statuses, what the winner wrote, what stands there."""
 
 
 def race(pairs: int) -> Finding:
-    """So many pairs: imports under one revision and forms of one version, in turn."""
+    """So many pairs, in turn: imports under one revision, forms of one version, a change and a deletion of an entry."""
     counted, losses = Counter[str](), list[str]()
     with installed() as installation, installation.serve() as server:
         people = (Person(server).sign_in(), Person(server).sign_in())
+        token = token_for(installation)
+        kinds: dict[str, Callable[[int], Outcome]] = {
+            "import": lambda at: import_pair(server, at),
+            "form": lambda at: form_pair(installation, people, at),
+            "deletion": lambda at: deletion_pair(server, token, at),
+        }
         for at in range(pairs):
-            kind = "form" if at % 2 else "import"
-            run = form_pair(installation, people, at) if at % 2 else import_pair(server, at)
-            statuses, wanted, found = run
+            kind = [*kinds][at % len(kinds)]
+            statuses, wanted, found = kinds[kind](at)
             counted[f"{kind} {statuses}"] += 1
             won = sum(status < 400 for status in statuses)
             if won != 1 or 409 not in statuses or wanted != found:
                 losses.append(f"{kind} {at}: {statuses}, {wanted} was acknowledged, {found} is there")
+        losses += installation.faults()
     return finding("racing edits", f"{pairs} pairs", ", ".join(f"{n} × {what}" for what, n in counted.items()), losses)
 
 
@@ -62,6 +68,53 @@ def form_pair(installation: Installation, people: tuple[Person, Person], at: int
     together(save)
     found = installation.rows(columns)[0][2]
     return sorted(statuses), names[statuses.index(min(statuses))], found
+
+
+TOKEN = """
+from django.contrib.auth.models import User
+from capabilities.core.permissions import ADMIN_SCOPES
+from capabilities.acts import SYSTEM
+from routing_admin.actions.admin_tokens import issue_token
+print(issue_token(SYSTEM, User.objects.get(username="admin"), "races", ADMIN_SCOPES)[0])
+"""
+
+
+def token_for(installation: Installation) -> str:
+    """An administrator's token."""
+    return manage(installation.environment, "shell", "-c", TOKEN).split()[-1]
+
+
+ENTRIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
+    ("agents/racer", "description", {"taskType": "default"}),
+    ("routes/racer", "temperature", {"provider": "echo"}),
+    ("services/racer", "description", {"provider": "echo", "model": "racer"}),
+    ("aliases/racer", "target", {"target": "task:default"}),
+)
+"""What a change and a deletion race for: its place, the field that is changed, and the rest of it."""
+
+
+def deletion_pair(server: Server, token: str, at: int) -> Outcome:
+    """A change and a deletion by two scripts that both read the same entry."""
+    path, field, body = ENTRIES[at % len(ENTRIES)]
+    values = {"temperature": at % 20 / 10, "target": "task:planning"}
+    wanted, statuses = values.get(field, f"changed {at}"), [0, 0]
+
+    def call(method: str, value: Any = None, **headers: str) -> Reply:
+        bearer = f"Bearer {token}"
+        return ask(server, method, f"/api/v1/admin/{path}", value, authorization=bearer, **headers)
+
+    call("PUT", body)
+    tag = call("GET").headers["etag"]
+    change = {"PUT": {**body, field: wanted}, "DELETE": None}
+
+    def write(one: int) -> None:
+        method = [*change][one]
+        statuses[one] = call(method, change[method], if_match=tag).status
+
+    together(write)
+    reply = call("GET")
+    found = "gone" if reply.status == 404 else next(iter(reply.json.values()))[field]
+    return sorted(statuses), wanted if statuses[0] < 400 else "gone", found
 
 
 def together(work: Callable[[int], None]) -> None:
