@@ -401,9 +401,9 @@ def test_a_form_without_a_file_and_another_kind_of_body_are_told(text_agent: Any
 
 @pytest.mark.parametrize("words", ["{", "[1]", '{"a": "\\ud800"}', '{"a": "\\u0000"}', '{"a": NaN}', "x" * 20_000])
 def test_metadata_that_cannot_be_kept_is_told(words: str, text_agent: Any) -> None:
-    """422 names metadata; a JSON object is kept as it is."""
+    """422 names metadata, or the place in it; a JSON object is kept as it is."""
     response = text_agent.upload("a.txt", b"words", "text/plain", metadata=words)
-    assert (response.status_code, response.json()["details"][0]["path"]) == (422, "metadata")
+    assert (response.status_code, response.json()["details"][0]["path"].split(".")[0]) == (422, "metadata")
     assert text_agent.stored("b.txt", b"words", "text/plain", metadata='{"页": [1]}')["metadata"] == {"页": [1]}
 
 

@@ -11,10 +11,13 @@ SEED_TASKS = ["planning", "design", "chapter_generation", "a.b", "constructor", 
 words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8).filter(
     lambda text: text.strip()
 )
-scalars = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.floats(-1e6, 1e6) | st.text(max_size=8)
+storable = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+scalars = (
+    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.floats(-1e6, 1e6) | st.text(storable, max_size=8)
+)
 json_values = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(storable, max_size=6), inner, max_size=3),
     max_leaves=8,
 )
 unknown_fields = st.dictionaries(words.map(lambda text: f"x-{text}"), json_values, max_size=3)
