@@ -13,7 +13,11 @@ words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 )
 storable = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 scalars = (
-    st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.floats(-1e6, 1e6) | st.text(storable, max_size=8)
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**6), 10**6)
+    | st.floats(-1e6, 1e6).map(lambda number: number or 0.0)
+    | st.text(storable, max_size=8)
 )
 json_values = st.recursive(
     scalars,
