@@ -7,6 +7,7 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from routing_admin.core.fallback.chain import Attempt
+from routing_admin.request_log.entries import list_first
 
 SAFE = " !#$&'()*+,/:;=?@[]~"
 SKIPPED = "skipped_"
@@ -26,7 +27,7 @@ def headers_of_attempts(attempts: Sequence[Attempt]) -> dict[str, str]:
     if last.adaptation:
         headers["x-routing-adaptation"] = header_value(last.adaptation)
     if last.dropped_params:
-        headers["x-routing-dropped"] = header_value(", ".join(last.dropped_params))
+        headers["x-routing-dropped"] = header_value(", ".join(list_first(last.dropped_params)))
     return headers
 
 

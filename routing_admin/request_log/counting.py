@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from capabilities.core.wire import Usage
+from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.fallback.chain import OK
 from routing_admin.request_log.costs import cost_columns
+from routing_admin.request_log.counted_names import CountedNames, names_now
 from routing_admin.request_log.entries import Entry, find_answering
-from routing_admin.server.metrics import request_metrics
+from routing_admin.server.metrics import OTHER, request_metrics
 
 KINDS = {
     "input": "prompt_tokens",
@@ -35,34 +37,43 @@ def operation_of(surface: str) -> str:
 
 def count_entries(entries: Iterable[Entry]) -> None:
     """Adds requests, their attempts and their tokens to the counts of this process."""
+    names = _names()
     for entry in entries:
-        _count(entry)
+        _count(entry, names)
 
 
-def _count(entry: Entry) -> None:
-    facts, route = entry.facts, entry.facts.task_type
+def _names() -> CountedNames:
+    try:
+        return names_now(OTHER)
+    except Exception:  # no configuration could be read yet: the log has said so
+        return CountedNames(EMPTY, OTHER)
+
+
+def _count(entry: Entry, names: CountedNames) -> None:
+    facts, route = entry.facts, names.route(entry.facts.task_type)
     operation = operation_of(facts.surface)
     request_metrics.count_request(route, facts.surface, facts.outcome)
     for attempt in entry.attempts:
-        request_metrics.count_attempt(route, attempt.provider, attempt.model, attempt.outcome)
+        model = names.model(attempt.provider, attempt.model)
+        request_metrics.count_attempt(route, attempt.provider, model, attempt.outcome)
         if attempt.tries:
             error = "" if attempt.outcome == OK else attempt.outcome
             seconds = attempt.duration_ms / 1000
-            request_metrics.observe_call(operation, attempt.provider, attempt.model, error, seconds)
+            request_metrics.observe_call(operation, attempt.provider, model, error, seconds)
         for one in attempt.tries:
             if one.usage is not None:  # billed, and no answer
                 tokens = _tokens_of(one.usage)
-                request_metrics.count_tokens(route, operation, attempt.provider, attempt.model, tokens)
+                request_metrics.count_tokens(route, operation, attempt.provider, model, tokens)
     answered = find_answering(entry)
     if answered is not None:
-        place = (operation, answered.provider, answered.model)
+        place = (operation, answered.provider, names.model(answered.provider, answered.model))
         request_metrics.count_tokens(route, *place, _tokens_of(facts.usage))
         if facts.first_content_ms is not None:
             request_metrics.observe_first_content(*place, (facts.first_content_ms - answered.started_ms) / 1000)
-    _count_costs(entry)
+    _count_costs(entry, names)
 
 
-def _count_costs(entry: Entry) -> None:
+def _count_costs(entry: Entry, names: CountedNames) -> None:
     """What each candidate's calls cost, whether they answered or not; what costs nothing is no amount."""
     try:
         rows = cost_columns(entry)[1]
@@ -70,7 +81,8 @@ def _count_costs(entry: Entry) -> None:
         return
     for attempt, row in zip(entry.attempts, rows, strict=True):
         if row["cost_nanos"]:
-            place = (entry.facts.task_type, attempt.provider, attempt.model)
+            model = names.model(attempt.provider, attempt.model)
+            place = (names.route(entry.facts.task_type), attempt.provider, model)
             request_metrics.count_cost(*place, row["currency"], row["cost_nanos"])
 
 

@@ -24,6 +24,7 @@ from routing_admin.request_log.conversation import ConversationDigest, digest_of
 from routing_admin.request_log.recorded_bodies import clean_body
 from routing_admin.request_log.sent_files import SentFile, delivery_column, sent_files
 
+MAX_NAMES = 100
 ERROR_BYTES = 2048
 """The most that is kept of why something failed."""
 
@@ -178,7 +179,7 @@ def _answer_column(facts: RequestFacts) -> dict[str, Any]:
         "systemFingerprint": details.system_fingerprint and details.system_fingerprint[:100],
     }
     if facts.media:
-        known["media"] = [_media(each) for each in facts.media]
+        known["media"] = [_media(each) for each in facts.media[:MAX_NAMES]]
     if facts.citations:
         known["citations"] = facts.citations
     known["replayOf"] = facts.replay_of[:64]
@@ -248,9 +249,15 @@ def _attempt(entry: Entry, at: int, attempt: Attempt) -> dict[str, Any]:
             for one in attempt.tries
         ],
         "deliveries": [delivery_column(each) for each in entry.sent.get(at, ())],
-        "dropped_params": list(attempt.dropped_params),
+        "dropped_params": list_first(attempt.dropped_params),
         "at": entry.facts.began + timedelta(milliseconds=attempt.started_ms),
     }
+
+
+def list_first(names: Sequence[str]) -> list[str]:
+    """Return the first names, and how many more there are: a call decides how many there can be."""
+    more = len(names) - MAX_NAMES
+    return [*names[:MAX_NAMES], f"… (+{more})"] if more > 0 else list(names)
 
 
 def _error_column(text: str | None) -> Any:

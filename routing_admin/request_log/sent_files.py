@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -11,6 +11,9 @@ from capabilities.core.delivery.decision import Delivery
 from capabilities.core.delivery.model_description import ModelDescription
 from capabilities.core.message import FilePart
 from capabilities.core.worded import data_of
+
+MAX_FILES = 100
+"""Files of a candidate that the log keeps one by one; the last of them has how many `more` there were."""
 
 
 class SentFile(NamedTuple):
@@ -28,11 +31,15 @@ class SentFile(NamedTuple):
     size: int | None
     delivery: Delivery
     digest: int | None
+    more: int = 0
 
 
-def sent_files(deliveries: Iterable[PartDelivery]) -> tuple[SentFile, ...]:
+def sent_files(deliveries: Sequence[PartDelivery]) -> tuple[SentFile, ...]:
     """What the log keeps of deliveries; a file's bytes and its text are left behind."""
-    return tuple(_sent_file(each, each.file) for each in deliveries)
+    kept = [_sent_file(each, each.file) for each in deliveries[:MAX_FILES]]
+    if len(deliveries) > MAX_FILES:
+        kept[-1] = kept[-1]._replace(more=len(deliveries) - MAX_FILES)
+    return tuple(kept)
 
 
 def _sent_file(each: PartDelivery, file: FilePart) -> SentFile:
@@ -55,6 +62,7 @@ def delivery_column(file: SentFile) -> dict[str, Any]:
     described = {"description": _description(delivery.description)} if delivery.description else {}
     return {
         **described,
+        **({"more": file.more} if file.more else {}),
         "message": file.message,
         "part": file.part,
         "kind": file.kind,

@@ -94,6 +94,11 @@ class Step:
     describer_calls: tuple[LoggedDescriberCall, ...] = ()
 
     @property
+    def more_files(self) -> int:
+        """How many files there were beyond those that the log keeps one by one."""
+        return sum(each.get("more", 0) for each in self.row.deliveries)
+
+    @property
     def key_chips(self) -> tuple[tuple[str, str], ...]:
         """What came of each key that was tried, with its tone; empty where its provider has a single one."""
         tries = [one for one in self.row.tries if one.get("key")]

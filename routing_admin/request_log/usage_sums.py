@@ -13,7 +13,8 @@ from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import UsageSum
 from routing_admin.request_log.chunks import in_chunks
-from routing_admin.request_log.sum_labels import LabelNames, day_of, sum_labels
+from routing_admin.request_log.counted_names import CountedNames, names_now
+from routing_admin.request_log.sum_labels import OTHERS, LabelNames, day_of, sum_labels
 from routing_admin.request_log.window import hour_of
 
 FAILED, REFUSED, CANCELLED = RequestEnding.FAILED.value, RequestEnding.REFUSED.value, RequestEnding.CANCELLED.value
@@ -38,10 +39,11 @@ Columns = Mapping[str, Any]
 def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
     """Adds rows of the request log, as columns with those of their attempts, to the sums they belong to."""
     sums: dict[Place, list[int]] = {}
+    counted = names_now(OTHERS)
     for request, attempts in rows:
         labels = sum_labels.bounded(request)
         for row, counts in ((request, _counts(request, len(attempts))), *_waste(request, attempts)):
-            for place in _places(request, row, labels):
+            for place in _places(request, row, labels, counted):
                 known = sums.setdefault(place, [0] * len(COUNTS))
                 for at, count in enumerate(counts):
                     known[at] += count
@@ -55,10 +57,11 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
             cursor.execute(_statement(len(chunk)), [value for line in lines for value in line])
 
 
-def _places(request: Columns, row: Columns, labels: LabelNames) -> tuple[Place, Place]:
+def _places(request: Columns, row: Columns, labels: LabelNames, counted: CountedNames) -> tuple[Place, Place]:
     """Where a request is summed up, or one of its attempts, which names who was called."""
     hour, day = _starts(request["started_at"].replace(second=0, microsecond=0))
-    names = request["agent"], request["task_type"], row["provider"], row["model"], *labels, row["currency"]
+    route, model = counted.route(request["task_type"]), counted.model(row["provider"], row["model"])
+    names = request["agent"], route, row["provider"], model, *labels, row["currency"]
     return (UsageSum.HOUR, hour, *names), (UsageSum.DAY, day, *names)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from threading import Lock
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
@@ -20,8 +19,6 @@ from capabilities.core.prices import NANO
 from routing_admin.core.fallback.endings import ending_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-MOST_MODELS = 1000
-"""Models that are told apart; a caller may name any model of a provider, so there could be any number."""
 MOST_CHILDREN = 4096
 """Sets of labels that are found without asking the library."""
 OTHER = "other"
@@ -80,8 +77,6 @@ class RequestMetrics:
             ("door", "code"),
             registry=registry,
         )
-        self._models: set[tuple[str, str]] = set()
-        self._lock = Lock()
         self._child = lru_cache(maxsize=MOST_CHILDREN)(_child_of)
 
     def count_request(self, route: str, surface: str, outcome: str) -> None:
@@ -90,42 +85,31 @@ class RequestMetrics:
 
     def count_attempt(self, route: str, provider: str, model: str, outcome: str) -> None:
         """One more candidate that was reached."""
-        self._child(self._attempts, route, provider, self._model(provider, model), outcome).inc()
+        self._child(self._attempts, route, provider, model, outcome).inc()
 
     def observe_call(self, operation: str, provider: str, model: str, error: str, seconds: float) -> None:
         """How long a call took; `error` is the fault's code, empty where it answered."""
-        self._child(self._duration, operation, provider, self._model(provider, model), error).observe(seconds)
+        self._child(self._duration, operation, provider, model, error).observe(seconds)
 
     def count_tokens(self, route: str, operation: str, provider: str, model: str, tokens: dict[str, int]) -> None:
         """The tokens of an answer by sort; `input` and `output` are the whole, the others parts of them."""
-        name = self._model(provider, model)
         for kind, count in tokens.items():
-            self._child(self._tokens, route, provider, name, kind).inc(count)
+            self._child(self._tokens, route, provider, model, kind).inc(count)
         for kind in ("input", "output"):
             if kind in tokens:
-                self._child(self._usage, operation, provider, name, kind).observe(tokens[kind])
+                self._child(self._usage, operation, provider, model, kind).observe(tokens[kind])
 
     def count_cost(self, route: str, provider: str, model: str, currency: str, nanos: int) -> None:
         """What a candidate's calls cost, in thousand-millionths of the currency's unit."""
-        self._child(self._cost, route, provider, self._model(provider, model), currency).inc(nanos / NANO)
+        self._child(self._cost, route, provider, model, currency).inc(nanos / NANO)
 
     def observe_first_content(self, operation: str, provider: str, model: str, seconds: float) -> None:
         """How long a streamed answer took to begin."""
-        self._child(self._first, operation, provider, self._model(provider, model)).observe(seconds)
+        self._child(self._first, operation, provider, model).observe(seconds)
 
     def count_refused_key(self, door: str, code: str) -> None:
         """One more call whose key or token did not open that door."""
         self._refused_keys.labels(door, code).inc()
-
-    def _model(self, provider: str, model: str) -> str:
-        """The model's name, while there are not too many."""
-        if (provider, model) in self._models:
-            return model
-        with self._lock:
-            if len(self._models) >= MOST_MODELS:
-                return OTHER
-            self._models.add((provider, model))
-        return model
 
 
 def _child_of(metric: Any, *labels: str) -> Any:

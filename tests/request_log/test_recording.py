@@ -6,14 +6,24 @@ import base64
 import json
 
 import pytest
+from django.test import Client
+from django.utils import timezone
 
 from capabilities.acts import SYSTEM
+from capabilities.core.delivery.adaptation import PartDelivery
+from capabilities.core.delivery.decision import Delivery, Outcome
+from capabilities.core.delivery.reasons import ReasonCode, because
+from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, ToolCall
 from capabilities.core.vocabulary import Kind
-from capabilities.core.wire import Answer, Media
+from capabilities.core.wire import Answer, Media, UpstreamRequest
 from routing_admin.actions import installation
-from routing_admin.models import RequestLog
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
 from routing_admin.request_log.recorded_bodies import BODY_BYTES, body_of, clean_body, question_of
+from routing_admin.request_log.sent_files import MAX_FILES
 from tests.gateway.plane import PNG, image, logged, post, said
 
 SECRET = "sk-" + "abcdefgh12345678"
@@ -44,6 +54,24 @@ def _drained(response):
     if response.streaming:
         b"".join(response)
     return response
+
+
+@pytest.mark.django_db(databases=["default", "logs"])
+def test_a_hundred_thousand_files_are_a_row_of_a_few(admin: Client) -> None:
+    """The log keeps the first ones and how many more there were; so do the names of what was dropped, and the page."""
+    file = FilePart(Kind.IMAGE, "image/png", url="https://a.example/dot.png")
+    reason = because(ReasonCode.NO_CAPABILITY, capability="vision")
+    went = Delivery(Outcome.DESCRIBED, reason)
+    deliveries = tuple(PartDelivery(0, at, file, went, "a picture") for at in range(100_000))
+    sent = Prepared(UpstreamRequest("https://one.example", {}), ChatRequest(()), deliveries)
+    attempt = Attempt("one", "m", "ok", dropped_params=tuple(f"messages[{at}].cache_control" for at in range(100_000)))
+    write([entry_of(RequestFacts("many", timezone.now(), "v1"), (attempt,), {0: sent})])
+    row = AttemptLog.objects.get(request_id="many")
+    assert (len(row.deliveries), row.deliveries[-1]["more"]) == (MAX_FILES, 100_000 - MAX_FILES)
+    assert row.dropped_params[-1] == f"… (+{100_000 - len(row.dropped_params) + 1})"
+    page = admin.get("/requests/many/").content
+    assert b"and 99900 more files" in page
+    assert len(page) < 300_000
 
 
 def test_a_file_is_kept_as_facts_and_its_reference():

@@ -18,7 +18,9 @@ from capabilities.core.protocols.errors import classify
 from capabilities.core.protocols.sse import SseParser
 from capabilities.sentences import join_sentences
 from routing_admin.agents_api.errors import near_misses
+from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.documents.json_lines import find_place
+from routing_admin.core.planning.model_names import provider_and_model
 from routing_admin.core.ranking import Findable, FoundKind, rank
 from routing_admin.server.logs import RedactFilter
 from tests.server.outside_texts import AT_BEGINNING, functions_of_one_text, is_slow, patterns, unseen_patterns
@@ -102,6 +104,7 @@ BY_HAND: dict[str, Callable[[str], Any]] = {
     "sentences": lambda text: join_sentences(text.splitlines()),
     "a search of things": lambda text: rank(text, [Findable(FoundKind.AGENT, ("text-agent",), "/")] * 50),
     "a path of the API": lambda text: near_misses("GET", text),
+    "a model's name": lambda text: provider_and_model(EMPTY, text),
     "a place": lambda text: find_place({}, text),
     "two texts, side by side": lambda text: [
         row.left_parts for row in compare_texts("", text, f"{text[:9999]}\nb\n{text}").rows

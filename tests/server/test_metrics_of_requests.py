@@ -12,11 +12,24 @@ from capabilities.core.wire import Usage
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt, Try
+from routing_admin.models import UsageSum
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.journal import Journal
-from routing_admin.server.metrics import MOST_MODELS, OTHER, RequestMetrics, generate_latest
+from routing_admin.request_log.sum_labels import OTHERS
+from routing_admin.server.metrics import OTHER
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture(autouse=True)
+def configured(db: None) -> None:
+    """Two providers, and services by the names that these tests call."""
+    shared = {"endpoint": "https://a.example/v1", "key_source": "none"}
+    first = Provider.objects.create(name="first", default_model="m", **shared)
+    Provider.objects.create(name="second", default_model="n", **shared)
+    for name in ("counted", "paid", "chat", "embeddings", "generate_content"):
+        Service.objects.create(service_id=name, name=name, provider=first, model="m")
+    snapshot.refresh()
 
 
 def entry(name: str, route: str, surface: str = "v1") -> Entry:
@@ -100,12 +113,29 @@ def test_the_installation_and_the_process_are_there_as_before():
     assert not [name for name in names if name.endswith("_created")]
 
 
-def test_models_that_callers_make_up_do_not_fill_the_memory():
-    """After so many, further ones are counted together."""
-    metrics = RequestMetrics()
-    for number in range(MOST_MODELS + 5):
-        metrics.count_attempt("r", "p", f"m{number}", "ok")
-    metrics.count_attempt("r", "p", "m0", "ok")
-    text = generate_latest(metrics.registry).decode()
-    assert f'model="{OTHER}",outcome="ok",provider="p",route="r"}} 5.0' in text
-    assert 'model="m0",outcome="ok",provider="p",route="r"} 2.0' in text
+def test_names_that_callers_make_up_count_as_one():
+    """Neither routes nor models fill the memory or the list of sums; what becomes a service has its name at once."""
+    journal = Journal()
+    journal.record(entry("known", "counted"))
+    journal.flush()
+    before = set(samples()), set(UsageSum.objects.values_list("task_type", "model"))
+    for number in range(50):
+        journal.record(invented(f"made-{number}", f"second/x{number}", f"x{number}"))
+    journal.flush()
+    added = [dict(labels) for _, labels in samples().keys() - before[0]]
+    assert added
+    assert [labels for labels in added if OTHER not in labels.values()] == []
+    sums = set(UsageSum.objects.values_list("task_type", "model")) - before[1]
+    assert sums == {(OTHERS, OTHERS)}
+    assert value("routing_admin_attempts_total", route=OTHER, provider="second", model=OTHER, outcome="ok") >= 50
+    Service.objects.create(service_id="later", name="later", provider=Provider.objects.get(name="second"), model="x7")
+    snapshot.refresh()
+    journal.record(invented("made-later", "later", "x7"))
+    journal.flush()
+    assert value("routing_admin_attempts_total", route="later", provider="second", model="x7", outcome="ok") == 1
+
+
+def invented(name: str, route: str, model: str) -> Entry:
+    """A call by a name that its caller chose."""
+    facts = RequestFacts(name, timezone.now(), "v1", task_type=route, usage=Usage(10, 1))
+    return entry_of(facts, (Attempt("second", model, "ok", tries=(Try(0.0, 1.0, "ok", None),)),))

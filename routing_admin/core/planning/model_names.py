@@ -82,9 +82,13 @@ def is_target(configuration: Configuration, name: str) -> bool:
     )
 
 
+MAX_PROVIDER_NAME = 200
+"""No provider has a longer name, so no slash behind that leaves one."""
+
+
 def provider_and_model(configuration: Configuration, name: str) -> tuple[str, str] | None:
     """`provider/model`, split at the first slash that leaves the name of a provider (decision 7); None where none."""
-    for at, letter in enumerate(name):
+    for at, letter in enumerate(name[:MAX_PROVIDER_NAME]):
         if letter == "/" and name[at + 1 :] and configuration.provider(name[:at]) is not None:
             return name[:at], name[at + 1 :]
     return None

@@ -1,0 +1,59 @@
+"""Which routes and models have a name of their own in metrics and sums: callers make up names, and those count as one.
+
+Only what is configured has its own, by the newest configuration: a model that becomes a service has its name at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.planning.model_names import provider_and_model
+
+
+class CountedNames:
+    """The names of one configuration; any other is `other`."""
+
+    def __init__(self, configuration: Configuration, other: str) -> None:
+        self._other = other
+        self._models = {*_models_in(configuration), ("", "")}
+        self._routes = {
+            "",
+            *(each.task_type for each in configuration.routes),
+            *(each.id for each in configuration.services),
+            *(each.name for each in configuration.aliases),
+            *(f"{provider}/{model}" for provider, model in self._models),
+        }
+
+    def model(self, provider: str, model: str) -> str:
+        """Return the name under which a provider's model is counted."""
+        return model if not model or (provider, model) in self._models else self._other
+
+    def route(self, task_type: str) -> str:
+        """Return the name under which a route, or what was called without one, is counted."""
+        return task_type if task_type in self._routes else self._other
+
+
+def _models_in(configuration: Configuration) -> Iterator[tuple[str, str]]:
+    yield from ((each.provider, each.model) for each in configuration.services)
+    yield from ((each.name, each.default_model) for each in configuration.providers)
+    for route in configuration.routes:
+        yield from ((each.provider, each.model) for each in route.candidates if each.model)
+    for alias in configuration.aliases:
+        if pair := provider_and_model(configuration, alias.target):
+            yield pair
+
+
+def _build(state: Snapshot, other: str) -> CountedNames:
+    return CountedNames(state.configuration, other)
+
+
+_names_of: Callable[[Snapshot, str], CountedNames] = lru_cache(maxsize=4)(_build)
+
+
+def names_now(other: str) -> CountedNames:
+    """Return the names of the newest configuration. Raises what reading it raises as long as none is known at all."""
+    return _names_of(snapshot.current(), other)
