@@ -72,7 +72,7 @@ def make_private(path: str) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-class DatabaseOperations(operations.DatabaseOperations):
+class SqliteOperations(operations.DatabaseOperations):
     """Django's, with JSON as PostgreSQL would keep it."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
@@ -83,7 +83,7 @@ class DatabaseOperations(operations.DatabaseOperations):
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection whose busy timeout is what its user of the moment may wait, connecting included."""
 
-    ops_class = DatabaseOperations
+    ops_class = SqliteOperations
     _usual = _now = 5.0
 
     def get_connection_params(self) -> dict[str, Any]:
