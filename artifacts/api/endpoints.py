@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-import orjson
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -44,6 +43,7 @@ from capabilities.core.services.capability_router import AgentMessage
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import open_media
 from capabilities.errors import InvalidError
+from capabilities.json_bodies import load_json
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact
@@ -138,7 +138,7 @@ def _store_uploaded(request: HttpRequest) -> Artifact:
 
 def _parse_object(text: str) -> Any:
     try:
-        return orjson.loads(text)
+        return load_json(text.encode())
     except ValueError:
         raise InvalidError([Problem("metadata", "metadata must be a JSON object.", "type")]) from None
 

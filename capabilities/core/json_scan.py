@@ -15,6 +15,8 @@ from typing import Any
 
 BLOCK = 16 * 1024
 """Bytes that are looked through in one step. A shorter string is never long."""
+MAX_INNER_VALUES = 20_000
+"""Values of JSON within a string: arguments of a tool, or what one answered."""
 NUMBERS_PER_VALUE = 4
 """So many numbers, or words like `true`, cost what one string or container does."""
 PIECE = 256 * 1024
@@ -68,6 +70,17 @@ def scan_json(data: bytes | bytearray, max_values: int) -> JsonScan:
             opened = start + length - len(pieces[-1])
         start += length
     return scan
+
+
+def is_bounded(text: str | bytes) -> bool:
+    """Return whether JSON that a caller's string holds may be parsed: the bound on its body does not see inside."""
+    if len(text) <= MAX_INNER_VALUES:
+        return True
+    try:
+        scan_json(text.encode("utf-8", "replace") if isinstance(text, str) else text, MAX_INNER_VALUES)
+    except TooManyValuesError:
+        return False
+    return True
 
 
 def _mask_escapes(block: bytes) -> tuple[bytes, int]:

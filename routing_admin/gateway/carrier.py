@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 
 from capabilities.core.json_codec import read_mended_json
+from capabilities.core.json_scan import is_bounded
 from capabilities.core.protocols.thought_fields import message_fields
 from capabilities.core.thoughts import Thought
 from routing_admin.gateway.origins import label_thoughts, read_own_thoughts
@@ -26,7 +27,8 @@ def unpack_thoughts(text: str) -> tuple[Thought, ...]:
     if not text.startswith(CARRIER):
         return ()
     try:
-        fields = read_mended_json(base64.urlsafe_b64decode(text.removeprefix(CARRIER)))
+        packed = base64.urlsafe_b64decode(text.removeprefix(CARRIER))
+        fields = read_mended_json(packed) if is_bounded(packed) else None
     except (ValueError, RecursionError):
         return ()
     return read_own_thoughts(fields) if isinstance(fields, dict) else ()

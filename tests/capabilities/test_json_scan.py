@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from capabilities.core import json_scan
 from capabilities.core.json_scan import lift_strings, put_back, scan_json
+from capabilities.core.protocols.arguments import object_of
 from capabilities.json_bodies import JsonTooLargeError, load_json
 
 PIECES = st.sampled_from(['"', "\\", "a", "中", "😀", "é", "\n", "[", "{", ",", ":", "\\u", "ud83d", "ude00", "/"])
@@ -95,3 +96,11 @@ def test_a_large_document_is_refused_for_what_a_small_one_is(inside: str) -> Non
     for filling in ("", "a" * 5_000_000):
         with pytest.raises(ValueError, match=re.compile("surrogate|control|escape|hex", re.I)):
             load_json(f'{{"a":"{filling}{inside}"}}'.encode())
+
+
+def test_json_within_a_string_is_bounded_too() -> None:
+    """The bound on a body does not see inside its strings: arguments of millions of lists stay the text they are."""
+    few, many = '{"a":' + "[" * 9 + "]" * 9 + "}", '{"a":[' + "[]," * 500_000 + "[]]}"
+    assert object_of(few) == json.loads(few)
+    assert object_of(many) == {"_raw": many}
+    assert object_of(json.dumps({"words": "[], " * 100_000})) == {"words": "[], " * 100_000}

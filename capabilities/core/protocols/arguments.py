@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.halves import mend
+from capabilities.core.json_scan import is_bounded
 from capabilities.core.message import ToolCall
 
 
 def object_of(arguments: str) -> dict[str, Any]:
-    """The arguments as an object; what is none is kept under `_raw`."""
+    """The arguments as an object; what is none, or has too many values, is kept under `_raw`."""
     if not arguments.strip():
         return {}
     try:
-        value = mend(json.loads(arguments))
+        value = mend(json.loads(arguments)) if is_bounded(arguments) else None
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {"_raw": arguments}
