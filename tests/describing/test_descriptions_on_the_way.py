@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import json
@@ -19,8 +20,9 @@ from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.descriptions.store import ASK_AGAIN
 from routing_admin.dispatch import describing
 from routing_admin.models import FileDescription, TaskRoute
-from routing_admin.upstream import run_sync
+from routing_admin.upstream import process_upstream
 from tests.describing.describers import LOOK, POLICY, WORDS, add_route, bodies_to, describing_lab, text_of
+from tests.gateway.asgi_caller import Call, headers
 from tests.gateway.plane import image, logged, post, said
 from tests.lab.scenarios import SCENARIOS
 
@@ -156,23 +158,32 @@ def test_another_conversation_asks_anew_after_a_failure_and_its_words_heal_who_w
     assert outcomes == [FAILED, BY_MODEL, BY_MODEL]
 
 
-def answer_in(reply: Any, stream: bool) -> dict[str, Any]:
+def answer_in(reply: Any) -> dict[str, Any]:
     """What the model said, as a client sends it back."""
-    if not stream:
-        message: dict[str, Any] = reply.json()["choices"][0]["message"]
-        return {"role": "assistant", "content": message["content"]}
-    lines = [line.removeprefix("data: ") for line in text_in(reply).splitlines() if line.startswith("data: {")]
-    deltas = [choice["delta"] for line in lines for choice in json.loads(line)["choices"]]
-    return {"role": "assistant", "content": "".join(each.get("content") or "" for each in deltas)}
+    return {"role": "assistant", "content": reply.json()["choices"][0]["message"]["content"]}
 
 
-def text_in(reply: Any) -> str:
-    """A streamed reply, read to its end."""
+def talk(key: str, body: Any) -> tuple[str, dict[str, Any]]:
+    """How the picture was delivered, and the answer to send back, whole or streamed; on an event loop of its own."""
+    data = json.dumps(body).encode()
+    call = Call([data], headers(key, len(data)))
 
-    async def read() -> bytes:
-        return b"".join([piece async for piece in reply.streaming_content])
+    async def run() -> None:
+        try:
+            await call.run()
+        finally:
+            await process_upstream().close()
 
-    return run_sync(read()).decode()
+    asyncio.run(run())
+    if not body.get("stream"):
+        text = json.loads(call.answer)["choices"][0]["message"]["content"]
+    else:
+        lines = [
+            line.removeprefix("data: ") for line in call.answer.decode().splitlines() if line.startswith("data: {")
+        ]
+        deltas = [choice["delta"] for line in lines for choice in json.loads(line)["choices"]]
+        text = "".join(each.get("content") or "" for each in deltas)
+    return call.answer_headers["x-routing-adaptation"], {"role": "assistant", "content": text}
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
@@ -189,21 +200,18 @@ def test_who_continues_after_a_failure_reads_the_same_beginning_whatever_healed_
         "blind": ["say:It failed.", "say:No.", "say:No.", "say:A cat."],
     }
     with describing_lab(script, retries=0) as lab:
-        failed = post(key, {**body, "messages": turn})
-        first_answer = answer_in(failed, stream)
-        again = post(key, {**body, "messages": turn})
+        failed, first_answer = talk(key, {**body, "messages": turn})
+        again, _ = talk(key, {**body, "messages": turn})
         assert len(bodies_to(lab, "seer")) == 1
         FileDescription.objects.update(created_at=timezone.now() - ASK_AGAIN)
-        post(key, {**body, "messages": turn})
+        talk(key, {**body, "messages": turn})
         assert len(bodies_to(lab, "seer")) == 2
         FileDescription.objects.filter(conversation__gt="").update(created_at=timezone.now() - ASK_AGAIN)
-        healed = post(key, {**body, "messages": turn})
-        second_answer = answer_in(healed, stream)
-        headers = [each.headers["x-routing-adaptation"] for each in (failed, again, healed)]
-        assert headers == [FAILED, FAILED, BY_MODEL]
+        healed, second_answer = talk(key, {**body, "messages": turn})
+        assert (failed, again, healed) == (FAILED, FAILED, BY_MODEL)
         for answer, told in ((first_answer, failed), (second_answer, healed), (first_answer, failed)):
-            later = post(key, {**body, "messages": [*turn, answer, follow_up]})
-            assert later.headers["x-routing-adaptation"] == told.headers["x-routing-adaptation"]
+            later, _ = talk(key, {**body, "messages": [*turn, answer, follow_up]})
+            assert later == told
         assert len(bodies_to(lab, "seer")) == 3
 
 
@@ -213,7 +221,7 @@ def test_a_failure_that_an_earlier_message_tells_holds_for_the_file_sent_again(k
     with describing_lab({"seer": ["http_500", f"say:{WORDS}"]}, retries=0):
         first = post(key, {"model": "task:blind", "language": "en", "messages": turn})
         ask(key, {"type": "text", "text": "Tell me about this."}, image())
-        again = [*turn, answer_in(first, stream=False), {"role": "user", "content": [LOOK, image()]}]
+        again = [*turn, answer_in(first), {"role": "user", "content": [LOOK, image()]}]
         later = post(key, {"model": "task:blind", "language": "en", "messages": again})
     assert later.headers["x-routing-adaptation"] == f"{FAILED}:2"
 
