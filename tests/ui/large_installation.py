@@ -46,7 +46,6 @@ def add_configuration() -> None:
             name=WIDE,
             provider=providers[n % PROVIDERS].name,
             model=name_of("model", n),
-            base_url=f"https://{n % PROVIDERS}.example/v1",
             capabilities=able[n % len(able)],
         )
         for n in range(SERVICES)
