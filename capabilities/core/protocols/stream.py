@@ -91,7 +91,7 @@ class EventStream:
             self._over = True
             return self._read_whole()
         out = self._take(last)
-        return out if self._over else [*out, *self._end(self._ending())]
+        return out if self._over else [*out, *self._end()]
 
     def _take(self, events: list[SseEvent]) -> list[StreamEvent]:
         out: list[StreamEvent] = []
@@ -112,7 +112,7 @@ class EventStream:
                     self._note(piece)
                 out.append(piece)
             if self._reader.finished:
-                return [*out, *self._end(self._ending())]
+                return [*out, *self._end()]
         return out
 
     def _join(self, pieces: list[Delta | Supplement | Failure]) -> list[Delta | Supplement | Failure]:
@@ -131,7 +131,7 @@ class EventStream:
             joined += [piece] if isinstance(piece, Failure) or any(piece) else []
         return joined
 
-    def _rest(self) -> list[StreamEvent]:
+    def _rest(self) -> list[Delta]:
         """What waits for its other half at the end, which never came."""
         rest = self._halves.rest() if self._halves is not None else {}
         words: dict[str, Any] = {name: half for name, half in rest.items() if name in WORDS}
@@ -139,7 +139,7 @@ class EventStream:
         return [Delta(**words, tool_calls=calls)] if rest else []
 
     def _note(self, piece: Delta | Supplement) -> None:
-        self._has_content = is_content(piece)
+        self._has_content = self._has_content or is_content(piece)
         thought = isinstance(piece, Delta) and bool(piece.reasoning or piece.thoughts)
         self._spoke = self._spoke or self._has_content or thought
 
@@ -159,10 +159,14 @@ class EventStream:
         """An error after content: what had been said stands, nobody else may go on."""
         return replace(failure, fault=Fault.STREAM_BROKEN)
 
-    def _end(self, event: Finish | Failure) -> list[StreamEvent]:
+    def _end(self, failure: Failure | None = None) -> list[StreamEvent]:
+        """What still waits, and the failure or else how a stream that ends here ends."""
         self._over = True
         rest = self._rest()
-        last = event.counted(self._reader.usage) if isinstance(event, Failure) else event
+        for piece in rest:
+            self._note(piece)
+        last = failure or self._ending()
+        last = last.counted(self._reader.usage) if isinstance(last, Failure) else last
         return [*rest, mend(last) if self._halves is not None else last]
 
     def _read_whole(self) -> list[StreamEvent]:
