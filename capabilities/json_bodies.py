@@ -51,8 +51,11 @@ def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
     if len(data) <= min(AT_ONCE_BYTES, settings.MAX_JSON_BYTES) or not scan.long_strings:
         return orjson.loads(data)
     short = len(data) - _long_bytes(scan)
-    skeleton, texts = _lift(data, scan, settings.MAX_JSON_BYTES - short if counts_text else math.inf)
-    return put_back(orjson.loads(skeleton), texts)
+    try:
+        skeleton, texts = _lift(data, scan, settings.MAX_JSON_BYTES - short if counts_text else math.inf)
+        return put_back(orjson.loads(skeleton), texts)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(error.msg) from None  # without line and column, which are those of a piece
 
 
 def lift_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:

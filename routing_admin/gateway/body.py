@@ -131,7 +131,9 @@ def _too_deep(path: str | None) -> BadRequestError:
 def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
     """The refusal of what the fast parser refuses, with the place when only a string in it is wrong."""
     if len(data) > LARGE_BYTES:  # another parser would take seconds, and hold every other thread meanwhile
-        return BadRequestError(_place_in_json(error), None, "invalid_json")
+        is_placed = isinstance(error, json.JSONDecodeError)
+        sentence = _place_in_json(error) if is_placed else worded("The body is not valid JSON.")
+        return BadRequestError(sentence, None, "invalid_json")
     try:
         value = json.loads(data)
     except RecursionError:

@@ -103,6 +103,15 @@ def test_every_way_in_has_the_bound(importer: AgentProgram) -> None:
 
 
 @rows
+def test_a_large_body_that_is_no_json_names_no_wrong_place(key: str) -> None:
+    """It is parsed in pieces, each with lines and columns of its own; one that is parsed at once names its place."""
+    for size, sentence in ((200_000, "(line 1, column 200010)"), (5_000_000, "The body is not valid JSON.")):
+        status, code, message = refusal(post(key, b'{"x": ["' + b"a" * size + b'",]}'))
+        assert (status, code) == (400, "invalid_json")
+        assert sentence in message
+
+
+@rows
 def test_depth_is_a_setting(key: str, settings: Any) -> None:
     """Its name is in the refusal."""
     settings.MAX_JSON_DEPTH = 6
