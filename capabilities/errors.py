@@ -46,6 +46,13 @@ class TakenError(ActionError):
     status = 409
 
 
+class TooManyError(ActionError):
+    """The caller has as many of these as it may."""
+
+    code = "too_many"
+    status = 409
+
+
 class ForbiddenError(ActionError):
     """The caller may not do this."""
 

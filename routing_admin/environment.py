@@ -105,6 +105,7 @@ SETTINGS: tuple[Setting, ...] = (
         _("Content parts and tool calls in one call of a model, of all messages together."),
     ),
     Setting("ROUTING_ADMIN_MAX_TOOLS", "1000", _("Tools in one call of a model.")),
+    Setting("ROUTING_ADMIN_MAX_MADE_AGENTS", "200", _("Living agents that one agent may create at run time.")),
     Setting("ROUTING_ADMIN_HEAD_SECONDS", "10", _("Seconds allowed for receiving a request's headers.")),
     Setting(
         "ROUTING_ADMIN_BODY_SECONDS",

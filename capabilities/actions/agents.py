@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from types import EllipsisType
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -17,7 +18,7 @@ from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.core.problems import Problem
 from capabilities.core.services.agent_limits import MODELS
 from capabilities.core.services.key_terms import LIMITS
-from capabilities.errors import ConflictError, ForbiddenError, InvalidError
+from capabilities.errors import ConflictError, ForbiddenError, InvalidError, TooManyError
 from capabilities.models import Agent, AgentKey, Service
 from capabilities.ports import ports
 from capabilities.sentences import join_words
@@ -55,6 +56,8 @@ def put_agent(
         row = Agent.objects.filter(agent_id=agent_id).first()
         if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != mine.pk):
             raise ConflictError(_("This id belongs to an agent you did not create. Choose another id."))
+        if row is None or (row.expires_at and row.expires_at <= timezone.now()):
+            check_can_make_agent(mine)
         row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=mine)
         check_one_line("name", name)
         row.name, row.description, row.task_type = name, description, task_type or ""
@@ -63,6 +66,16 @@ def put_agent(
         check_uses_one_thing(row)
         row.save()
     return row
+
+
+def check_can_make_agent(maker: Agent) -> None:
+    """Raises `TooManyError` where an agent has as many living ones as it may make."""
+    if filter_living(maker.made).count() >= settings.MAX_MADE_AGENTS:
+        message = _(
+            "%(maker)s has %(count)s agents, as many as one agent may create. Delete some of them, let them expire, "
+            "or raise ROUTING_ADMIN_MAX_MADE_AGENTS."
+        )
+        raise TooManyError(message % {"maker": maker.agent_id, "count": settings.MAX_MADE_AGENTS})
 
 
 def find_service(service_id: str | None) -> Service | None:

@@ -116,7 +116,7 @@ def one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Creates or replaces an agent at run time; calling it again has the same result. No revision is created.
 
-    422 for an invalid id, 409 for one that another caller created.
+    422 for an invalid id, 409 for one that another caller created, or beyond those that one agent may create.
     """
     if not AGENT_ID.fullmatch(agent_id) or agent_id in RESERVED:
         message = "An agent's id has 1 to 120 letters, digits and . _ : @ + -, and is not `me`."

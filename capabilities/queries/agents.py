@@ -111,17 +111,17 @@ def list_agents(q: str = "") -> list[AgentLine]:
     if q:
         rows = rows.filter(Q(agent_id__icontains=q) | Q(name__icontains=q) | Q(description__icontains=q))
     directory = ports.installed.agents()
-    return [build_line(row, directory) for row in rows]
-
-
-def build_line(row: Agent, directory: AgentDirectory) -> AgentLine:
-    """One agent of the list."""
-    profile = find_profile(row, directory)
-    found = list_readings(profile, directory)
-    hands_to = tuple(dict.fromkeys(name for each in found if not each.itself for name in each.others))
-    unread = tuple(each.name for each in found if not each.itself and not each.others)
-    reads = tuple(name for name in profile.capabilities.input)
-    return AgentLine(row, reads, hands_to, unread, row.working)  # type: ignore[attr-defined]
+    takers = {name: directory.find_capable(name) for name in READABLE}
+    handed: dict[tuple[str, ...], tuple[str, ...]] = {}  # agents that read the same hand over to the same
+    lines = []
+    for row in rows:
+        reads = find_profile(row, directory).capabilities
+        lacks = tuple(name for name in READABLE if not reads.has(name))
+        if lacks not in handed:
+            handed[lacks] = tuple(dict.fromkeys(other for name in lacks for other in takers[name]))
+        unread = tuple(name for name in lacks if not takers[name])
+        lines.append(AgentLine(row, tuple(reads.input), handed[lacks], unread, row.working))
+    return lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ from capabilities.views.refused_forms import add_refusal, find_differences, rene
 if TYPE_CHECKING:
     from capabilities.models import Agent
 
+MAX_LINES = 200
 PLACES = {"serviceId": "service", "taskType": "task_type"}
 
 
@@ -50,7 +51,8 @@ def agents(request: HttpRequest) -> HttpResponse:
     q = request.GET.get("q", "").strip()
     lines = list_agents(q)
     template = "capabilities/agents.html#rows" if wants_fragment(request) else "capabilities/agents.html"
-    return render(request, template, {"lines": lines, "q": q, "sentence": summarize(lines)})
+    shown = {"lines": lines[:MAX_LINES], "more": max(0, len(lines) - MAX_LINES)}
+    return render(request, template, {**shown, "q": q, "sentence": summarize(lines)})
 
 
 def summarize(lines: list[AgentLine]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from api_samples import mp3, pdf, png
+from django.test import Client
 from django.utils import timezone
 
 from capabilities.actions import save_service
@@ -96,6 +97,31 @@ def test_an_agent_learns_what_it_can_do_and_who_takes_the_rest(text_agent: Any) 
     own = {"limits": None, "keyLimits": None, "keyLabels": {"team": None, "project": None}}
     assert {**text_agent.get("/agents/text-agent").json(), **own} == me
     assert text_agent.get("/agents/nobody").status_code == 404
+
+
+def test_an_agent_makes_so_many_agents_and_no_more(text_agent: Any, settings: Any) -> None:
+    """One more is 409 with what to do; one of those can be changed, and expired or deleted ones leave their place."""
+    settings.MAX_MADE_AGENTS = 2
+    for name in ("eye-1", "eye-2", "eye-2"):
+        assert text_agent.call("PUT", f"/agents/{name}", {"serviceId": "vision-model"}).status_code == 200
+    refused = text_agent.call("PUT", "/agents/eye-3", {"serviceId": "vision-model"})
+    assert (refused.status_code, refused.json()["error"]) == (409, "too_many")
+    assert "ROUTING_ADMIN_MAX_MADE_AGENTS" in refused.json()["message"]
+    Agent.objects.filter(agent_id="eye-1").update(expires_at=timezone.now())
+    assert text_agent.call("PUT", "/agents/eye-3", {"serviceId": "vision-model"}).status_code == 200
+    assert text_agent.call("PUT", "/agents/eye-1", {"serviceId": "vision-model"}).status_code == 409
+    text_agent.call("DELETE", "/agents/eye-2")
+    assert text_agent.call("PUT", "/agents/eye-1", {"serviceId": "vision-model"}).status_code == 200
+
+
+def test_the_page_of_agents_lists_so_many_and_says_how_many_more(admin: Client) -> None:
+    """A page of two thousand would take seconds; the search finds the others."""
+    Agent.objects.bulk_create(Agent(agent_id=f"made-{number:04}") for number in range(2_000))
+    page = admin.get("/agents/").content.decode()
+    listed = page.count('<th scope="row">')
+    assert listed == 200
+    assert f"and {Agent.objects.count() - listed} more agents" in page
+    assert "made-1999" in admin.get("/agents/", {"q": "made-1999"}).content.decode()
 
 
 @pytest.mark.requirement("MCR-4.2")
