@@ -58,12 +58,11 @@ max_tokens = st.none() | st.integers(1, 10**6)
 names = words.filter(lambda text: "/" not in text)
 variables = st.sampled_from(["LLM_PROVIDER_SHARED_API_KEY", "LLM_PROVIDER_X_API_KEY", "LLM_PROVIDER_X_API_KEY_2"])
 limits = st.fixed_dictionaries(
-    {},
+    {"currency": st.sampled_from(["USD", "CNY"])},
     optional={
         "models": st.lists(words, min_size=1, max_size=2),
         "requestsPerMinute": st.integers(1, 1000),
         "moneyPerDay": st.sampled_from(["1", "0.5", "12.345678"]),
-        "currency": st.sampled_from(["USD", "CNY"]),
         "unpriced": st.sampled_from(["allow", "refuse"]),
         "unpricedPrice": st.just("2.5"),
         "tokensPerMonth": st.integers(1, 10**15),

@@ -9,23 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import date
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from capabilities.core.exchange import ExchangeRate, check_rate
-from capabilities.core.prices import CURRENCY as CURRENCY_CODE
 from capabilities.core.problems import Problem
-from capabilities.core.services.agent_limits import (
-    CURRENCY,
-    MODELS,
-    MONEY,
-    MOST,
-    MOST_MONEY,
-    UNPRICED,
-    UNPRICED_PRICE,
-    Meter,
-    UnpricedPolicy,
-)
 from capabilities.core.services.labels import LabelKind
 from capabilities.core.storable import is_storable, unreadable_text
 from capabilities.core.worded import worded
@@ -40,72 +27,36 @@ from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.kept_fields import drop_absent, merge_items
 from routing_admin.core.documents.problem_sentences import (
     duplicate_name,
-    missing_field,
-    not_one_of,
     out_of_range,
     wrong_type,
 )
 from routing_admin.core.files import field_rules as rule
-from routing_admin.core.files.field_rules import Rule, broken
-from routing_admin.core.planning.model_names import is_target
+from routing_admin.core.files.field_rules import Check, Rule, broken
+from routing_admin.core.files.limit_rules import limits
+from routing_admin.core.planning.model_names import LONGEST_NAME, is_target
 
-LIMIT_NAMES = (MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for meter in Meter))
 RATE_FIELDS = ("currency", "into", "rate", "day", "source")
 LAST_DAY = date.max
 """Files bring rates of any day: what is in the future is the page's question, which has a clock."""
 
 
-def limits(path: str, value: Any) -> Iterator[Problem]:
-    """The limits of an agent or a label, as `docs/automation.md` lists them."""
-    yield from rule.mapping(path, value)
-    if not isinstance(value, Mapping):
-        return
-    for name in value.keys() - set(LIMIT_NAMES):
-        yield not_one_of(child(path, name), LIMIT_NAMES)
-    yield from broken(LIMIT_RULES, value, path)
-    if value.get(UNPRICED) == UnpricedPolicy.COUNT and value.get(UNPRICED_PRICE) is None:
-        yield missing_field(child(path, UNPRICED_PRICE))
+def line(most: int) -> Check:
+    """What is wrong with a text as one line, as long as its column at most."""
 
+    def check(path: str, value: Any) -> Iterator[Problem]:
+        if isinstance(value, str) and (len(value) > most or any(each in value for each in "\r\n")):
+            yield out_of_range(path, worded("a text of at most %(most)s characters on one line", most=most))
 
-def _names(path: str, value: Any) -> Iterator[Problem]:
-    if not isinstance(value, list) or not all(isinstance(each, str) and is_storable(each) for each in value):
-        yield wrong_type(path, worded("a list of names"))
-
-
-def _currency(path: str, value: Any) -> Iterator[Problem]:
-    if not isinstance(value, str) or not CURRENCY_CODE.fullmatch(value):
-        yield wrong_type(path, worded("a currency's three capital letters, such as USD or CNY"))
-
-
-def _money(path: str, value: Any) -> Iterator[Problem]:
-    """An amount as a row keeps it: decimal text."""
-    try:
-        is_good = isinstance(value, str) and value.isascii() and 0 < Decimal(value) <= MOST_MONEY
-    except InvalidOperation:
-        is_good = False
-    if not is_good:
-        yield out_of_range(path, worded("an amount above 0, as a text"))
-
-
-_count = rule.number(1, MOST, worded("a whole number above 0"), whole=True)
-LIMIT_RULES = (
-    Rule(MODELS, _names),
-    Rule(CURRENCY, _currency),
-    Rule(UNPRICED, rule.one_of(tuple(UnpricedPolicy))),
-    Rule(UNPRICED_PRICE, _money),
-    *(Rule(meter.value, _money if meter in MONEY else _count) for meter in Meter),
-)
+    return check
 
 
 AGENT_RULES = (
     Rule("id", rule.filled, required=True),
-    Rule("name", rule.text),
-    Rule("description", rule.text),
-    Rule("serviceId", rule.text),
-    Rule("taskType", rule.text),
+    *(Rule(name, rule.text) for name in ("name", "description", "serviceId", "taskType")),
+    *(Rule(name, line(most)) for name, most in (("id", 120), ("name", 200), ("serviceId", 200), ("taskType", 200))),
     Rule("limits", limits),
 )
-AGENT_KEYS = tuple(each.key for each in AGENT_RULES)
+AGENT_KEYS = tuple(dict.fromkeys(each.key for each in AGENT_RULES))
 
 
 def agents(path: str, value: Any) -> Iterator[Problem]:
@@ -131,19 +82,24 @@ def agents(path: str, value: Any) -> Iterator[Problem]:
         ids.add(str(raw.get("id")))
 
 
-def texts(path: str, value: Any) -> Iterator[Problem]:
-    """An object of texts by name."""
-    yield from rule.mapping(path, value)
-    for name, item in value.items() if isinstance(value, Mapping) else ():
-        yield from _name(path, name)
-        yield from rule.filled(child(path, name), item)
+def texts(longest_name: int, longest: int) -> Check:
+    """An object of texts by name, none longer than its column."""
+
+    def check(path: str, value: Any) -> Iterator[Problem]:
+        yield from rule.mapping(path, value)
+        for name, item in value.items() if isinstance(value, Mapping) else ():
+            yield from _name(path, name, longest_name)
+            yield from rule.filled(child(path, name), item)
+            yield from line(longest)(child(path, name), item)
+
+    return check
 
 
 def budgets(path: str, value: Any) -> Iterator[Problem]:
     """An object of limits by label."""
     yield from rule.mapping(path, value)
     for name, item in value.items() if isinstance(value, Mapping) else ():
-        yield from _name(path, name)
+        yield from _name(path, name, 130)
         kind, colon, rest = name.partition(":")
         if kind not in tuple(LabelKind) or not colon or not rest:
             yield out_of_range(child(path, name), worded("under a label: team:…, project:… or user:…"))
@@ -166,8 +122,10 @@ def rates(path: str, value: Any) -> Iterator[Problem]:
         good.append(made)
 
 
-def _name(path: str, name: str) -> Iterator[Problem]:
+def _name(path: str, name: str, longest: int) -> Iterator[Problem]:
     """The problem of a key that is a name, if it has one."""
+    if len(name) > longest or any(each in name for each in "\r\n"):
+        yield out_of_range(path, worded("under names of at most %(most)s characters on one line", most=longest))
     if not name.strip():
         yield out_of_range(child(path, name), worded("under a name that is not empty"))
     elif not is_storable(name):
@@ -213,7 +171,7 @@ def _read_agents(value: Any) -> Iterator[AgentSpec]:
 
 OWN_PARTS = (
     OwnPart(
-        *("aliases", "aliases", texts, lambda each: each.name),
+        *("aliases", "aliases", texts(200, LONGEST_NAME), lambda each: each.name),
         lambda items: {each.name: each.target for each in items},
         lambda value: (AliasSpec(*pair) for pair in value.items()),
     ),
@@ -223,7 +181,7 @@ OWN_PARTS = (
         _read_agents,
     ),
     OwnPart(
-        *("languages", "languages", texts, lambda each: each.code),
+        *("languages", "languages", texts(35, 500), lambda each: each.code),
         lambda items: {each.code: each.directive for each in items},
         lambda value: (LanguageSpec(*pair) for pair in value.items()),
     ),
@@ -240,7 +198,11 @@ OWN_PARTS = (
 )
 CATALOGUE = "catalogue"
 OWN_KEYS = (*(part.key for part in OWN_PARTS), CATALOGUE)
-OWN_RULES = (*(Rule(part.key, part.check) for part in OWN_PARTS), Rule(CATALOGUE, rule.text))
+OWN_RULES = (
+    *(Rule(part.key, part.check) for part in OWN_PARTS),
+    Rule(CATALOGUE, rule.text),
+    Rule(CATALOGUE, line(300)),
+)
 
 
 def write_own_parts(configuration: Configuration) -> dict[str, Any]:

@@ -1,0 +1,73 @@
+"""What the limits of an agent or a label may be in a file: as their rows keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from capabilities.core.prices import CURRENCY as CURRENCY_CODE
+from capabilities.core.problems import Problem
+from capabilities.core.services.agent_limits import (
+    CURRENCY,
+    MODELS,
+    MONEY,
+    MOST,
+    MOST_MONEY,
+    UNPRICED,
+    UNPRICED_PRICE,
+    Meter,
+    UnpricedPolicy,
+)
+from capabilities.core.storable import is_storable
+from capabilities.core.worded import worded
+from routing_admin.core.documents.json_path import child
+from routing_admin.core.documents.problem_sentences import missing_field, not_one_of, out_of_range, wrong_type
+from routing_admin.core.files import field_rules as rule
+from routing_admin.core.files.field_rules import Rule, broken
+
+LIMIT_NAMES = (MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for meter in Meter))
+
+
+def limits(path: str, value: Any) -> Iterator[Problem]:
+    """The limits of an agent or a label, as `docs/automation.md` lists them."""
+    yield from rule.mapping(path, value)
+    if not isinstance(value, Mapping):
+        return
+    for name in value.keys() - set(LIMIT_NAMES):
+        yield not_one_of(child(path, name), LIMIT_NAMES)
+    yield from broken(LIMIT_RULES, value, path)
+    if value.get(UNPRICED) == UnpricedPolicy.COUNT and value.get(UNPRICED_PRICE) is None:
+        yield missing_field(child(path, UNPRICED_PRICE))
+    if any(value.get(meter) is not None for meter in MONEY) and not value.get(CURRENCY):
+        yield missing_field(child(path, CURRENCY))
+
+
+def _names(path: str, value: Any) -> Iterator[Problem]:
+    if not isinstance(value, list) or not all(isinstance(each, str) and is_storable(each) for each in value):
+        yield wrong_type(path, worded("a list of names"))
+
+
+def _currency(path: str, value: Any) -> Iterator[Problem]:
+    if not isinstance(value, str) or not CURRENCY_CODE.fullmatch(value):
+        yield wrong_type(path, worded("a currency's three capital letters, such as USD or CNY"))
+
+
+def _money(path: str, value: Any) -> Iterator[Problem]:
+    """An amount as a row keeps it: decimal text."""
+    try:
+        is_good = isinstance(value, str) and value.isascii() and 0 < Decimal(value) <= MOST_MONEY
+    except InvalidOperation:
+        is_good = False
+    if not is_good:
+        yield out_of_range(path, worded("an amount above 0, as a text"))
+
+
+_count = rule.number(1, MOST, worded("a whole number above 0"), whole=True)
+LIMIT_RULES = (
+    Rule(MODELS, _names),
+    Rule(CURRENCY, _currency),
+    Rule(UNPRICED, rule.one_of(tuple(UnpricedPolicy))),
+    Rule(UNPRICED_PRICE, _money),
+    *(Rule(meter.value, _money if meter in MONEY else _count) for meter in Meter),
+)
