@@ -322,3 +322,9 @@ def test_a_streamed_answer_that_announces_a_tool_call_and_makes_none_is_empty() 
     (ending,) = [*decoder.feed(b"data: " + json.dumps(event).encode() + b"\n\n"), *decoder.close()]
     assert isinstance(ending, Failure)
     assert ending.fault is Fault.EMPTY_CONTENT
+
+
+@pytest.mark.parametrize("code", [[], {}, ["x"], 1.5, "x", True, None])
+def test_a_code_that_is_no_number_is_an_error_all_the_same(code: Any) -> None:
+    """MiniMax's place of it, with something odd there."""
+    assert fail(400, {"base_resp": {"status_code": code, "status_msg": "No."}}).message == "No."

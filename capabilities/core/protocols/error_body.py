@@ -95,7 +95,9 @@ def _minimax(base: Mapping[str, Any]) -> ErrorBody:
     known = {1000: 500, 1001: 504, 1002: 429, 1004: 401, 1008: 402, 1013: 500, 2013: 400}
     kinds = {1026: "content_filter", 1027: "content_filter", 1039: "context_length_exceeded"}
     status = known.get(code, 400 if code in kinds else 500) if isinstance(code, int) else 500
-    return ErrorBody(_text(base.get("status_msg")), str(code), kinds.get(code or 0), None, status)
+    return ErrorBody(
+        _text(base.get("status_msg")), str(code), kinds.get(code) if isinstance(code, int) else None, None, status
+    )
 
 
 def _fastapi(detail: Any) -> ErrorBody:
