@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import socket
 import time
 import zlib
@@ -13,8 +12,6 @@ from typing import Any
 from tests.chaos.callers import CUT, Finding, Person, Reply, ask, at_once, chat, send
 from tests.chaos.hostile_stage import Attack, Stage, make_attacks
 from tests.gateway.serving import Server
-from tests.lab.recordings import Recording, openai_answer
-from tests.lab.scenarios import JSON, ScriptedExchange, scenario
 
 MIB = 1024 * 1024
 SLOW_PAGES = 20
@@ -200,34 +197,6 @@ def descriptors(stage: Stage) -> None:
     finally:
         for each in opened:
             each.close()
-
-
-ABSURD = openai_answer(
-    {"content": "Counted."},
-    [{"content": "Counted."}],
-    usage={"prompt_tokens": -1_000_000, "completion_tokens": 2**70, "total_tokens": "NaN"},
-)
-HALVES = openai_answer({"content": "So \ud83d"}, [{"content": "So \ud83d"}, {"content": "\ude00 \ud83d"}])
-
-
-@scenario("absurd_counts", "counts what cannot be")
-async def absurd_counts(scene: ScriptedExchange) -> None:
-    await _play(scene, ABSURD)
-
-
-@scenario("half_emojis", "half an emoji, joined by the next piece or alone")
-async def half_emojis(scene: ScriptedExchange) -> None:
-    await _play(scene, HALVES)
-
-
-async def _play(scene: ScriptedExchange, said: Recording) -> None:
-    """Say it with every surrogate escaped, as JSON allows it."""
-    if scene.heard.stream:
-        await scene.stream(
-            [*(b"data: %b\n\n" % json.dumps(each).encode() for each in said.events), b"data: [DONE]\n\n"]
-        )
-    else:
-        await scene.line.reply(200, json.dumps(said.whole).encode(), JSON)
 
 
 def absurd_numbers(stage: Stage) -> None:

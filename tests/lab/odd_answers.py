@@ -1,0 +1,35 @@
+"""Answers with values that no column and no encoding holds: counts below nothing and beyond all, half an emoji."""
+
+from __future__ import annotations
+
+import json
+
+from tests.lab.recordings import Recording, openai_answer
+from tests.lab.scenarios import JSON, ScriptedExchange, scenario
+
+ABSURD = openai_answer(
+    {"content": "Counted."},
+    [{"content": "Counted."}],
+    usage={"prompt_tokens": -1_000_000, "completion_tokens": 2**70, "total_tokens": "NaN"},
+)
+HALVES = openai_answer({"content": "So \ud83d"}, [{"content": "So \ud83d"}, {"content": "\ude00 \ud83d"}])
+
+
+@scenario("absurd_counts", "counts what cannot be", needs=("openai",))
+async def absurd_counts(scene: ScriptedExchange) -> None:
+    await _play(scene, ABSURD)
+
+
+@scenario("half_emojis", "half an emoji, joined by the next piece or alone", needs=("openai",))
+async def half_emojis(scene: ScriptedExchange) -> None:
+    await _play(scene, HALVES)
+
+
+async def _play(scene: ScriptedExchange, said: Recording) -> None:
+    """Say it with every surrogate escaped, as JSON allows it."""
+    if scene.heard.stream:
+        await scene.stream(
+            [*(b"data: %b\n\n" % json.dumps(each).encode() for each in said.events), b"data: [DONE]\n\n"]
+        )
+    else:
+        await scene.line.reply(200, json.dumps(said.whole).encode(), JSON)
