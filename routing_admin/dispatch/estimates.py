@@ -36,12 +36,12 @@ def settle_planned(
     planned: PlannedRequest,
     candidate: PlannedCandidate,
     usage: Usage | None,
-    said: Answer,
+    reply: Answer,
     *,
     is_cut: bool = False,
 ) -> None:
     """It was answered by that candidate, wholly or, if cut, as far as it came."""
-    hold.settle(usage, said, prices_at(hold, planned, candidate), is_cut=is_cut)
+    hold.settle(usage, reply, prices_at(hold, planned, candidate), is_cut=is_cut)
 
 
 def prices_at(hold: Reservation, planned: PlannedRequest, candidate: PlannedCandidate) -> dict[str, Price | None]:

@@ -118,12 +118,12 @@ class Reservation:
     def settle(
         self,
         usage: Usage | None,
-        said: Answer | None = None,
+        reply: Answer | None = None,
         prices: Mapping[str, Price | None] = NO_PRICES,
         *,
         is_cut: bool = False,
     ) -> None:
-        """The call ended with that usage, as far as its provider counted; else with what was said, as far as it came.
+        """The call ended with that usage, as far as its provider counted; else with that reply, as far as it came.
 
         `prices` is what its tokens cost in each of `currencies`.
         """
@@ -132,7 +132,7 @@ class Reservation:
             return
         paid = self._charges
         if self.counts_usage:
-            paid = [*paid, (usage_of(usage, self._question, said, is_cut=is_cut), prices)]
+            paid = [*paid, (usage_of(usage, self._question, reply, is_cut=is_cut), prices)]
         tokens = sum(tokens_of(each) or 0 for each, _ in paid)
         held, self._held, self._charges = self._held, [], []
         for holder, meter, window, amount in held:

@@ -32,18 +32,18 @@ def tokens_of(usage: Usage | None) -> int | None:
     return (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
 
 
-def usage_of(usage: Usage | None, question: int, said: Answer | None, *, is_cut: bool = False) -> Usage:
+def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut: bool = False) -> Usage:
     """What a call took: as its provider counted it, and what it did not count by question and answer.
 
     Nothing where there is neither a count nor an answer. Of an answer that was cut, which is counted to its beginning
     at most, all that came counts.
     """
     counted = usage or Usage()
-    if said is None:
+    if reply is None:
         return counted if tokens_of(usage) is not None else Usage(0, 0)
     prompt, completion, total = counted.prompt_tokens, counted.completion_tokens, counted.total_tokens
     if completion is None or is_cut:
-        came = answer_tokens(said)
+        came = answer_tokens(reply)
         rest = None if total is None or prompt is None or is_cut else max(total - prompt, 0)
         completion = max(completion or 0, came) if rest is None else rest
     if prompt is None:
@@ -51,11 +51,11 @@ def usage_of(usage: Usage | None, question: int, said: Answer | None, *, is_cut:
     return replace(counted, prompt_tokens=prompt, completion_tokens=completion)
 
 
-def answer_tokens(said: Answer) -> int:
+def answer_tokens(reply: Answer) -> int:
     """About the tokens of all that came of an answer: words, reasoning, calls of tools, and files that were made."""
-    calls = (text for call in said.tool_calls for text in (call.name, call.arguments))
-    texts = (said.text, said.reasoning or "", said.refusal or "", *calls)
-    return sum(text_tokens(each).tokens for each in texts if each) + sum(map(_media_tokens, said.media))
+    calls = (text for call in reply.tool_calls for text in (call.name, call.arguments))
+    texts = (reply.text, reply.reasoning or "", reply.refusal or "", *calls)
+    return sum(text_tokens(each).tokens for each in texts if each) + sum(map(_media_tokens, reply.media))
 
 
 def _media_tokens(media: Media) -> int:
