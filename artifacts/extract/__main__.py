@@ -1,4 +1,4 @@
-"""The child's side: `python -m artifacts.extract OPERATION OPTIONS CPU_SECONDS < file`, answer on standard output.
+"""The child's side: `python -m artifacts.extract OPERATION OPTIONS QUICK_SECONDS < file`, answer on standard output.
 
 The answer is one line of JSON with the number of bytes that follow, then those bytes.
 """
@@ -41,7 +41,7 @@ def main(arguments: list[str], source: BinaryIO, sink: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    limit(int(sys.argv[3]))
+    limit(float(sys.argv[3]))
     if sys.argv[1] in LOADED_FIRST:
         import_module(LOADED_FIRST[sys.argv[1]])
     refuse(uses_ctypes=sys.argv[1] in LOADED_FIRST)

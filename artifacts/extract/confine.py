@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import sys
 from contextlib import suppress
 
 MEMORY_BYTES = 1 << 30
 CPU_SECONDS = 20
+YIELD_SECONDS, NICENESS = 1.0, 5
+"""Processor time after which a reader lets other processes go first, and how far."""
 LIMITS = (
     ("RLIMIT_AS", MEMORY_BYTES),
     ("RLIMIT_CORE", 0),
@@ -34,11 +37,16 @@ def confine() -> None:
     refuse()
 
 
-def limit(cpu_seconds: int = CPU_SECONDS) -> None:
-    """Limits memory, processor seconds, files and output size."""
-    for name, value in (*LIMITS, ("RLIMIT_CPU", cpu_seconds)):
+def limit(quick_seconds: float = 0) -> None:
+    """Limit memory, processor seconds, files and output size; `quick_seconds` is how soon to end with SIGPROF."""
+    for name, value in LIMITS:
         with suppress(ValueError, OSError):  # macOS knows no limit on address space
             resource.setrlimit(getattr(resource, name), (value, value))
+    # at a hard limit the kernel sends SIGKILL, which does not say why
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+    if not quick_seconds:
+        signal.signal(signal.SIGPROF, lambda *_: os.nice(NICENESS))
+    signal.setitimer(signal.ITIMER_PROF, quick_seconds or YIELD_SECONDS)
 
 
 def refuse(*, uses_ctypes: bool = False) -> None:

@@ -58,7 +58,7 @@ def taken(slots: FairSlots, name: str, count: int) -> Iterator[ExitStack]:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is busy with other tests may read no small file in six seconds."""
-    monkeypatch.setattr(process, "QUICK", Budget(60.0, 20))
+    monkeypatch.setattr(process, "QUICK", Budget(60.0, 20.0))
 
 
 @pytest.mark.usefixtures("patient")
@@ -79,6 +79,18 @@ def test_what_is_not_done_in_the_quick_slot_is_read_in_a_long_one(kept: Any, mon
         wait_for(long_slots, 1)
         assert quick_slots.acquire_at_once("a third one")
         quick_slots.release("a third one")
+        held.close()
+    assert b"long" in reading.end().payload
+
+
+def test_what_takes_more_processor_time_than_is_quick_is_read_in_a_long_slot(
+    kept: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has not crashed, whatever signal ended it."""
+    monkeypatch.setattr(process, "QUICK", Budget(60.0, 0.001))
+    with taken(long_slots, "many", 2) as held:
+        reading = Reading(kept(pdf("long")), "other", [])
+        wait_for(long_slots, 1)
         held.close()
     assert b"long" in reading.end().payload
 
