@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 from django.conf import settings
@@ -40,6 +41,7 @@ from routing_admin.server.cross_origin import share  # noqa: E402
 from routing_admin.server.draining import draining  # noqa: E402
 from routing_admin.server.missed_calls import missed_calls  # noqa: E402
 from routing_admin.server.near_misses import meant_path  # noqa: E402
+from routing_admin.server.places import THREADS  # noqa: E402
 from routing_admin.server.redis_rounds import RedisRounds  # noqa: E402
 from routing_admin.server.request_limit import limit_requests  # noqa: E402
 from routing_admin.server.store_watch import store_watch  # noqa: E402
@@ -95,6 +97,8 @@ async def lifespan(receive: Receive, send: Send) -> None:
     """Starts the journal's writer, upkeep and other rounds; at the end writes what waits, lets connections go."""
     await receive()
     pool_connections()
+    # THREADS of them may wait for files' readers; as many more never do
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * THREADS))
     memory.settle()
     memory.note_loop()
     tracing.start()

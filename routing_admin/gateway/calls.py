@@ -52,13 +52,13 @@ from routing_admin.gateway.idempotency import HEADER, answer_once
 from routing_admin.gateway.labels import labels_of_call
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.streaming import AnswerStream, later_error
-from routing_admin.gateway.threads import run_in_thread
+from routing_admin.gateway.threads import run_in_own_share, run_in_thread
 from routing_admin.limits.gate import LimitReachedError, Reservation, keeper, reservation_of
 from routing_admin.limits.labels import list_label_holders
 from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
 from routing_admin.server.draining import DrainingError
-from routing_admin.server.places import OverloadedError, parse_slot
+from routing_admin.server.places import OverloadedError, parses, slot
 from routing_admin.upstream import Stream
 
 AFFINITY_HEADER = "x-routing-affinity"
@@ -168,7 +168,7 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
         if state is None:
             state = await run_in_thread(call, snapshot.current)
         decide = partial(_decide, door, call, principal, state, body, recorder)
-        admitted = await run_in_thread(call, decide) if is_large or door.needs_thread(body, size) else decide()
+        admitted = await run_in_own_share(call, decide) if is_large or door.needs_thread(body, size) else decide()
         admitted.dispatch.is_large = is_large
         further = list_label_holders(state.configuration, principal.key_owner, admitted.labels)
         if further:
@@ -184,7 +184,7 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
 
 async def _read_large(door: Door, call: HttpCall, name: str) -> Object:
     """The body, unpacked and parsed in a thread when its agent has a slot. Raises `GatewayError`, `OverloadedError`."""
-    async with parse_slot(name):
+    async with slot(parses(), name):
         if is_packed(call):
             await unpack(call, name)
         return await run_in_thread(call, partial(door.read, call))
@@ -260,7 +260,7 @@ def _decide(
     record_plan(recorder, planned, target.task_type)
     dispatch = Dispatch(
         planned,
-        in_thread=partial(run_in_thread, call),
+        in_thread=partial(run_in_own_share, call),
         keep_media=partial(store_generated, actor),
         request_id=call.request_id,
         caller_headers=call.headers,

@@ -43,7 +43,7 @@ from routing_admin.request_log.outcomes import (
     store_outcome,
 )
 from routing_admin.request_log.recorder import RequestRecorder
-from routing_admin.server.places import OverloadedError, parse_slot
+from routing_admin.server.places import OverloadedError, parses, slot
 from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError, decompress
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ async def answer_once(call: HttpCall, door: Door, answer: Callable[[], Awaitable
     recorder = RequestRecorder(call.request_id, door.surface)
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
-        async with parse_slot(principal.key_owner) if is_packed(call) else nullcontext():
+        async with slot(parses(), principal.key_owner) if is_packed(call) else nullcontext():
             found = await run_in_thread(call, partial(_claim, call, door.path, principal))
         if isinstance(found, ConflictingCall):
             raise refusal_of(found)

@@ -9,10 +9,12 @@ from typing import TypeVar
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
+from capabilities.fair_slots import requester
 from routing_admin.databases.away import WAIT_SECONDS, is_away
 from routing_admin.databases.router import borrowed_connections
 from routing_admin.databases.waiting import in_line, waiting_at_most
 from routing_admin.gateway.http import HttpCall
+from routing_admin.server.places import slot, threads
 
 T = TypeVar("T")
 
@@ -24,6 +26,12 @@ async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
         if not call.in_own_threads:
             return await sync_to_async(queued)()
         return await asyncio.to_thread(_with_rows, queued)
+
+
+async def run_in_own_share(call: HttpCall, work: Callable[[], T]) -> T:
+    """Return what `work` gives, which may wait for a file's reader: one agent's files never take all threads."""
+    async with slot(threads(), requester.get()):
+        return await run_in_thread(call, work)
 
 
 def _with_rows(work: Callable[[], T]) -> T:

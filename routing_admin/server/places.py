@@ -22,6 +22,8 @@ QUEUE_SHARE = 4
 """For so many places one may wait."""
 LARGE_BODIES_MIB = 1024
 """Memory for large bodies in a process; what is made of one takes about as much again."""
+THREADS = 16
+"""Threads that work on calls' files, each with a connection: fewer than a pool of the database has."""
 WAIT_SECONDS = 2.0
 """How long one waits for a place."""
 
@@ -171,10 +173,16 @@ def parses() -> Places:
     return Places(1, 64, 30.0)
 
 
+@cache
+def threads() -> Places:
+    """Threads that may have to wait for a file's reader, by agent; a call waits for one as long as it lives."""
+    return Places(THREADS, 8 * settings.MAX_CALLS, 3600.0)
+
+
 @asynccontextmanager
-async def parse_slot(name: str) -> AsyncIterator[None]:
-    """Hold the one place of `parses`. Raises `OverloadedError`, `DrainingError`."""
-    place = CallPlace(parses())
+async def slot(places: Places, name: str) -> AsyncIterator[None]:
+    """Hold one of them. Raises `OverloadedError`, `DrainingError`."""
+    place = CallPlace(places)
     await place.enter(name)
     try:
         yield
@@ -188,4 +196,15 @@ def lookups() -> Places:
     return Places(settings.MAX_REQUESTS, 0)
 
 
-__all__ = ["CallPlace", "OverloadedError", "Places", "bodies", "calls", "lookups", "parse_slot", "parses", "requests"]
+__all__ = [
+    "CallPlace",
+    "OverloadedError",
+    "Places",
+    "bodies",
+    "calls",
+    "lookups",
+    "parses",
+    "requests",
+    "slot",
+    "threads",
+]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from routing_admin.server.places import LARGE_BODIES_MIB, Places, bodies, calls, lookups, requests
+from capabilities.fair_slots import requester
+from routing_admin.gateway.http import HttpCall, WaitingBody
+from routing_admin.gateway.threads import run_in_own_share
+from routing_admin.server.places import LARGE_BODIES_MIB, THREADS, Places, bodies, calls, lookups, requests, threads
 from tests.cast import key_of
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
 from tests.gateway.plane import logged
@@ -113,3 +118,20 @@ def upload_headers(key: str) -> list[tuple[bytes, bytes]]:
     """The head of an upload of some bytes."""
     bearer = f"Bearer {key}".encode()
     return [(b"host", b"127.0.0.1"), (b"authorization", bearer), (b"content-length", b"100")]
+
+
+async def test_however_many_files_of_one_agent_wait_for_a_reader_another_one_finds_a_thread():
+    """A reader takes seconds, and each file that waits for one takes a thread."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
+    call = HttpCall("POST", "/", "", {}, "", "req_1", WaitingBody(b""), in_own_threads=True)
+    is_read = threading.Event()
+    requester.set("many")
+    slow = [asyncio.create_task(run_in_own_share(call, is_read.wait)) for _ in range(2 * THREADS)]
+    while not threads().waiting:
+        await asyncio.sleep(0)
+    requester.set("other")
+    assert await run_in_own_share(call, lambda: "small") == "small"
+    assert not is_read.is_set()
+    is_read.set()
+    await asyncio.gather(*slow)
+    assert (threads().in_use, threads().waiting) == (0, 0)

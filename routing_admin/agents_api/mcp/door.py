@@ -18,7 +18,7 @@ from routing_admin.limits.gate import LimitReachedError, Reservation, limit_head
 from routing_admin.server.body_limit import Receive, Send, announced_length, headers_of_scope
 from routing_admin.server.hosts import is_known_host
 from routing_admin.server.metrics import request_metrics
-from routing_admin.server.places import parse_slot
+from routing_admin.server.places import parses, slot
 from routing_admin.server.refusals import send_refusal
 from routing_admin.server.request_id import make_request_id
 
@@ -111,7 +111,7 @@ async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
         more = message.get("more_body", False)
     if len(body) < LARGE_BYTES:
         return bytes(body), {}
-    async with parse_slot(requester.get()):
+    async with slot(parses(), requester.get()):
         try:
             return await asyncio.to_thread(lift_texts, body)
         except JsonTooLargeError:

@@ -33,6 +33,7 @@ from routing_admin.agents_api.mcp.callers import KEY, PATH, TEXTS, McpCaller
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.router import borrowed_connections
 from routing_admin.databases.waiting import waiting_at_most
+from routing_admin.server.places import slot, threads
 
 INSTRUCTIONS = (
     "Files that agents hand to one another are artifacts, named artifact:<id>. get_artifact gives one in the form that "
@@ -98,8 +99,9 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
     if refusal:
         return _error(refusal)
     try:
-        with waiting_at_most(WAIT_SECONDS):
-            answer = await asyncio.to_thread(_run, params.name, caller, language, arguments)
+        async with slot(threads(), caller.principal.key_owner):
+            with waiting_at_most(WAIT_SECONDS):
+                answer = await asyncio.to_thread(_run, params.name, caller, language, arguments)
     except (ActionError, ArtifactError) as error:
         return _error(str(error))
     return result_of(answer)
