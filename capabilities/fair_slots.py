@@ -28,11 +28,12 @@ class OverloadedError(Exception):
 class FairSlots:
     """A fair, bounded queue of threads; one name (an agent, an address) never fills slots and queue for others.
 
-    Where no name is given, it is that of the `requester`.
+    Where no name is given, it is that of the `requester`. A name holds `own` slots at most.
     """
 
-    def __init__(self, slots: int, queue: int, wait_seconds: float) -> None:
+    def __init__(self, slots: int, queue: int, wait_seconds: float, own: int | None = None) -> None:
         self.slots, self.queue, self.wait_seconds = slots, queue, wait_seconds
+        self._own = own or slots
         self._lock = threading.Lock()
         self._held: Counter[str] = Counter()
         self._turns: Counter[str] = Counter()
@@ -84,7 +85,7 @@ class FairSlots:
             return self._take(name)
 
     def _take(self, name: str) -> bool:
-        if self._held.total() >= self.slots:
+        if self._held.total() >= self.slots or self._held[name] >= self._own:
             return False
         self._held[name] += 1
         self._turns[name] = max(self._turns.values(), default=0) + 1
@@ -98,9 +99,10 @@ class FairSlots:
                 self._turns.clear()
                 return
             at = min(range(len(self._waiters)), key=lambda at: self._rank(self._waiters[at][0]))
-            waiter, turn = self._waiters.pop(at)
-            self._take(waiter)
-            turn.set()
+            waiter, turn = self._waiters[at]
+            if self._take(waiter):
+                del self._waiters[at]
+                turn.set()
 
     def _rank(self, name: str) -> tuple[int, int]:
         return self._held[name], self._turns[name]

@@ -26,12 +26,12 @@ class Budget:
 
 
 QUICK = Budget(6.0, 0.5)
-"""What a file may take in the quick slot. No size tells it: a PDF of 49 KB can take twenty seconds."""
+"""What a file may take in a quick slot. No size tells it: a PDF of 49 KB can take twenty seconds."""
 
 long_slots = FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS)
 """Decoders that take as long as they need: a burst of uploads waits instead of taking all memory."""
-quick_slots = FairSlots(slots=1, queue=64, wait_seconds=TIMEOUT_SECONDS)
-"""One more for when those are taken, so that a small file waits for seconds at most behind others' large ones."""
+quick_slots = FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, own=1)
+"""More for when those are taken, one for each agent: a small file waits for no other agent's large ones."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,7 +58,7 @@ def run(
 ) -> Result:
     """One operation on one file; never raises. At most `max_output` bytes are taken, `timeout` in seconds.
 
-    Where both long slots are taken, every file has a try in the quick one. What is not done then is begun again once
+    Where both long slots are taken, every file has a try in a quick one. What is not done then is begun again once
     its agent (the `requester`) has a long slot.
     """
     name = requester.get()

@@ -96,22 +96,23 @@ def test_what_takes_more_processor_time_than_is_quick_is_read_in_a_long_slot(
 
 
 @pytest.mark.usefixtures("patient")
-def test_agents_take_turns_however_many_files_one_of_them_has(kept: Any) -> None:
-    """Of four files of one agent that came before, another's waits for one at most."""
+def test_another_agent_waits_for_no_quick_slot_however_many_files_one_of_them_has(kept: Any) -> None:
+    """Each has one of its own while there are two, and its further files wait for that."""
     done: list[str] = []
     with taken(long_slots, "x", 2), taken(quick_slots, "many", 1) as quick:
         file, readings = kept(pdf("words")), []
-        for count, agent in enumerate(("many", "many", "many", "many", "other"), 1):
-            readings.append(Reading(file, agent, done))
+        for count in range(1, 5):
+            readings.append(Reading(file, "many", done))
             wait_for(quick_slots, count)
+        assert Reading(file, "other", done).end().reason == ""
+        assert (done, quick_slots.waiting) == (["other"], 4)
         quick.close()
         for each in readings:
             assert each.end().reason == ""
-    assert done.index("other") == 0
 
 
 def test_more_work_than_may_wait_is_busy_at_once(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """No thread waits without end."""
     monkeypatch.setattr(quick_slots, "queue", 0)
-    with taken(long_slots, "x", 2), taken(quick_slots, "y", 1):
+    with taken(long_slots, "x", 2), taken(quick_slots, "y", 1), taken(quick_slots, "z", 1):
         assert run(kept(pdf("x")), "text", OPTIONS, max_output=4096).reason == "busy"
