@@ -14,8 +14,10 @@ from tests.chaos.hostile_stage import Attack, Stage, make_attacks
 from tests.gateway.serving import Server
 
 MIB = 1024 * 1024
-SLOW_PAGES = 20
-"""Each takes a reader some tenths of a second."""
+SLOW_FILES, SLOW_PAGES = 12, 6
+"""More files than asyncio has threads on two cores; each page takes a reader some tenths of a second."""
+SMALL_FILES, SMALL_FILE_SECONDS = 4, 2.5
+"""Uploaded and asked about one after the other while two readers work, on two cores."""
 MANY_AGENTS = 400
 CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 AMBIGUOUS = {
@@ -128,22 +130,23 @@ def sign_ins(stage: Stage) -> None:
 
 def slow_files(stage: Stage) -> None:
     """PDFs that take long to read, of one agent, and a small one of another beside them."""
-    references = [store(stage.server, "slow.pdf", "application/pdf", slow_pdf(number)) for number in range(4)]
+    references = [store(stage.server, "slow.pdf", "application/pdf", slow_pdf(number)) for number in range(SLOW_FILES)]
 
     def read(reference: str) -> None:
         with suppress(*CUT):
             stage.note(about(stage.server, reference).status)
 
     def small() -> None:
-        content = slow_pdf(9, pages=1, words=9)
-        reply = about(stage.neighbour, store(stage.neighbour, "small.pdf", "application/pdf", content))
-        stage.note(f"{reply.status} to a small file", good=reply.status == 200)
-        took.append(time.monotonic() - began)
+        for number in range(SMALL_FILES):
+            began, content = time.monotonic(), slow_pdf(SLOW_FILES + number, pages=1, words=9)
+            reply = about(stage.neighbour, store(stage.neighbour, "small.pdf", "application/pdf", content))
+            stage.note(f"{reply.status} to a small file", good=reply.status == 200)
+            took.append(time.monotonic() - began)
 
     took, began = list[float](), time.monotonic()
     at_once(*(lambda each=each: read(each) for each in references), small)
-    whole = time.monotonic() - began
-    stage.note(f"it took {took[0]:.1f} of {whole:.1f} s", good=took[0] < 0.75 * whole)
+    whole, said = time.monotonic() - began, ", ".join(f"{each:.1f}" for each in took)
+    stage.note(f"small files took {said} of {whole:.1f} s", good=max(took) < SMALL_FILE_SECONDS)
 
 
 def store(server: Server, name: str, kind: str, content: bytes) -> str:
