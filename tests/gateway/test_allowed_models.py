@@ -126,7 +126,7 @@ def test_the_page_sets_what_is_allowed_and_history_undoes_it(admin: Client, key:
     assert "Can only use these routes and model services:" in page
     revision = Revision.objects.latest("number")
     assert listed(key) == ["task:planning", "text-model"]
-    admin.post(f"/history/{revision.number - 1}/restore/")
+    admin.post(f"/history/{revision.number - 1}/restore/", {"seen": "1"})
     assert Agent.objects.get(agent_id="text-agent").limits == {}
 
 

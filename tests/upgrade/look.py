@@ -88,7 +88,7 @@ def undo(browser: Any, newest: int) -> list[str]:
 
 def restore(browser: Any) -> float:
     """The temperature of the route after the oldest revision that has it is restored from its page."""
-    browser.post("/history/2/restore/")
+    browser.post("/history/2/restore/", {"seen": "1"})
     routing = json.loads(command("export_config", "llm-routing"))["routing"]
     return float(routing["through-keyed"]["temperature"])
 
