@@ -139,15 +139,14 @@ def test_a_candidate_that_answers_the_second_time_has_both_calls(priced: None):
 
 
 def test_a_request_that_nobody_answered_was_paid_for_all_the_same(priced: None):
-    """Its row has no cost, its attempts and the sums do; one that nobody prices is counted as such, once."""
+    """Its row has no cost, its attempts and the sums do; those without a price are counted once, under one name."""
     write([failed_entry(silent("own", "m"), silent("nobody", "m"), silent("nobody", "n"), answered=False)])
     assert RequestLog.objects.get(pk="r").cost_nanos is None
     days = UsageSum.objects.filter(span=UsageSum.DAY)
     assert {(each.provider, each.model, each.requests, each.cost_nanos, each.unpriced) for each in days} == {
         ("", "", 1, 0, 0),
         ("own", "m", 0, 1_080_000, 0),
-        ("nobody", "m", 0, 0, 1),
-        ("nobody", "n", 0, 0, 0),
+        ("nobody", "(other)", 0, 0, 1),
     }
 
 

@@ -22,7 +22,7 @@ QUERIES = {
     "/new/provider/?preset=deepseek": 3,
     "/providers/echo/models/": 4,
     "/services/": 6,
-    "/services/echo-vision/": 10,
+    "/services/echo-vision/": 9,
     "/new/service/": 4,
     "/matrix/": 9,
     "/matrix/column/?side=input&name=vision": 4,
@@ -37,6 +37,7 @@ QUERIES = {
 
 @pytest.fixture
 def admin(demo: None, admin: Client) -> Client:
+    Agent.objects.create(agent_id="watcher", service=Service.objects.get(service_id="echo-vision"))
     add_artifacts(1)
     return admin
 
