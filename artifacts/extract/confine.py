@@ -13,10 +13,11 @@ CPU_SECONDS = 20
 YIELD_SECONDS, NICENESS = 1.0, 5
 """Processor time after which a reader lets other processes go first, and how far."""
 LIMITS = (
-    ("RLIMIT_AS", MEMORY_BYTES),
-    ("RLIMIT_CORE", 0),
-    ("RLIMIT_FSIZE", 0),
-    ("RLIMIT_NOFILE", 64),
+    ("RLIMIT_AS", MEMORY_BYTES, MEMORY_BYTES),
+    ("RLIMIT_CORE", 0, 0),
+    ("RLIMIT_FSIZE", 0, 0),
+    ("RLIMIT_NOFILE", 64, 64),
+    ("RLIMIT_CPU", CPU_SECONDS, CPU_SECONDS + 1),  # at its hard limit the kernel sends SIGKILL, which does not say why
 )
 FORBIDDEN = (
     *("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "shutil.", "ctypes."),
@@ -39,11 +40,9 @@ def confine() -> None:
 
 def limit(quick_seconds: float = 0) -> None:
     """Limit memory, processor seconds, files and output size; `quick_seconds` is how soon to end with SIGPROF."""
-    for name, value in LIMITS:
-        with suppress(ValueError, OSError):  # macOS knows no limit on address space
-            resource.setrlimit(getattr(resource, name), (value, value))
-    # at a hard limit the kernel sends SIGKILL, which does not say why
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+    for name, soft, hard in LIMITS:
+        with suppress(ValueError, OSError):  # macOS knows no limit on address space, others have lower ones
+            resource.setrlimit(getattr(resource, name), (soft, hard))
     if not quick_seconds:
         signal.signal(signal.SIGPROF, lambda *_: os.nice(NICENESS))
     signal.setitimer(signal.ITIMER_PROF, quick_seconds or YIELD_SECONDS)
