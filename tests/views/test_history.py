@@ -129,7 +129,7 @@ def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: C
     newest = number()
     asked = admin.post(reverse("restore", args=[before]), follow=True)
     assert number() == newest
-    told = [translate_sentence(one.sentence) for one in asked.context["effects"]]
+    told = [translate_sentence(one.sentence) for one in asked.context["restoring"]]
     assert "Agents made since stay, with their keys: newer, steady." in told
     assert "The agent newer no longer reaches any model." in told
     admin.post(reverse("restore", args=[before]), {"seen": "1"})

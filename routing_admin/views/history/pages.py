@@ -160,7 +160,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
         "after": found.after,
         "newest": found.newest,
         "restorable_from": restorable_from(request),
-        "effects": foresee_restore(new) if found.after else (),
+        "restoring": foresee_restore(new) if found.after else (),
     }
     return render(request, "history/revision.html", context)
 
