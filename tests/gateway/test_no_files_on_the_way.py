@@ -53,8 +53,9 @@ def loopback(demo: None) -> Iterator[Loopback]:
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 @pytest.mark.parametrize("pieces", [1, 300])
-async def test_a_large_call_makes_no_file(key, loopback, files, pieces):
+async def test_a_large_call_makes_no_file(key, loopback, files, pieces, settings):
     """20 MB of words, in one piece or as a server reads them: received, understood, sent on, answered."""
+    settings.MAX_JSON_BYTES = 2 * len(TEXT)
     async with loopback.serve():
         assert (await chat_call(key, "plain").run()).status == 200
         files.clear()  # databases that were opened, if any
@@ -81,7 +82,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, temporary: Path) -> Iterato
     """A server that makes its temporary files there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(temporary))
-        with served(tmp_path_factory.mktemp("no-files")) as server:
+        with served(tmp_path_factory.mktemp("no-files"), settings={"MAX_JSON_BYTES": str(2 * len(TEXT))}) as server:
             yield server
 
 
