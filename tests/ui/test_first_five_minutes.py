@@ -120,6 +120,8 @@ def test_a_stranger_uploads_previews_edits_a_chain_and_exports(visitor: Any, tmp
     with visitor.expect_download() as download:
         visitor.get_by_role("link", name=re.compile("llm-routing")).first.click()
     exported = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    agents = [agent["id"] for agent in exported.pop("agents")]
+    assert agents == ["multimodal-agent", "text-agent", "vision-agent"]
     assert exported == json.loads((ROOT / "routing_admin/demo/llm-routing.json").read_text(encoding="utf-8"))
 
 
