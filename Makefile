@@ -83,16 +83,18 @@ HEIC = $(BIN)/python -m pip install --quiet --require-hashes --no-deps --only-bi
 # The processes that read files may write nothing, and would compile what they are made of each time.
 COMPILE = $(BIN)/python -m compileall -q capabilities artifacts routing_admin
 
+# The lock files name every package, so nothing is left to resolve: older versions of pip look at releases that are not
+# in them, and stop where one is newer.
 $(VENV)/run: requirements.txt requirements-heic.txt | $(BIN)/python
 	@echo "Installing dependencies (once) …"
-	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.txt
 	@$(HEIC)
 	@$(COMPILE)
 	@touch $@
 
 $(VENV)/dev: requirements-dev.txt requirements-heic.txt | $(BIN)/python
 	@echo "Installing dependencies for development (once) …"
-	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-dev.txt
 	@$(HEIC)
 	@$(COMPILE)
 	@touch $@ $(VENV)/run
