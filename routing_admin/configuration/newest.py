@@ -27,6 +27,8 @@ FRESH_SECONDS = 0.9
 """How old a look may be: less than the second within which a change holds in every process (CONTRACT §3)."""
 LOOK_WAIT_SECONDS = 0.25
 """How long a look waits for a locked database before the value known goes on."""
+OUTAGE_SECONDS = 15 * 60.0
+"""How long after the last good look calls go on with what is in memory while the database does not answer."""
 NEVER = float("-inf")
 
 
@@ -113,6 +115,11 @@ class Newest(Generic[S]):
     def read_at(self) -> float:
         """When the value was last found to be the newest, by the clock given; before all time where none is known."""
         return self._state.read_at if self._state else NEVER
+
+    def is_usable(self) -> bool:
+        """Whether a value is known that calls may go on with, without asking the rows."""
+        state = self._state
+        return state is not None and (not state.unread_since or self._clock() - state.read_at < OUTAGE_SECONDS)
 
     def _read(self) -> ReadState[S]:
         began, value = self._clock(), self._build()

@@ -19,14 +19,12 @@ from django.utils import timezone
 
 from capabilities.access import Principal, Refusal, authenticate, key_in
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.newest import Newest
+from routing_admin.configuration.newest import OUTAGE_SECONDS, Newest
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.databases.away import is_away
 
 ENTRY_SECONDS = 20.0
 """Less than the minute after which a key's last use is noted again."""
-OUTAGE_SECONDS = 15 * 60.0
-"""How long after the last good look a key that came in before is let in while the database does not answer."""
 MAX_ENTRIES = 1000
 
 

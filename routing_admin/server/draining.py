@@ -67,7 +67,7 @@ class Draining:
     """Everything of one process that waits for a provider."""
 
     def __init__(self) -> None:
-        self._over = False
+        self.has_begun = self._over = False
         self._waiting: dict[Stretch, asyncio.AbstractEventLoop] = {}
 
     def limit(self) -> Stretch:
@@ -76,7 +76,7 @@ class Draining:
 
     def schedule_end(self) -> None:
         """SIGTERM has come: what waits may go on until shortly before the server's end."""
-        seconds = settings.DRAIN_SECONDS
+        self.has_begun, seconds = True, settings.DRAIN_SECONDS
         asyncio.get_running_loop().call_later(max(seconds - EARLY_SECONDS, seconds / 2), self.end)
 
     def check(self) -> None:

@@ -2,87 +2,45 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from ipaddress import ip_address
 
 from django.conf import settings
-from django.db import connections
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.http import require_safe
 
-from artifacts.storage.content import byte_store
 from routing_admin.configuration import snapshot
-from routing_admin.databases.away import WAIT_SECONDS
-from routing_admin.databases.waiting import waiting_at_most
-from routing_admin.redis_link.link import link
 from routing_admin.server.addresses import address_in
 from routing_admin.server.connections import process_connections
 from routing_admin.server.memory import count_tasks
 from routing_admin.server.metrics import CONTENT_TYPE, Numbers, render
 from routing_admin.server.places import bodies, calls, lookups, requests
+from routing_admin.server.readiness import FAILED, OK, check_dependencies, state_of_server
 
-log = logging.getLogger(__name__)
 app_name = "probes"
 
 
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """200 while the process answers at all."""
+    """200 while the process lives; no dependency is asked."""
     return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
-
-
-def _databases() -> None:
-    for alias in connections:
-        with connections[alias].cursor() as cursor:
-            cursor.execute("SELECT 1")
-
-
-def _configuration() -> None:
-    snapshot.current()
-    if since := snapshot.unread_since():
-        raise LookupError(f"the configuration cannot be read since {since:%H:%M:%S} UTC; an older one is in use")
-
-
-def _artifacts() -> None:
-    byte_store().check()
-
-
-CHECKS: dict[str, Callable[[], None]] = {
-    "databases": _databases,
-    "configuration": _configuration,
-    "artifacts": _artifacts,
-}
-"""What has to work before requests are sent here."""
 
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 when requests can be served, else 503; each check says ok or failed, and the log says why."""
-    results = {name: _works(check) for name, check in CHECKS.items()}
-    ready = all(results.values())
-    said = {name: "ok" if works else "failed" for name, works in results.items()} | _redis()
-    return JsonResponse({"status": "ok" if ready else "failed", "checks": said}, status=200 if ready else 503)
+    """200 while calls can be answered, with the dependencies that do not work; with `?full` 503 where one does not.
 
-
-def _redis() -> dict[str, str]:
-    """Whether Redis answers, where one is named: requests are served without it, too."""
-    return {"redis": "ok" if link.is_up else "away"} if link.is_set else {}
-
-
-def _works(check: Callable[[], None]) -> bool:
-    try:
-        with waiting_at_most(WAIT_SECONDS):
-            check()
-    except LookupError as error:  # ours, in a sentence
-        log.error("readiness check failed: %s", error)
-    except Exception:
-        log.exception("readiness check failed")
-    else:
-        return True
-    return False
+    Dependencies are shared: a server that said 503 for them would be ended with every other, and with what they answer
+    from memory.
+    """
+    states = check_dependencies()
+    checks = {"server": state_of_server(), **states}
+    degraded = [name for name, state in states.items() if state != OK]
+    status = "failed" if checks["server"] != OK else "degraded" if degraded else OK
+    is_refused = status == "failed" or ("full" in request.GET and FAILED in states.values())
+    said = {"status": "failed" if is_refused else status, "degraded": degraded, "checks": checks}
+    return JsonResponse(said, status=503 if is_refused else 200)
 
 
 @require_safe

@@ -66,6 +66,7 @@ class Upkeep:
         """One look, and what is noted written where the database takes it at once."""
         renew_connections()
         read_secrets_again()
+        snapshot.current()  # the server is ready once it was read; the next round tries again
         snapshot.look()
         with waiting_at_most(LOOK_WAIT_SECONDS):
             self.uses.write()

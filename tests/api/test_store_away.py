@@ -124,9 +124,11 @@ def test_the_examination_has_a_line_for_it(row: Artifact, away: str, capsys: pyt
     assert "artifacts: cannot be checked: the store is not responding" in said.err
 
 
-def test_it_is_not_ready_without_its_store(row: Artifact, away: str) -> None:
-    """A load balancer is told."""
+def test_it_is_ready_without_its_store_and_names_it(row: Artifact, away: str) -> None:
+    """Calls without files go on; monitoring asks for the whole and learns of it."""
     answer = Client().get("/readyz")
+    assert (answer.status_code, answer.json()["degraded"]) == (200, ["artifacts"])
+    answer = Client().get("/readyz?full")
     assert (answer.status_code, answer.json()["checks"]["artifacts"]) == (503, "failed")
 
 

@@ -25,6 +25,7 @@ import httpx
 import pytest
 import yaml
 
+from routing_admin.server.readiness import PROBE_SECONDS
 from tests.engines.cluster import running_cluster
 from tests.engines.programs import find_program
 from tests.engines.redis import redis_running
@@ -199,6 +200,18 @@ def test_what_the_image_copies_and_runs_is_there():
     assert "manage.py bootstrap && exec python manage.py serve" in text
     compiled = next(line.split() for line in text.splitlines() if "compileall" in line)
     assert {"capabilities", "artifacts", "routing_admin"} <= {*compiled} & {name for names in copied for name in names}
+
+
+def test_probes_ask_the_right_question_and_outlast_the_answer():
+    """The image whether the process lives, compose whether calls may be sent, as Kubernetes' probes in the docs do."""
+    image, server = (DEPLOY / "Containerfile").read_text(), SERVICES["one"]["healthcheck"]
+    assert "8000/healthz', timeout=4)" in image
+    assert "8000/readyz', timeout=4)" in server["test"][-1]
+    docs = (ROOT / "docs" / "monitoring.md").read_text()
+    waits = [int(found) for found in re.findall(r"timeout(?:=|Seconds: |: )(\d+)", f"{image} {server} {docs}")]
+    assert min(waits) > PROBE_SECONDS
+    assert all(SERVICES[name]["healthcheck"] == {"disable": True} for name in ("setup", "daily"))
+    assert SERVICES["proxy"]["depends_on"] == {name: {"condition": "service_healthy"} for name in ("one", "two")}
 
 
 def test_the_unit_of_systemd_runs_commands_that_are_there():

@@ -81,7 +81,6 @@ def wait_until(holds: Callable[[], object]) -> None:
 def ready(server: Server) -> str:
     """What it says of Redis where it says that it is ready."""
     answer = server.get("/readyz")
-    assert answer["status"] == "ok"
     return str(answer["checks"]["redis"])
 
 

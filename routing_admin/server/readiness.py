@@ -1,0 +1,119 @@
+"""Whether this process can answer calls, and which of its dependencies work: asked without ever waiting for one.
+
+Each check runs in a thread of its own, one at a time: a dependency that hangs costs a probe `PROBE_SECONDS` once, and
+one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from django.db import connections
+
+from artifacts.core.errors import ArtifactError
+from artifacts.storage.content import byte_store
+from routing_admin.configuration import snapshot
+from routing_admin.databases.away import WAIT_SECONDS
+from routing_admin.databases.explaining import explain_failure
+from routing_admin.databases.waiting import waiting_at_most
+from routing_admin.redis_link.link import link
+from routing_admin.server.draining import draining
+
+log = logging.getLogger(__name__)
+
+PROBE_SECONDS = 1.5
+"""How long a probe waits for the checks. Orchestrators give it more: their own limit says nothing of the cause."""
+OK, FAILED = "ok", "failed"
+
+
+def _databases() -> None:
+    for alias in connections:
+        with connections[alias].cursor() as cursor:
+            cursor.execute("SELECT 1")
+
+
+def _configuration() -> None:
+    if since := snapshot.unread_since():
+        raise LookupError(f"the configuration cannot be read since {since:%H:%M:%S} UTC; an older one is in use")
+
+
+def _artifacts() -> None:
+    byte_store().check()
+
+
+class DependencyCheck:
+    """A check that runs beside the probes, which wait for its result no longer than `PROBE_SECONDS`."""
+
+    def __init__(self, name: str, check: Callable[[], None]) -> None:
+        self.name, self._check = name, check
+        self._lock, self._problem = threading.Lock(), ""
+        self._over: threading.Event | None = None
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """Start the check unless it is running."""
+        with self._lock:
+            if self._over is None or self._over.is_set():
+                self._over, self._began = threading.Event(), time.monotonic()
+                thread = threading.Thread(target=self._run, args=(self._over,), name=f"check-{self.name}", daemon=True)
+                thread.start()
+
+    def works(self) -> bool:
+        """Return its result; a check that has run for longer than `PROBE_SECONDS` failed."""
+        over = self._over
+        if over is not None and not over.wait(max(0.0, self._began + PROBE_SECONDS - time.monotonic())):
+            self._note(f"no answer within {PROBE_SECONDS:g} s")
+        return not self._problem
+
+    def _run(self, over: threading.Event) -> None:
+        problem = ""
+        try:
+            with waiting_at_most(WAIT_SECONDS):
+                self._check()
+        except Exception as error:
+            problem = _explain(error)
+        finally:
+            connections.close_all()
+            self._note(problem)
+            over.set()
+
+    def _note(self, problem: str) -> None:
+        """Log what is wrong once per outage, and its end."""
+        if problem and not self._problem:
+            log.error("readiness check of %s failed: %s", self.name, problem)
+        elif self._problem and not problem:
+            log.warning("readiness check of %s works again", self.name)
+        self._problem = problem
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, ArtifactError | LookupError):  # ours, in a sentence
+        return str(getattr(error, "details", error))
+    return explain_failure(error) or f"{type(error).__name__}: {error}"
+
+
+CHECKS = [
+    DependencyCheck("databases", _databases),
+    DependencyCheck("configuration", _configuration),
+    DependencyCheck("artifacts", _artifacts),
+]
+
+
+def check_dependencies() -> dict[str, str]:
+    """Return the state of each dependency by its name, within `PROBE_SECONDS`."""
+    for each in CHECKS:
+        each.begin()
+    states = {each.name: OK if each.works() else FAILED for each in CHECKS}
+    return states | ({"redis": OK if link.is_up else "away"} if link.is_set else {})
+
+
+def state_of_server() -> str:
+    """Return `ok` while calls can be answered, if need be from memory; else why not."""
+    if draining.has_begun:
+        return "draining"
+    if not snapshot.newest.is_usable():
+        return "without configuration"
+    return OK
