@@ -15,6 +15,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Delta, Finish, Media, ToolCallDelta, Usage
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.messages.events import MessageEvents
+from routing_admin.gateway.messages.thinking_blocks import UNSIGNED
 from routing_admin.gateway.origins import label_signature
 
 ORIGIN = "0123456789ab"
@@ -62,6 +63,39 @@ def test_thinking_is_signed_by_its_origin_and_stands_before_the_words():
     assert signature == label_signature("sig", ORIGIN)
 
 
+FOREIGN = Thought(ThoughtForm.ENCRYPTED, "", "c2ln", dialect="google-gemini-v1")
+
+
+def kinds_of(stream: bytes) -> list[object]:
+    return [value["content_block"]["type"] for name, value in told(stream) if name == "content_block_start"]
+
+
+def test_thinking_that_its_model_does_not_sign_ends_with_a_mark_of_ours():
+    """Clients drop a block whose signature is empty, and lose the reasoning of the turn."""
+    events = told(write([Delta(reasoning="hm"), Delta("Yes")]))
+    signed = [value["delta"]["signature"] for _, value in events if "signature" in value.get("delta", {})]
+    assert signed == [UNSIGNED]
+
+
+@pytest.mark.parametrize(
+    ("after", "kinds"),
+    [
+        ([], ["text"]),
+        ([Delta(" more")], ["text", "redacted_thinking", "text"]),
+        ([Delta(tool_calls=(ToolCallDelta(0, "a", "add", "{}"),))], ["text", "redacted_thinking", "tool_use"]),
+    ],
+)
+def test_another_vendors_proof_waits_for_a_block_behind_it(after, kinds):
+    assert kinds_of(write([Delta("Yes"), Delta(thoughts=(FOREIGN,)), *after])) == kinds
+
+
+def test_a_stream_without_thinking_has_words_alone():
+    """Neither thinking nor tools were asked for: `content[0]` is the answer."""
+    events = MessageEvents("m", ORIGIN, thinks=False)
+    said = [Delta(reasoning="hm"), Delta(thoughts=(SIGNED, FOREIGN)), Delta("Yes")]
+    assert kinds_of(b"".join(map(events.write_delta, said)) + events.write_finish(Finish("stop"))) == ["text"]
+
+
 def test_calls_beside_each_other_are_told_one_after_the_other():
     """Pieces of a second call that come between those of the first wait for its end."""
     pieces = [
@@ -98,7 +132,8 @@ def test_words_and_thoughts_arrive_whole_and_in_order(said):
     found = [event for event in read(stream) if isinstance(event, Delta)]
     assert "".join(each.text for each in found) == "".join(each.text for each in said) + "end"
     assert "".join(each.reasoning for each in found) == "".join(each.reasoning for each in said)
-    assert sum(len(each.thoughts) for each in found) == sum(len(each.thoughts) for each in said)
+    proofs = [thought.proof for each in found for thought in each.thoughts if thought.proof != UNSIGNED]
+    assert len(proofs) == sum(len(each.thoughts) for each in said)
     names = [name for name, _ in told(stream)]
     assert names.count("content_block_start") == names.count("content_block_stop")
 

@@ -211,7 +211,7 @@ def test_an_answer_has_its_blocks_in_order():
         thoughts=(thought,),
         media=(Media(Kind.IMAGE, "image/png", artifact_id="a1"),),
     )
-    body = message_json(answer, call_of(request("x")), "m", ORIGIN)
+    body = message_json(answer, call_of(request("x", thinking=THINK)), "m", ORIGIN)
     assert [block["type"] for block in body["content"]] == ["thinking", "text", "text"]
     assert body["content"][0] == {"type": "thinking", "thinking": "hm", "signature": f"{ORIGIN}:sig"}
     assert body["content"][2]["text"] == "[image/png artifact:a1]"
@@ -219,16 +219,29 @@ def test_an_answer_has_its_blocks_in_order():
     assert (body["usage"]["input_tokens"], body["usage"]["cache_read_input_tokens"]) == (30, 60)
 
 
-def test_every_field_of_a_message_is_there_for_strict_clients():
-    """Null where there is nothing to say; a refusal says what its vendor does, a call who made it."""
+def list_nulls(value: object, at: str = "") -> list[str]:
+    if isinstance(value, dict):
+        return [place for key, inner in value.items() for place in list_nulls(inner, f"{at}.{key}")]
+    if isinstance(value, list):
+        return [place for inner in value for place in list_nulls(inner, f"{at}[]")]
+    return [at] if value is None else []
+
+
+def test_nothing_but_the_stop_sequence_is_null_in_a_message():
+    """What Anthropic leaves out is left out: `"citations": null` breaks @ai-sdk/anthropic 3."""
+    body = message_json(Answer("x", (ToolCall("t1", "add", "{}"),)), call_of(request("x")), "m", ORIGIN)
+    assert list_nulls(body) == [".stop_sequence"]
+
+
+def test_a_message_says_what_its_vendor_says_of_a_refusal_a_call_and_the_count():
     refused = AnswerDetails(stop_details={"type": "refusal", "category": "cyber"}, service_tier="priority")
     call = ToolCall("t1", "add", "{}")
     answer = Answer("x", (call,), usage=Usage(9, 7, reasoning_tokens=3), details=refused)
     body = message_json(answer, call_of(request("x")), "m", ORIGIN)
-    assert (body["stop_details"], body["container"]) == ({"type": "refusal", "category": "cyber"}, None)
+    assert body["stop_details"] == {"type": "refusal", "category": "cyber"}
     assert body["content"][1]["caller"] == {"type": "direct"}
     assert body["usage"]["output_tokens_details"] == {"thinking_tokens": 3}
-    assert (body["usage"]["service_tier"], body["usage"]["cache_creation"]) == ("priority", None)
+    assert body["usage"]["service_tier"] == "priority"
 
 
 @pytest.mark.parametrize(("budget", "effort"), [(1024, "low"), (8192, "medium"), (31999, "high"), ("many", None)])
@@ -242,11 +255,43 @@ def test_a_budget_of_thinking_is_an_effort_for_other_vendors(budget, effort):
 
 def test_thinking_that_nobody_signed_is_shown_and_not_sent_back():
     """Reasoning of other vendors is words for the reader."""
-    body = message_json(Answer("Hi", reasoning="let me see"), call_of(request("x")), "m", ORIGIN)
-    assert body["content"][0] == {"type": "thinking", "thinking": "let me see", "signature": ""}
+    body = message_json(Answer("Hi", reasoning="let me see"), call_of(request("x", thinking=THINK)), "m", ORIGIN)
+    assert body["content"][0] == {"type": "thinking", "thinking": "let me see", "signature": "routing:unsigned"}
     turn = request("again") | {"messages": [{"role": "assistant", "content": body["content"]}]}
     (message,) = call_of(turn).chat.messages
     assert (message.text, message.reasoning, message.thoughts) == ("Hi", "let me see", ())
+
+
+THINK = {"type": "adaptive"}
+TOOL = {"name": "add", "input_schema": {"type": "object"}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "kinds"),
+    [
+        ({}, ["text"]),
+        ({"thinking": {"type": "disabled"}}, ["text"]),
+        ({"thinking": THINK}, ["thinking", "redacted_thinking", "text"]),
+        ({"tools": [TOOL]}, ["thinking", "redacted_thinking", "text"]),
+    ],
+)
+def test_thinking_is_shown_where_thinking_or_tools_were_asked_for(asked, kinds):
+    """And never last: Gemini signs at the end, where clients look for the answer."""
+    thought = Thought(ThoughtForm.ENCRYPTED, "", "c2ln", 2, 0, dialect="google-gemini-v1")
+    answer = Answer("Hi", reasoning="let me see", thoughts=(thought,))
+    call = call_of(request("x", **asked))
+    body = message_json(answer, call, "m", ORIGIN)
+    assert [block["type"] for block in body["content"]] == kinds
+    if "redacted_thinking" in kinds:
+        turn = {"messages": [{"role": "assistant", "content": body["content"]}], "model": "m"}
+        assert [each.proof for each in call_of(turn).chat.messages[0].thoughts] == ["c2ln"]
+
+
+def test_a_message_of_nothing_but_another_vendors_proof_is_empty():
+    thought = Thought(ThoughtForm.ENCRYPTED, "", "c2ln", dialect="google-gemini-v1")
+    assert (
+        message_json(Answer("", thoughts=(thought,)), call_of(request("x", tools=[TOOL])), "m", ORIGIN)["content"] == []
+    )
 
 
 def test_tokens_are_counted_by_an_estimate_that_says_so(key):

@@ -298,7 +298,7 @@ class Anthropic:
         if said.reasoning:
             blocks.append({"type": "thinking", "thinking": said.reasoning, "signature": "c2lnbmVk"})
         if said.text:
-            blocks.append({"type": "text", "text": said.text, "citations": None})
+            blocks.append({"type": "text", "text": said.text})
         for number, name, arguments in said.calls:
             blocks.append({"type": "tool_use", "id": f"toolu_lab{number}", "name": name, "input": arguments})
         return blocks

@@ -29,6 +29,7 @@ from routing_admin.gateway.http import HttpCall, HttpReply, call_of, response_of
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.parsing import needs_thread, parse
 from routing_admin.gateway.messages.rendering import error_json, message_json
+from routing_admin.gateway.messages.thinking_blocks import shows_thinking
 from routing_admin.gateway.streaming import later_error
 
 COUNT = "/v1/messages/count_tokens"
@@ -40,8 +41,8 @@ def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> Htt
     return json_reply(message_json(answer, call, name, origin))
 
 
-def _write_events(_: ChatCall, name: str, origin: str) -> MessageEvents:
-    return MessageEvents(name, origin)
+def _write_events(call: ChatCall, name: str, origin: str) -> MessageEvents:
+    return MessageEvents(name, origin, thinks=shows_thinking(call.chat))
 
 
 ID = "request-id"

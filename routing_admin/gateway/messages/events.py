@@ -27,7 +27,7 @@ from routing_admin.gateway.messages.rendering import (
     usage_json,
     words_of_media,
 )
-from routing_admin.gateway.messages.thinking_blocks import block_of_thought
+from routing_admin.gateway.messages.thinking_blocks import UNSIGNED, block_of_thought, is_carrier
 from routing_admin.gateway.origins import label_signature
 
 COMPLETION_CHECKS = 8
@@ -73,7 +73,8 @@ class MessageEvents:
     """The events of one message.
 
     Blocks follow one another: while a call's block is open and its arguments are incomplete, all that is no piece of it
-    waits in `held`, in its order.
+    waits in `held`, in its order. What another vendor wants back waits in `carriers` for a block that follows it: a
+    message that ends with it looks empty to clients.
     """
 
     model: str
@@ -86,23 +87,44 @@ class MessageEvents:
     call: CallBlock | None = None
     calls: dict[int, CallBlock] = field(default_factory=dict)
     held: deque[CallBlock | Callable[[], bytes]] = field(default_factory=deque)
+    thinks: bool = True
+    carriers: list[Thought] = field(default_factory=list)
 
     def write_delta(self, delta: Delta) -> bytes:
         """A piece of the answer."""
         self.turn.add(delta)
         pieces = [self._begin()]
-        if delta.reasoning:
-            pieces.append(self._say(BlockKind.THINKING, {"type": "thinking_delta", "thinking": delta.reasoning}))
-        pieces += [self._put(partial(self._write_thought, thought)) for thought in delta.thoughts]
+        if self.thinks and (delta.reasoning or delta.thoughts):
+            pieces.append(self._write_thinking(delta))
+        if self.carriers and (delta.text or delta.refusal or delta.tool_calls):
+            pieces.append(self._write_carriers())
         if delta.text or delta.refusal:
             pieces.append(self._say(BlockKind.TEXT, {"type": "text_delta", "text": delta.text + delta.refusal}))
         pieces += [self._write_call(piece) for piece in delta.tool_calls]
         return b"".join(pieces)
 
+    def _write_thinking(self, delta: Delta) -> bytes:
+        pieces = []
+        if delta.reasoning:
+            pieces.append(self._write_carriers())
+            pieces.append(self._say(BlockKind.THINKING, {"type": "thinking_delta", "thinking": delta.reasoning}))
+        for thought in delta.thoughts:
+            if is_carrier(thought):
+                self.carriers.append(thought)
+            else:
+                pieces += [self._write_carriers(), self._put(partial(self._write_thought, thought))]
+        return b"".join(pieces)
+
+    def _write_carriers(self) -> bytes:
+        thoughts, self.carriers = self.carriers, []
+        return b"".join(self._put(partial(self._write_thought, thought)) for thought in thoughts)
+
     def write_media(self, media: Sequence[Media]) -> bytes:
         """Where the files can be had that a model made."""
-        words = words_of_media(media)
-        return self._begin() + self._say(BlockKind.TEXT, {"type": "text_delta", "text": words}) if words else b""
+        if not (words := words_of_media(media)):
+            return b""
+        said = (self._write_carriers(), self._say(BlockKind.TEXT, {"type": "text_delta", "text": words}))
+        return self._begin() + b"".join(said)
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
         """Nothing for a piece; where the whole sound can be had, once it is there."""
@@ -150,11 +172,14 @@ class MessageEvents:
     def _continue(self, delta: dict[str, Any]) -> bytes:
         return _write("content_block_delta", {"index": self.index, "delta": delta})
 
-    def _close(self) -> bytes:
-        if self.kind is BlockKind.NONE:
+    def _close(self, signature: str | None = None) -> bytes:
+        """The end of the open block; thinking is always signed there, with a mark of ours where its model does not."""
+        kind, self.kind = self.kind, BlockKind.NONE
+        if kind is BlockKind.NONE:
             return b""
-        self.kind = BlockKind.NONE
-        return _write("content_block_stop", {"index": self.index})
+        proof = {"type": "signature_delta", "signature": signature or UNSIGNED}
+        signed = self._continue(proof) if kind is BlockKind.THINKING else b""
+        return signed + _write("content_block_stop", {"index": self.index})
 
     def _write_thought(self, thought: Thought) -> bytes:
         """What proves the words of thinking before it, or a block of its own."""
@@ -164,9 +189,7 @@ class MessageEvents:
         pieces = []
         if self.kind is not BlockKind.THINKING:
             pieces.append(self._write_words(BlockKind.THINKING, {"type": "thinking_delta", "thinking": thought.text}))
-        signature = label_signature(thought.proof, self.origin) or ""
-        pieces.append(self._continue({"type": "signature_delta", "signature": signature}))
-        return b"".join([*pieces, self._close()])
+        return b"".join([*pieces, self._close(label_signature(thought.proof, self.origin))])
 
     def _stop(self) -> bytes:
         return _write("content_block_stop", {"index": self.index})
@@ -211,7 +234,7 @@ class MessageEvents:
 
 
 EMPTY: dict[BlockKind, dict[str, Any]] = {
-    BlockKind.TEXT: {"type": "text", "text": "", "citations": None},
+    BlockKind.TEXT: {"type": "text", "text": ""},
     BlockKind.THINKING: {"type": "thinking", "thinking": "", "signature": ""},
 }
 """A block of words before the first of them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -11,9 +12,10 @@ from capabilities.core.json_codec import read_mended_json
 from capabilities.core.message import ToolCall
 from capabilities.core.thoughts import ThoughtForm
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage
+from routing_admin.gateway.carrier import CARRIER
 from routing_admin.gateway.door import ChatCall
 from routing_admin.gateway.errors import GatewayError
-from routing_admin.gateway.messages.thinking_blocks import block_of_thought, thinking_block
+from routing_admin.gateway.messages.thinking_blocks import block_of_thought, shows_thinking, thinking_block
 from routing_admin.server.ids import new_id
 
 STOP_REASONS: Mapping[str, str] = MappingProxyType(
@@ -38,10 +40,8 @@ ERROR_TYPES: Mapping[int, str] = MappingProxyType(
 
 TIERS = ("standard", "priority", "batch")
 """Anthropic's service tiers; another vendor's word has no place."""
-NO_END: Mapping[str, Any] = MappingProxyType(
-    {"stop_reason": None, "stop_sequence": None, "stop_details": None, "container": None}
-)
-"""How a message ends that has not ended."""
+NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})
+"""How a message ends that has not ended. These two alone may be null; whatever else Anthropic omits is omitted here."""
 
 
 def message_id() -> str:
@@ -49,11 +49,13 @@ def message_id() -> str:
     return new_id("msg_")
 
 
-def message_json(answer: Answer, _: ChatCall, model: str, origin: str) -> dict[str, Any]:
+def message_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
     """A whole answer as a message."""
+    if not shows_thinking(call.chat):
+        answer = replace(answer, reasoning=None, thoughts=())
     return {
         **head_json(message_id(), model),
-        "content": list(_list_blocks(answer, origin)),
+        "content": _move_carriers(list(_list_blocks(answer, origin))),
         **end_json(answer.finish_reason, answer.details),
         "usage": usage_json(answer.usage, answer.details.service_tier),
     }
@@ -67,38 +69,31 @@ def head_json(identity: str, model: str) -> dict[str, Any]:
 
 def end_json(word: str, details: AnswerDetails) -> dict[str, Any]:
     """Why the message ended, and what its vendor says of a refusal."""
-    said = details.stop_details
-    refused = dict(said) if said and said.get("type") == "refusal" else None
-    return {**NO_END, "stop_reason": STOP_REASONS.get(word, "end_turn"), "stop_details": refused}
+    end = {**NO_END, "stop_reason": STOP_REASONS.get(word, "end_turn")}
+    refusal = details.stop_details
+    return {**end, "stop_details": dict(refusal)} if refusal and refusal.get("type") == "refusal" else end
 
 
 def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
     """The provider's count; what its cache held is no part of `input_tokens` here. 0 where it gave none."""
     cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
-    thought = usage.reasoning_tokens
     fields: dict[str, Any] = {
         "input_tokens": max((usage.prompt_tokens or 0) - cached - written, 0),
         "output_tokens": usage.completion_tokens or 0,
         "cache_read_input_tokens": cached,
         "cache_creation_input_tokens": written,
-        "cache_creation": None,
-        "output_tokens_details": None if thought is None else {"thinking_tokens": thought},
-        "server_tool_use": _tool_use_json(usage),
-        "inference_geo": None,
-        "service_tier": tier if tier in TIERS else None,
     }
     short, long = usage.cache_write_5m_tokens, usage.cache_write_1h_tokens
     if short is not None or long is not None:
-        kinds = {"ephemeral_5m_input_tokens": short or 0, "ephemeral_1h_input_tokens": long or 0}
-        fields["cache_creation"] = kinds
-    return fields
-
-
-def _tool_use_json(usage: Usage) -> dict[str, int] | None:
+        fields["cache_creation"] = {"ephemeral_5m_input_tokens": short or 0, "ephemeral_1h_input_tokens": long or 0}
+    if usage.reasoning_tokens is not None:
+        fields["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
     searches, fetches = usage.web_search_requests, usage.web_fetch_requests
-    if searches is None and fetches is None:
-        return None
-    return {"web_search_requests": searches or 0, "web_fetch_requests": fetches or 0}
+    if searches is not None or fetches is not None:
+        fields["server_tool_use"] = {"web_search_requests": searches or 0, "web_fetch_requests": fetches or 0}
+    if tier in TIERS:
+        fields["service_tier"] = tier
+    return fields
 
 
 def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
@@ -117,10 +112,18 @@ def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
     yield from (_call_block(call) for call in answer.tool_calls[called:])
 
 
+def _move_carriers(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Blocks with what another vendor wants back moved before the last one: clients take the last for the answer."""
+    end = len(blocks)
+    while end and str(blocks[end - 1].get("data", "")).startswith(CARRIER):
+        end -= 1
+    return [*blocks[: end - 1], *blocks[end:], blocks[end - 1]] if end else []
+
+
 def _text_blocks(text: str, citations: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
     if not text:
         return []
-    return [{"type": "text", "text": text, "citations": list(citations) or None}]
+    return [{"type": "text", "text": text, **({"citations": list(citations)} if citations else {})}]
 
 
 def _call_block(call: ToolCall) -> dict[str, Any]:

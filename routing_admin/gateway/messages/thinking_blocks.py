@@ -6,27 +6,47 @@ us. Either way the mark of who thought them stands before the proof, so that onl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from capabilities.core.message import ChatRequest
 from capabilities.core.protocols.anthropic.replies import DIALECT
 from capabilities.core.thoughts import Thought, ThoughtForm
 from routing_admin.gateway.carrier import CARRIER, pack_thoughts, unpack_thoughts
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.origins import label_signature, read_signature
 
+UNSIGNED = f"{CARRIER}unsigned"
+"""Signature of thinking that its model does not sign: clients drop a block whose signature is empty."""
 
-def thinking_block(text: str, signature: str = "") -> dict[str, Any]:
-    """Words of thinking; without a signature nobody wants them back."""
-    return {"type": "thinking", "thinking": text, "signature": signature}
+
+def shows_thinking(chat: ChatRequest) -> bool:
+    """Return whether an answer may hold blocks of thinking: Anthropic has none unless thinking or tools are asked for.
+
+    A client that asked for neither reads `content[0].text`.
+    """
+    thinking = chat.extra.get("thinking")
+    asked = isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
+    return asked or bool(chat.tools)
+
+
+def thinking_block(text: str, signature: str | None = None) -> dict[str, Any]:
+    """Words of thinking."""
+    return {"type": "thinking", "thinking": text, "signature": signature or UNSIGNED}
+
+
+def is_carrier(thought: Thought) -> bool:
+    """Return whether the thought is another vendor's, which has no words for the reader."""
+    return thought.dialect != DIALECT
 
 
 def block_of_thought(thought: Thought, origin: str) -> dict[str, Any]:
     """The block for something that its model wants to be shown again."""
-    if thought.dialect != DIALECT:
+    if is_carrier(thought):
         return {"type": "redacted_thinking", "data": pack_thoughts([thought], origin)}
-    proof = label_signature(thought.proof, origin) or ""
+    proof = label_signature(thought.proof, origin)
     if thought.form is ThoughtForm.ENCRYPTED:
-        return {"type": "redacted_thinking", "data": proof}
+        return {"type": "redacted_thinking", "data": proof or ""}
     return thinking_block(thought.text, proof)
 
 
