@@ -268,13 +268,15 @@ class Usage:
 class AnswerDetails:
     """What a provider says beside an answer, in its own words; None where it does not.
 
-    `stop_reason` is its own reason to stop, where that is another word than ours; `stop_details` what it says of it.
+    `stop_reason` is its own reason to stop, where that is another word than ours; `stop_details` what it says of it;
+    `stop_sequence` the caller's stop sequence that it met.
     """
 
     stop_reason: str | None = None
     stop_details: Mapping[str, Any] | None = None
     service_tier: str | None = None
     system_fingerprint: str | None = None
+    stop_sequence: str | None = None
 
 
 NO_DETAILS = AnswerDetails()

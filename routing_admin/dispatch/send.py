@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from capabilities.core.delivery.adaptation import CannotRead, is_sent_as_it_came, summary
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.receiver import Prepared, Receiver, with_callers_headers
-from capabilities.core.message import ChatRequest, UnreadableError
-from capabilities.core.wire import Answer, Failure, Fault, Media
+from capabilities.core.message import ChatRequest, Role, UnreadableError
+from capabilities.core.protocols.stream import events_of
+from capabilities.core.wire import Answer, Failure, Fault, Media, Usage
 from routing_admin.core.fallback.chain import Attempt, Call, Reply, RunResult, Timeouts
 from routing_admin.core.fallback.context import RunContext, process_context
 from routing_admin.core.fallback.drivers import drive_async
@@ -47,6 +48,8 @@ class InThread(Protocol):
         """What `work` gives."""
 
 
+END_OF_TURN = "end_turn"
+"""Anthropic's word for a turn that its model ended by itself."""
 Send = Callable[[Prepared, Receiver, Timeouts, str], Awaitable[T | Failure]]
 
 
@@ -107,26 +110,28 @@ class Dispatch:
     async def answer(self) -> RunResult[Answer]:
         """The whole answer. Raises `RouterError` with every attempt."""
         run: FallbackRun[Answer] = FallbackRun(self.planned.plan, self.run_context)
-        return await self._drive(run, self.transport.call)
+        return await self._drive(run, self.transport.call, lambda silence: silence)
 
     async def open(self) -> RunResult[Stream]:
         """The stream, at its first content. Raises `RouterError` with every attempt."""
         run: FallbackRun[Stream] = FallbackRun(self.planned.plan, self.run_context, stream=True)
-        return await self._drive(run, self.transport.open)
+        return await self._drive(run, self.transport.open, lambda silence: Stream(events_of(silence)))
 
     async def keep(self, media: Sequence[Media], maker: str) -> tuple[Media, ...]:
         """What a model made, its sounds whole; stored in a thread, where whoever asked can have artifacts."""
         return await self.in_thread(partial(_keep_all, tuple(media), self.keep_media, maker))
 
-    async def _drive(self, run: FallbackRun[T], send: Send[T]) -> RunResult[T]:
+    async def _drive(self, run: FallbackRun[T], send: Send[T], silent: Callable[[Answer], T]) -> RunResult[T]:
         self.run = run
 
         async def ask(call: Call) -> Reply[T]:
             chat = apply_params(self.planned.chat, call)
             try:
-                return await self._try(call, chat, send)
+                reply = await self._try(call, chat, send)
             except UnreadableError:  # the bytes went away after the plan was made: the model is told so instead
-                return await self._try(call, await self.in_thread(partial(mark_unreadable, chat)), send)
+                reply = await self._try(call, await self.in_thread(partial(mark_unreadable, chat)), send)
+            silence = silence_of(reply.outcome, chat) if isinstance(reply.outcome, Failure) else None
+            return replace(reply, outcome=silent(silence)) if silence else reply
 
         return await drive_async(run, ask, asyncio.sleep)
 
@@ -166,6 +171,18 @@ class Dispatch:
         if self.describing is not None:
             return await self.describing.prepare(chat, to, call)
         return await self.in_thread(partial(prepare_for, self.planned, chat, without_describing(to), call))
+
+
+def silence_of(failed: Failure, chat: ChatRequest) -> Answer | None:
+    """The answer of no words with which Claude ends a turn after a tool's result; None for any other failure.
+
+    Anthropic documents it (handling stop reasons, empty responses): the model has nothing to add, and another
+    candidate, or another try, is paid for in vain.
+    """
+    after_tool = bool(chat.messages) and chat.messages[-1].role is Role.TOOL
+    if failed.fault is Fault.EMPTY_CONTENT and failed.code == END_OF_TURN and after_tool:
+        return Answer(usage=failed.usage or Usage())
+    return None
 
 
 def shorten(timeouts: Timeouts, seconds: float) -> Timeouts:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.vocabulary import Kind
-from capabilities.core.wire import Delta, Finish, Media, ToolCallDelta, Usage
+from capabilities.core.wire import AnswerDetails, Delta, Finish, Media, ToolCallDelta, Usage
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.thinking_blocks import UNSIGNED
@@ -112,6 +112,25 @@ def test_calls_beside_each_other_are_told_one_after_the_other():
     assert list(calls.values()) == ['{"x": 1}', '{"y": 2}']
     assert isinstance(found[-1], Finish)
     assert found[-1].finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize("first", [ToolCallDelta(0, "a", "now"), ToolCallDelta(0, "a", "patch", "*** x", custom=True)])
+def test_a_later_call_is_written_when_its_arguments_come(first):
+    """A call without arguments, or with those of a custom tool, does not hold it until the end of the message."""
+    events = MessageEvents("m")
+    second = (ToolCallDelta(1, "b", "sub"), ToolCallDelta(1, arguments='{"y": 2}'))
+    begun = b"".join(events.write_delta(Delta(tool_calls=(each,))) for each in (first, *second))
+    assert kinds_of(begun) == ["tool_use", "tool_use"]
+    assert b'{\\"y\\": 2}' in begun
+
+
+@pytest.mark.parametrize("stop", ["END", None])
+def test_the_stop_sequence_that_was_met_is_named(stop):
+    last = dict(told(write([Delta("x")], Finish("stop", details=AnswerDetails("stop_sequence", stop_sequence=stop)))))
+    ending = last["message_delta"]["delta"]
+    assert (ending["stop_reason"], ending["stop_sequence"]) == (
+        ("stop_sequence", "END") if stop else ("end_turn", None)
+    )
 
 
 words = st.text(min_size=1, max_size=10)

@@ -19,6 +19,11 @@ TOOL = {
     "description": "Doubles a number",
     "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
 }
+RESULT = [
+    {"role": "user", "content": "note it"},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "note", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "noted"}]},
+]
 UPSTREAMS = ("one", "by-openai-responses", "by-anthropic", "by-gemini")
 
 
@@ -174,3 +179,19 @@ def test_thinking_goes_back_to_whom_it_came_from(client, server, streamed):
     assert thought.signature.endswith(f":{sent[0]['signature']}")
     client.messages.create(**{**asked, "model": "by-gemini/fault:capable"}, messages=turns)
     assert sent[0]["signature"] not in str(server.lab.requests[-1].json)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_empty_end_of_turn_after_a_tools_result_is_an_answer(client, server, streamed):
+    """Claude ends a turn so when it has nothing to add; asked anything else, an empty answer is a fault."""
+    server.lab.play({"by-anthropic": "empty_content"})
+    asked = {"model": "by-anthropic/lab", "max_tokens": 50}
+    if streamed:
+        with client.messages.stream(**asked, messages=RESULT) as stream:
+            answer = stream.get_final_message()
+    else:
+        answer = client.messages.create(**asked, messages=RESULT)
+    assert (answer.content, answer.stop_reason) == ([], "end_turn")
+    assert len(server.lab.requests) == 1
+    with pytest.raises(anthropic.InternalServerError, match="empty"):
+        client.messages.create(**asked, messages=HELLO)

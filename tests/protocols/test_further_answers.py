@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from capabilities.core.message import ToolCall
+import pytest
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart, ToolCall
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.wire import Answer, Delta, Finish, StreamEvent, ToolCallDelta
+from capabilities.core.wire import Answer, Delta, Finish, StreamEvent, Target, ToolCallDelta
+from tests.protocols.exchange import body_of
 
 PROBABLE = {"content": [{"token": "hi", "logprob": -0.1, "bytes": None, "top_logprobs": []}], "refusal": None}
 
@@ -62,3 +65,28 @@ def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
         Delta(tool_calls=(ToolCallDelta(0, "c1", "sql", "sel", custom=True),)),
         Delta(tool_calls=(ToolCallDelta(0, arguments="ect", custom=True),)),
     ]
+
+
+@pytest.mark.parametrize("key", ["stop_reason", "matched_stop"])
+def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
+    """vLLM's and SGLang's names for it; a number is a token's, which no caller asked for."""
+    assert whole({"content": "hi"}, **{key: "END"}).details.stop_sequence == "END"
+    assert whole({"content": "hi"}, **{key: 2}).details.stop_sequence is None
+
+
+@pytest.mark.parametrize(
+    ("protocol", "said"),
+    [
+        ("openai", '"content":"Error:\\nno such city"'),
+        ("openai-responses", '"output":"Error:\\nno such city"'),
+        ("gemini", '"response":{"error":"no such city"}'),
+        ("anthropic", '"is_error":true'),
+    ],
+)
+def test_every_model_reads_that_a_tool_failed(protocol: str, said: str) -> None:
+    """In a field of its own where the protocol has one, else in words."""
+    call = Message(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
+    failed = Message(Role.TOOL, (TextPart("no such city"),), tool_call_id="c1", is_error=True)
+    chat = ChatRequest((Message(Role.USER, (TextPart("Look"),)), call, failed))
+    request = PROTOCOLS[protocol].encode(chat, Target("p", "https://p.example/v1", "m", "k"), stream=False)
+    assert said in body_of(request).decode()

@@ -48,6 +48,15 @@ def words_of(parts: Iterable[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
+FAILED = "Error:"
+"""What a failed tool's result begins with where a protocol has no field that says so."""
+
+
+def result_parts(message: Message) -> tuple[Part, ...]:
+    """The parts of a message; those of a failed tool's result say so in words."""
+    return (TextPart(FAILED), *message.parts) if message.is_error else message.parts
+
+
 def natives_of(message: Message) -> list[NativePart]:
     """The files of a message, in order."""
     parts = message.parts

@@ -152,7 +152,8 @@ class EventStream:
         if finish is None:
             return Failure(Fault.STREAM_EMPTY, worded("the stream ended before any content"), 200)
         if not (finish.explains_silence or self._spoke):
-            return Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
+            reason = finish.details.stop_reason
+            return Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200, reason)
         return finish
 
     def _break_off(self, failure: Failure) -> Failure:

@@ -111,8 +111,7 @@ def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: 
         "logprobs": answer.logprobs,
         "finish_reason": reason or answer.finish_reason,
     }
-    if answer.details.stop_reason:
-        choice["native_finish_reason"] = answer.details.stop_reason
+    choice |= _ending_json(answer.details)
     fields: dict[str, Any] = {
         "id": completion_id(),
         "object": "chat.completion",
@@ -128,6 +127,12 @@ def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: 
 def _details_json(details: AnswerDetails) -> dict[str, str]:
     """What stands beside the choices, where the provider says it."""
     known = {"service_tier": details.service_tier, "system_fingerprint": details.system_fingerprint}
+    return {name: value for name, value in known.items() if value}
+
+
+def _ending_json(details: AnswerDetails) -> dict[str, str]:
+    """The vendor's own reason to stop as OpenRouter writes it, and the stop sequence that was met as vLLM does."""
+    known = {"native_finish_reason": details.stop_reason, "stop_reason": details.stop_sequence}
     return {name: value for name, value in known.items() if value}
 
 
@@ -201,8 +206,8 @@ class Chunks:
         """The reason to stop, what was said beside the answer, the count where it was asked for, and the end."""
         details = _details_json(finish.details)
         reason = OLD_REASONS.get(finish.finish_reason) if self.old_calls else None
-        native = finish.details.stop_reason
-        last = self._write_chunk(self._begin(), reason or finish.finish_reason, native, details)
+        ending = _ending_json(finish.details)
+        last = self._write_chunk(self._begin(), reason or finish.finish_reason, ending, details)
         if not self.include_usage:
             return last + DONE
         count: dict[str, Any] = {"choices": [], "usage": usage_json(finish.usage)}
@@ -222,13 +227,11 @@ class Chunks:
         self,
         delta: Mapping[str, Any],
         finish_reason: str | None = None,
-        native: str | None = None,
+        ending: Mapping[str, str] = MappingProxyType({}),
         details: Mapping[str, Any] = MappingProxyType({}),
         logprobs: Mapping[str, Any] | None = None,
     ) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
-        if native:
-            choice["native_finish_reason"] = native
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason, **ending}
         usage = {"usage": None} if self.include_usage else {}
         return write_event({**self._head_json(), "choices": [choice], **usage, **details})
 

@@ -54,8 +54,13 @@ class CallBlock:
     checks: int = COMPLETION_CHECKS
     checked: int = 0
 
-    def is_complete(self) -> bool:
-        """Whether the arguments are a whole object, behind which nothing can follow."""
+    def is_complete(self, *, followed: bool) -> bool:
+        """Return whether the arguments are a whole object, behind which nothing can follow.
+
+        Arguments that are no object, as a custom tool's, end where those of a later call begin (`followed`).
+        """
+        if followed and (self.custom or not self.pieces):
+            return True
         if self.custom or not self.checks or len(self.pieces) == self.checked:
             return False
         self.checked = len(self.pieces)
@@ -213,7 +218,8 @@ class MessageEvents:
     def _advance(self, *, final: bool = False) -> bytes:
         """Write what is held up to a call that is incomplete or has no name yet; at the end all of it."""
         written: list[bytes] = []
-        while self.held and (self.call is None or final or self.call.is_complete()):
+        followed = any(isinstance(each, CallBlock) and each.pieces for each in self.held)
+        while self.held and (self.call is None or final or self.call.is_complete(followed=followed)):
             if self.call is not None:
                 self.call = None
                 written.append(self._close())

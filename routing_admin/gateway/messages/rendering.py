@@ -68,8 +68,10 @@ def head_json(identity: str, model: str) -> dict[str, Any]:
 
 
 def end_json(word: str, details: AnswerDetails) -> dict[str, Any]:
-    """Why the message ended, and what its vendor says of a refusal."""
+    """Why the message ended: which stop sequence it met, and what its vendor says of a refusal."""
     end = {**NO_END, "stop_reason": STOP_REASONS.get(word, "end_turn")}
+    if details.stop_sequence and word == "stop":
+        end |= {"stop_reason": "stop_sequence", "stop_sequence": details.stop_sequence}
     refusal = details.stop_details
     return {**end, "stop_details": dict(refusal)} if refusal and refusal.get("type") == "refusal" else end
 

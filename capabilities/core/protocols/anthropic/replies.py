@@ -40,7 +40,8 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
     calls, thoughts = _calls(blocks), tuple(_thoughts(blocks))
     ending = ending_of(ENDINGS, value.get("stop_reason"), has_calls=bool(calls))
     if not (text or reasoning or thoughts or calls or ending.explains_silence):
-        nothing = Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
+        reason = filled(value.get("stop_reason"))
+        nothing = Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200, reason)
         return nothing.counted(usage_of(value.get("usage")))
     usage, details = usage_of(value.get("usage")), details_of(value, value.get("usage"), ending)
     refusal, model, identity = refusal_of(details), filled(value.get("model")), filled(value.get("id"))
@@ -62,7 +63,12 @@ def details_of(message: Mapping[str, Any], usage: Any, ending: Ending) -> Answer
         if isinstance(stop, Mapping)
         else {}
     )
-    return AnswerDetails(own_word(message.get("stop_reason"), ending), known or None, TIERS.get(tier or "", tier))
+    return AnswerDetails(
+        own_word(message.get("stop_reason"), ending),
+        known or None,
+        TIERS.get(tier or "", tier),
+        stop_sequence=filled(message.get("stop_sequence")),
+    )
 
 
 STOP_DETAILS = ("type", "category", "explanation")

@@ -117,7 +117,8 @@ def _add(message: Message, talk: Conversation, ids: _Ids, ways: Mapping[str, Any
     if message.role is Role.TOOL and ids.knows(message.tool_call_id):
         _result(message, talk, ids, ways)
     elif message.role is Role.TOOL:
-        talk.user([{"type": "text", "text": f"Tool result: {message.text}"}, *_media(message)])
+        outcome = "error" if message.is_error else "result"
+        talk.user([{"type": "text", "text": f"Tool {outcome}: {message.text}"}, *_media(message)])
     elif message.role is Role.SYSTEM:
         talk.postpone(_blocks(message.parts))  # in the middle of a talk there is no system role: it leads the next turn
     else:

@@ -231,7 +231,7 @@ def _result(message: Message, talk: Conversation, names: Mapping[str, str], ways
     if way == "text":
         text, media = "\n".join([text, *(placeholder(part) for part in media)]).strip(), []
     name = names.get(message.tool_call_id or "") or message.name or "tool"
-    response: dict[str, Any] = {"name": name, "response": {"result": text}}
+    response: dict[str, Any] = {"name": name, "response": {"error" if message.is_error else "result": text}}
     if message.tool_call_id:
         response["id"] = message.tool_call_id
     if inside:

@@ -70,10 +70,16 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
 
 
 def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:
-    """What stands beside an answer, or beside the last chunk of one; OpenRouter names the vendor's own reason, too."""
+    """What stands beside an answer, or beside the last chunk of one; OpenRouter names the vendor's own reason, too.
+
+    vLLM names the stop sequence it met as `stop_reason`, SGLang as `matched_stop`; a number there is a token's.
+    """
     word = own_word(choice.get("native_finish_reason") or choice.get("finish_reason"), ending)
     tier, fingerprint = filled(value.get("service_tier")), filled(value.get("system_fingerprint"))
-    return AnswerDetails(word, None, tier, fingerprint) if word or tier or fingerprint else NO_DETAILS
+    sequence = filled(choice.get("stop_reason")) or filled(choice.get("matched_stop"))
+    if not (word or tier or fingerprint or sequence):
+        return NO_DETAILS
+    return AnswerDetails(word, None, tier, fingerprint, sequence)
 
 
 def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:

@@ -16,6 +16,7 @@ from capabilities.core.protocols.media import (
     mark_of,
     natives_of,
     placeholder,
+    result_parts,
     words_of,
 )
 from capabilities.core.protocols.openai import replies
@@ -189,10 +190,11 @@ def _call_id(call_id: str, ways: Mapping[str, Any]) -> str:
 
 def _content(message: Message, ways: Mapping[str, Any]) -> Any:
     """One text where all is text, since some take nothing else there, else the list of parts."""
-    if len(message.parts) == 1 and isinstance(message.parts[0], TextPart) and message.parts[0].cache is None:
-        return message.parts[0].text
+    given = result_parts(message)
+    if len(given) == 1 and isinstance(given[0], TextPart) and given[0].cache is None:
+        return given[0].text
     moved = _list_moved(message, ways)
-    parts = [part for part in message.parts if part not in moved] if moved else list(message.parts)
+    parts = [part for part in given if part not in moved] if moved else list(given)
     plain = quirk(ways, "string_content_only")
     plain = plain or (message.role is Role.TOOL and quirk(ways, "tool_media") == "text")
     if plain:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, ToolCall
-from capabilities.core.protocols.media import address, natives_of, placeholder, words_of
+from capabilities.core.protocols.media import address, natives_of, placeholder, result_parts, words_of
 from capabilities.core.protocols.openai_responses import replies
 from capabilities.core.protocols.openai_responses.options import cache_mark, parameters_of
 from capabilities.core.protocols.openai_responses.stream import ItemEventReader
@@ -138,7 +138,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 def _result(message: Message, ways: Mapping[str, Any], *, custom: bool) -> dict[str, Any]:
     """What a tool gave, files among it where they stay."""
     way = quirk(ways, "tool_media", "openai-responses")
-    parts = [part for part in message.parts if way == "native" or isinstance(part, TextPart)]
+    parts = [part for part in result_parts(message) if way == "native" or isinstance(part, TextPart)]
     if way == "text":
         parts += [TextPart(placeholder(part)) for part in natives_of(message)]
     kind = "custom_tool_call_output" if custom else "function_call_output"
