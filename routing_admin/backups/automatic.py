@@ -10,9 +10,10 @@ from django.utils import timezone
 
 from capabilities.acts import Act, Actor
 from routing_admin.backups import databases
+from routing_admin.backups.folders import PART, new_folder, remove_unfinished
 from routing_admin.backups.manifest import BackupError, write_manifest
 from routing_admin.backups.rows import measure_rows
-from routing_admin.backups.saving import PART, begin, copy_databases, describe, finish
+from routing_admin.backups.saving import copy_databases, describe
 from routing_admin.configuration.revisions import ledger
 from routing_admin.databases.schema import list_pending
 
@@ -29,24 +30,17 @@ def back_up_before_migrating() -> Path | None:
 
     Raises `BackupError` when the disk has no room for the copy and for what the migrations write.
     """
-    pending = list_pending()
+    root, pending = Path(settings.DATA_DIR) / FOLDER, list_pending()
+    remove_unfinished(root)
     if not pending:
         return None
-    root = Path(settings.DATA_DIR) / FOLDER
     root.mkdir(mode=0o700, exist_ok=True)
-    for path in root.glob(f"*{PART}"):  # of a start that was broken off
-        shutil.rmtree(path)
     _check_room(len(pending))
     out = root / f"{timezone.now():%Y%m%dT%H%M%S%f}-before-{pending[-1][1]}"
-    part = begin(out)
-    try:
+    with new_folder(out) as part:
         copies = copy_databases(part)
         write_manifest(part, describe(part, copies, artifacts=None, missing=[], sizes={}, with_secrets=False))
-        finish(part, out)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
-    for path in sorted(each for each in root.iterdir() if each.is_dir())[:-MOST]:
+    for path in sorted(each for each in root.iterdir() if each.is_dir() and not each.name.endswith(PART))[:-MOST]:
         shutil.rmtree(path)
     return out
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +21,8 @@ from artifacts.storage.content import byte_store
 from artifacts.storage.files import FileStore
 from capabilities.acts import Act, Actor
 from routing_admin.backups import databases
-from routing_admin.backups.manifest import ARTIFACTS, SECRETS, BackupError, Manifest, SavedDatabase, write_manifest
+from routing_admin.backups.folders import new_folder
+from routing_admin.backups.manifest import ARTIFACTS, SECRETS, Manifest, SavedDatabase, write_manifest
 from routing_admin.backups.rows import save_rows
 from routing_admin.backups.secret_marks import mark_secret
 from routing_admin.configuration import exports
@@ -33,45 +33,16 @@ from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.databases.schema import list_applied_in_file
 from routing_admin.environment import program_version
 
-PART = ".part"
-"""How a folder is called that is still being written."""
-
 
 def back_up(actor: Actor, out: Path, *, with_secrets: bool = False) -> Manifest:
     """Writes a backup into a new folder, which has its name once it is whole. Raises `BackupError`, `OSError`."""
-    part = begin(out)
-    try:
+    with new_folder(out) as part:
         with ledger.audit(actor, Act("installation.backup", details={"withSecrets": with_secrets})):
             pass
         manifest = _fill(part, with_secrets=with_secrets)
-        finish(part, out)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
     if head := databases.find_head(out / databases.FILES["default"]):
         note_head(head)
     return manifest
-
-
-def begin(out: Path) -> Path:
-    """An empty folder of its owner's alone, beside the one that is to be. Raises `BackupError` where there is one."""
-    if out.exists():
-        raise BackupError(f"{out} already exists. A backup needs a new folder.")
-    part = out.with_name(out.name + PART)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        part.mkdir(mode=0o700)
-    except FileExistsError:
-        raise BackupError(
-            f"{part} exists: another backup is running, or one was interrupted. In the second case, remove it."
-        ) from None
-    return part
-
-
-def finish(part: Path, out: Path) -> None:
-    """Gives the folder its name."""
-    os.rename(part, out)
-    databases.sync(out.parent)
 
 
 def _fill(part: Path, *, with_secrets: bool) -> Manifest:

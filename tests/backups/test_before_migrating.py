@@ -69,6 +69,9 @@ def test_the_last_three_stay_and_what_was_broken_off_goes(old: Path) -> None:
     names = sorted(path.name for path in (old / "backups").iterdir())
     assert names[:2] == ["20200102T000000-b", "20200103T000000-c"]
     assert len(names) == 3
+    (old / "backups" / ".20200105T000000-e.part").mkdir()
+    run(old, "bootstrap")
+    assert sorted(path.name for path in (old / "backups").iterdir()) == names
 
 
 @pytest.mark.django_db(databases=["default", "logs"])

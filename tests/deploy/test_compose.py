@@ -233,6 +233,7 @@ def test_what_is_due_once_a_day_is_done_by_commands_that_are_there(tmp_path):
     backups, data = tmp_path / "backups", tmp_path / "data"
     for number in range(14):
         (backups / f"2020-01-{number + 10}").mkdir(parents=True)
+    (backups / "2020-02-01.part" / "artifacts").mkdir(parents=True)  # of a killed backup of an earlier version
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     environment = {**inherited, "ROUTING_ADMIN_DATA_DIR": str(data)}
     subprocess.run([sys.executable, "manage.py", "bootstrap"], cwd=ROOT, env=environment, check=True)
