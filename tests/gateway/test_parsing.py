@@ -50,6 +50,19 @@ def b64(data: bytes) -> str:
 CSV = b64(b"a,b\n1,2\n")
 
 
+def test_blocks_of_thinking_in_the_history_are_thoughts():
+    """A conversation that began at the Messages API goes on here with its content as it was."""
+    blocks = [
+        {"type": "thinking", "thinking": "hm", "signature": "sig"},
+        {"type": "text", "text": "Yes."},
+        {"type": "redacted_thinking", "data": "ZGF0YQ"},
+    ]
+    body = said("x") | {"messages": [{"role": "assistant", "content": blocks}, {"role": "user", "content": "go on"}]}
+    message = read(body).chat.messages[0]
+    assert message.text == "Yes."
+    assert [(each.text, each.proof, each.offset) for each in message.thoughts] == [("hm", "sig", 0), ("", "ZGF0YQ", 4)]
+
+
 @pytest.mark.parametrize(
     ("part", "kind", "mime_type", "filename"),
     [

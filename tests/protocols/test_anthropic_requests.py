@@ -218,8 +218,11 @@ def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_ro
     """A model that counts its thoughts wants the round's first turn to begin with a signed one."""
     talk = say(Role.USER, "hi"), say(Role.ASSISTANT, tool_calls=(CALL,)), say(Role.TOOL, "1", tool_call_id="call.1")
     target = Target("p", "https://api.anthropic.com/v1", "claude-haiku-4-5", "k")
-    asked = ChatRequest(talk, extra={"reasoning_effort": "high"})
-    assert PROTOCOLS["anthropic"].encode(asked, target, stream=False).dropped_params == ("reasoning_effort",)
+    for extra in ({"reasoning_effort": "high"}, {"thinking": {"type": "enabled", "budget_tokens": 2000}}):
+        request = PROTOCOLS["anthropic"].encode(ChatRequest(talk, extra=extra), target, stream=False)
+        assert (request.dropped_params, "thinking" in request.payload) == (tuple(extra), False)
+        after = ChatRequest((*talk, say(Role.ASSISTANT, "One."), say(Role.USER, "go on")), extra=extra)
+        assert "thinking" in PROTOCOLS["anthropic"].encode(after, target, stream=False).payload
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 
 from capabilities.core.message import Message, Part, Role, TextPart, ToolCall
 from capabilities.core.protocols.thought_fields import signature_of
+from capabilities.core.thoughts import Thought
 from capabilities.core.values import value_class
 from capabilities.core.worded import worded
 from routing_admin.gateway.chat.parts import PARTS
@@ -33,6 +34,7 @@ from routing_admin.gateway.inner_fields import (
     read_mark,
 )
 from routing_admin.gateway.media import Find, References, part_of_tool_words
+from routing_admin.gateway.messages.thinking_blocks import THINKING, thoughts_of_block
 from routing_admin.gateway.origins import read_own_thoughts, read_signature
 
 ROLES: Mapping[str, Role] = MappingProxyType(
@@ -88,13 +90,16 @@ class MessageReader:
         if role is None:
             raise refusal_of_choice(tuple(ROLES), f"{at}.role")
         calls = self._read_calls(value, at) if role is Role.ASSISTANT else ()
+        thoughts: tuple[Thought, ...] = ()
+        if role is Role.ASSISTANT and isinstance(value.get("content"), list):
+            value, thoughts = take_thinking(value)
         parts = self._read_content(value, role, at, optional=role is Role.ASSISTANT)
         if len(value) > PLAIN:
             self.inner.extend(other_fields(value, KNOWN_OF.get(role, KNOWN), at))
             parts = self._mark_last(parts, value, at)
         call_id = self._read_call_id(value, word, at) if role is Role.TOOL else None
         message = Message(role, parts, calls, call_id, read_text(value, "name", at))
-        return _read_own_words(message, value, at) if role is Role.ASSISTANT else message
+        return _read_own_words(message, value, at, thoughts) if role is Role.ASSISTANT else message
 
     def _mark_last(self, parts: tuple[Part, ...], value: Object, at: str) -> tuple[Part, ...]:
         """A mark of a whole message is its last part's, where that has none."""
@@ -159,11 +164,28 @@ class MessageReader:
         return replace(found, cache=mark) if mark else found
 
 
-def _read_own_words(message: Message, value: Object, at: str) -> Message:
+def take_thinking(value: Object) -> tuple[Object, tuple[Thought, ...]]:
+    """The message without Anthropic's blocks of thinking in its content, and what they prove.
+
+    LiteLLM's clients and LangChain's keep them there when a conversation changes its API.
+    """
+    rest: list[Any] = []
+    thoughts: list[Thought] = []
+    words = 0
+    for part in value["content"]:
+        if isinstance(part, dict) and part.get("type") in THINKING:
+            thoughts += thoughts_of_block(part, words, 0)
+            continue
+        words += len(str(part.get("text") or "")) if isinstance(part, dict) else 0
+        rest.append(part)
+    return ({**value, "content": rest}, tuple(thoughts)) if len(rest) < len(value["content"]) else (value, ())
+
+
+def _read_own_words(message: Message, value: Object, at: str, thoughts: tuple[Thought, ...]) -> Message:
     """An assistant's message with its refusal, and with what it thought, under whichever name that came."""
     refusal = read_text(value, "refusal", at)
     reasoning = read_text(value, "reasoning_content", at) or read_text(value, "reasoning", at)
-    thoughts = read_own_thoughts(value)
+    thoughts = (*thoughts, *read_own_thoughts(value))
     if not (refusal or reasoning or thoughts):
         return message
     parts = (*message.parts, TextPart(refusal)) if refusal else message.parts

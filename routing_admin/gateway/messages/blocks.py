@@ -37,10 +37,9 @@ from routing_admin.gateway.media import (
     part_of_bytes,
     part_of_tool_words,
 )
-from routing_admin.gateway.messages.thinking_blocks import thoughts_of_block
+from routing_admin.gateway.messages.thinking_blocks import THINKING, thoughts_of_block
 
 ROLES: Mapping[str, Role] = MappingProxyType({"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM})
-THINKING = ("thinking", "redacted_thinking")
 VENDORS_OWN = (
     *("server_tool_use", "mcp_tool_use", "mcp_tool_listing", "container_upload", "compaction", "fallback"),
     *("tool_addition", "tool_removal"),

@@ -16,6 +16,7 @@ from routing_admin.gateway.carrier import CARRIER, pack_thoughts, unpack_thought
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.origins import label_signature, read_signature
 
+THINKING = ("thinking", "redacted_thinking")
 UNSIGNED = f"{CARRIER}unsigned"
 """Signature of thinking that its model does not sign: clients drop a block whose signature is empty."""
 

@@ -115,6 +115,8 @@ def _say_own(
     if kind == "enabled" and way is Way.ADAPTIVE and not TAKES_NUMBERS.search(target.model.lower()):
         others = {key: value for key, value in own.items() if key != "budget_tokens"}
         return Thinking({"thinking": {**others, "type": "adaptive"}}, effort or effort_of(budget), says_own=True)
+    if kind == "enabled" and _is_mid_round_without_thoughts(chat.messages, target.origin("anthropic")):
+        return Thinking(effort=effort, dropped=effort is None)
     return Thinking({"thinking": own}, effort, budget if isinstance(budget, int) else 0, says_own=True)
 
 
