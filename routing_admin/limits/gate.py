@@ -28,7 +28,7 @@ from routing_admin.core.limits.sentences import (
     sentence_of,
 )
 from routing_admin.core.limits.windows import Window
-from routing_admin.databases.away import AGAIN_SECONDS, is_away
+from routing_admin.databases.away import AGAIN_SECONDS
 from routing_admin.limits.cells import Waiter
 from routing_admin.limits.headers import headers_of
 from routing_admin.limits.keeper import ShareKeeper
@@ -285,7 +285,7 @@ def _currencies(holders: Iterable[LimitHolder]) -> tuple[str, ...]:
 
 
 ledger = PooledLedger(link, RowLedger())
-keeper = ShareKeeper(ledger, timezone.get_default_timezone, is_away, connections.close_all)
+keeper = ShareKeeper(ledger, timezone.get_default_timezone, connections.close_all)
 """This process's."""
 
 

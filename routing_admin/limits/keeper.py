@@ -17,6 +17,7 @@ from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Ledger, Order
 from routing_admin.core.limits.shares import Share
 from routing_admin.core.limits.windows import PERIODS, Window, window_at
+from routing_admin.databases.outage_log import OutageLog
 from routing_admin.limits.cells import Cell, Waiter
 
 log = logging.getLogger(__name__)
@@ -39,23 +40,23 @@ PLACE_SECONDS = 0.5
 class ShareKeeper:
     """The shares of one process; `clock` is monotonic, `now` and `zone` say in which window a call falls.
 
-    `is_away` says of an error that the ledger does not answer; `close` lets go of what the thread held.
+    `close` lets go of what the thread held.
     """
 
     def __init__(
         self,
         ledger: Ledger,
         zone: Callable[[], tzinfo],
-        is_away: Callable[[Exception], bool],
         close: Callable[[], object],
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._ledger, self._zone, self._is_away, self._close = ledger, zone, is_away, close
+        self._ledger, self._zone, self._close = ledger, zone, close
         self._clock, self._now = clock, now
         self._lock, self._in_round, self._wake = threading.Lock(), threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
-        self._ends = False
+        self._ends, self._extended = False, 0
+        self._outage = OutageLog(log, "drawing shares of limits")
         self.forget()
 
     def forget(self) -> None:
@@ -110,9 +111,14 @@ class ShareKeeper:
             if cell.heard_at >= waiter.since and (cell.is_of_moment or not cell.may_grow(waiter.amount)):
                 return None
             if cell.take_unasked(waiter.amount, self._clock()):
-                log.warning("the ledger is silent: %s of %s is extended", cell.meter, cell.holder)
+                self._note_extension()
                 return cell.share.window
         raise TimeoutError("the ledger of limits does not answer")
+
+    def _note_extension(self) -> None:
+        self._extended += 1
+        if self._extended == 1:
+            log.warning("the ledger of limits does not answer in time: calls are let in on extended shares")
 
     def withdraw(self, waiter: Waiter) -> None:
         """Somebody waits no longer; what came at the last moment is free again."""
@@ -159,9 +165,8 @@ class ShareKeeper:
             self._exchange(tell=True)
             self._ledger.leave(self.process)
         except Exception as error:
-            if not self._is_away(error):
-                raise
-            log.warning("the ledger of limits is silent: this process's shares go back when their lease ends")
+            self._outage.note(error)
+            log.warning("this process's shares of limits go back when their lease ends")
         self.forget()
 
     def _find(self, holder: str, meter: Meter, limit: int) -> Cell:
@@ -195,8 +200,9 @@ class ShareKeeper:
             try:
                 self._exchange()
             except Exception as error:
-                if not self._is_away(error):
-                    log.exception("the shares of limits could not be drawn")
+                self._outage.note(error)
+            else:
+                self._outage.end()
             self._wait()
         self._close()
 
@@ -220,6 +226,9 @@ class ShareKeeper:
         bookings = self._ledger.exchange(self.process, [order for _, order in exchange], self._now())
         with self._lock:
             clock = self._clock()
+            if self._extended:
+                log.warning("the ledger of limits answers again: %d calls used extended shares", self._extended)
+                self._extended = 0
             for (cell, order), booking in zip(exchange, bookings, strict=True):
                 cell.book(order, booking, clock)
                 cell.serve(clock)

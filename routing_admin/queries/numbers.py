@@ -18,6 +18,7 @@ from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.databases.away import WAIT_SECONDS
+from routing_admin.databases.probing import check_writable
 from routing_admin.databases.schema import newest_migration
 from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.dispatch.send import process_run_context
@@ -44,7 +45,7 @@ def list_families() -> Iterator[MetricFamily]:
         ("place",),
     )
     yield MetricFamily(
-        "routing_admin_log_entries_lost", "Requests that could not be logged.", {ONE: journal.dropped}, only_grows=True
+        "routing_admin_log_entries_lost", "Requests that could not be logged.", {ONE: journal.lost}, only_grows=True
     )
     yield MetricFamily(
         "routing_admin_log_entries_repaired",
@@ -59,12 +60,15 @@ def list_families() -> Iterator[MetricFamily]:
     )
     yield info_family()
     yield routes_family(snapshot.current())
+    found, is_up = list[MetricFamily](), True
     try:
         with waiting_at_most(WAIT_SECONDS):
-            found = [*_of_rows()]
+            found += _of_rows()
+            check_writable()
     except (DatabaseError, InterfaceError):
-        found = []
-    yield MetricFamily("routing_admin_database_up", "Whether the database answers.", {ONE: bool(found)})
+        is_up = False
+    text = "Whether the database answers and takes writes."
+    yield MetricFamily("routing_admin_database_up", text, {ONE: is_up})
     yield from found
 
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connections
 
-from routing_admin.databases.away import is_away
+from routing_admin.databases.away import is_of_values
+from routing_admin.databases.outage_log import OutageLog
 from routing_admin.databases.router import LOGS
 from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.request_log.call_signs import call_signs
@@ -54,18 +55,22 @@ class Journal:
     """Entries that wait, and who writes them.
 
     `behind_since` is when the database first did not take one, None while it takes all; `disk_is_full` says that those
-    it did not take cannot go to disk either and wait in memory; `dropped` counts those lost, `repaired` those stored
-    without values that the database refused.
+    it did not take cannot go to disk either and wait in memory; `lost` counts those lost, the last of them at
+    `lost_at`, `repaired` those stored without values that the database refused.
     """
 
     waiting: deque[Entry] = field(default_factory=deque)
-    dropped: int = 0
+    lost: int = 0
+    lost_at: datetime | None = None
     repaired: int = 0
     behind_since: datetime | None = None
     disk_is_full: bool = False
     folder: Callable[[], Path] = spool_folder
     _spool: Spool | None = None
     _retry_at: float = 0.0
+    _overflows: bool = False
+    _refused: set[str] = field(default_factory=set)
+    _outage: OutageLog = field(default_factory=lambda: OutageLog(log, "writing the request log"))
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _thread: RepeatingThread = field(init=False)
 
@@ -83,7 +88,10 @@ class Journal:
     def record(self, entry: Entry) -> None:
         """Queues an entry; never waits and never raises."""
         if len(self.waiting) >= QUEUE:
-            self.dropped += 1
+            self._count_lost(1)
+            if not self._overflows:
+                self._overflows = True
+                log.error("%s requests wait in memory: until they are written, further ones are lost", QUEUE)
             return
         self.waiting.append(entry)
         self._thread.demand()
@@ -91,7 +99,7 @@ class Journal:
     def flush(self) -> None:
         """Writes everything that waits, here and now: into the log or, while that is locked, to disk.
 
-        What cannot be written at all is told in the server's log and dropped.
+        What cannot be stored at all is counted as lost, and the server's log names it.
         """
         with self._writing, waiting_at_most(LOCK_SECONDS):
             if self.behind_since is not None and time.monotonic() >= self._retry_at:
@@ -100,8 +108,12 @@ class Journal:
                 batch = self._next_batch()
                 if not self._write(batch):
                     break
+            else:
+                self._overflows = False
         if self.behind_since is not None:
             self._thread.demand()
+        else:
+            self._refused.clear()
 
     def start(self) -> None:
         """Starts the writer, which looks first for what an earlier process left; once per process."""
@@ -118,7 +130,7 @@ class Journal:
         self.flush()
         self.spool.close()
         if self.waiting:
-            self.dropped += len(self.waiting)
+            self._count_lost(len(self.waiting))
             log.error("%s requests are not logged: neither the database nor the disk takes them", len(self.waiting))
 
     def _next_batch(self) -> list[Entry]:
@@ -136,8 +148,6 @@ class Journal:
         try:
             self._store(rows_of(batch), write_rows)
         except Exception as error:
-            if not is_away(error):
-                raise
             self._fall_behind(error)
             return False
         return True
@@ -145,7 +155,7 @@ class Journal:
     def _keep(self, batch: Sequence[Entry]) -> bool:
         """Whether the batch is on disk; where that cannot be, it waits on in memory."""
         try:
-            self.spool.append(rows_of(batch))
+            self._store(rows_of(batch), self.spool.append, self.spool.append)
         except OSError as error:
             self.waiting.extendleft(reversed(batch))
             if not self.disk_is_full:
@@ -155,63 +165,69 @@ class Journal:
         self.disk_is_full = False
         return True
 
-    def _store(self, rows: Rows, write: Callable[[Rows], None]) -> None:
-        """Write rows; those that the database refuses together one by one, and a row that it refuses repaired.
+    def _store(
+        self, rows: Rows, write: Callable[[Rows], None], write_again: Callable[[Rows], None] = write_missing
+    ) -> None:
+        """Write rows; those refused for a value are halved until only one row is refused, and that one is repaired.
 
-        Raises what says that the database is unavailable; what was written until then is passed over next time.
+        Raises what is not a row's own fault; what was written until then is passed over next time.
         """
         try:
             write(rows)
         except Exception as error:
-            if is_away(error):
+            if not is_of_values(error):
                 raise
-            for row in rows:
-                self._store_one(row)
+            if len(rows) == 1:
+                self._store_repaired(rows[0], error, write_again)
+                return
+            middle = len(rows) // 2
+            for half in (rows[:middle], rows[middle:]):
+                self._store(half, write_again, write_again)
 
-    def _store_one(self, row: Row) -> None:
+    def _store_repaired(self, row: Row, refused: Exception, write: Callable[[Rows], None]) -> None:
+        what, why = f"request {row[0]['id']} of {row[0]['started_at']}", type(refused).__name__
         try:
-            write_missing((row,))
+            write((repaired(row),))
         except Exception as error:
-            if is_away(error):
+            if not is_of_values(error):
                 raise
-            self._store_repaired(row, error)
-
-    def _store_repaired(self, row: Row, refused: Exception) -> None:
-        key, why = row[0]["id"], type(refused).__name__
-        try:
-            write_missing((repaired(row),))
-        except Exception as error:  # the journal never fails a request; the server's log says what is missing
-            if is_away(error):
-                raise
-            self.dropped += 1
-            log.error("request %s could not be logged: %s", key, why)
+            self._lose(what, why)
         else:
             self.repaired += 1
-            log.error("request %s had values that the log cannot hold (%s): it is logged without them", key, why)
+            log.error("%s had values that the log cannot hold (%s): it is logged without them", what, why)
+
+    def _lose(self, what: str, why: str) -> None:
+        """Count one that cannot be stored; once, though a file is read from its start again after an outage."""
+        if what not in self._refused:
+            self._refused.add(what)
+            self._count_lost(1)
+            log.error("%s could not be logged: %s", what, why)
+
+    def _count_lost(self, count: int) -> None:
+        self.lost += count
+        self.lost_at = datetime.now(UTC)
 
     def _fall_behind(self, error: BaseException | None = None) -> None:
         self._retry_at = time.monotonic() + AGAIN_SECONDS
-        if self.behind_since is not None:
-            return
-        self.behind_since = datetime.now(UTC)
+        self.behind_since = self.behind_since or datetime.now(UTC)
         if error is not None:
-            log.warning("the request log does not answer (%s); requests wait in %s", error, self.spool.folder)
+            self._outage.note(error)
 
     def _drain(self) -> None:
         """Writes what is on disk, and first of what is in memory; the log is up to date again when it takes both."""
         try:
-            self.spool.drain(lambda rows: self._store(rows, write_missing))
+            self.spool.drain(
+                lambda rows: self._store(rows, write_missing), lambda line: self._lose(line, "it is damaged")
+            )
         except Exception as error:  # it stays on disk, whatever is wrong
-            self._retry_at = time.monotonic() + AGAIN_SECONDS
-            if not is_away(error):
-                log.error("what waits in %s cannot be written: %s", self.spool.folder, error, exc_info=error)
+            self._fall_behind(error)
             return
         batch = self._next_batch()
         if batch and not self._insert(batch):
             self.waiting.extendleft(reversed(batch))
             return
         _notify(batch)
-        log.warning("the request log is written again")
+        self._outage.end()
         self.behind_since, self.disk_is_full = None, False
 
 

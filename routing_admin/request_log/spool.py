@@ -47,16 +47,17 @@ class Spool:
         """How many requests wait, those of other processes too."""
         return sum(path.read_bytes().count(b"\n") for path in self._files())
 
-    def drain(self, write: Callable[[Sequence[Row]], None]) -> None:
+    def drain(self, write: Callable[[Sequence[Row]], None], lose: Callable[[str], None]) -> None:
         """Writes what waits here or was left by a dead process, and lets go of each file that is written.
 
         Raises what `write` raises; the rest waits on. A request that was written already must be passed over by it.
+        `lose` gets the place of each line that is no request.
         """
         for path in self._files():
             with _locked(path, ours=path == self._own) as free:
                 if not free:
                     continue
-                for rows in _chunks(path):
+                for rows in _chunks(path, lose):
                     write(rows)
                 if path == self._own and self._handle is not None:
                     os.ftruncate(self._handle, 0)
@@ -113,15 +114,18 @@ def _locked(path: Path, *, ours: bool) -> Iterator[bool]:
         os.close(handle)
 
 
-def _chunks(path: Path) -> Iterator[list[Row]]:
-    """The rows of a file, few at a time; a last line that was cut off is none."""
+def _chunks(path: Path, lose: Callable[[str], None]) -> Iterator[list[Row]]:
+    """The rows of a file, few at a time; a last line that was cut off is none, nor is one that a crash damaged."""
     rows: list[Row] = []
     with path.open("rb") as file:
-        for line in file:
+        for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 break
-            request, attempts = json.loads(line)
-            rows.append((_read(request), [_read(attempt) for attempt in attempts]))
+            try:
+                request, attempts = json.loads(line)
+                rows.append((_read(request), [_read(attempt) for attempt in attempts]))
+            except (ValueError, TypeError):
+                lose(f"line {number} of {path.name}")
             if len(rows) == CHUNKS[0]:
                 yield rows
                 rows = []

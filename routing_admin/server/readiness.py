@@ -18,6 +18,7 @@ from artifacts.storage.content import byte_store
 from routing_admin.configuration import snapshot
 from routing_admin.databases.away import WAIT_SECONDS
 from routing_admin.databases.explaining import explain_failure
+from routing_admin.databases.probing import check_writable
 from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.redis_link.link import link
 from routing_admin.server.draining import draining
@@ -27,12 +28,6 @@ log = logging.getLogger(__name__)
 PROBE_SECONDS = 1.5
 """How long a probe waits for the checks. Orchestrators give it more: their own limit says nothing of the cause."""
 OK, FAILED = "ok", "failed"
-
-
-def _databases() -> None:
-    for alias in connections:
-        with connections[alias].cursor() as cursor:
-            cursor.execute("SELECT 1")
 
 
 def _configuration() -> None:
@@ -96,7 +91,7 @@ def _explain(error: Exception) -> str:
 
 
 CHECKS = [
-    DependencyCheck("databases", _databases),
+    DependencyCheck("databases", check_writable),
     DependencyCheck("configuration", _configuration),
     DependencyCheck("artifacts", _artifacts),
 ]

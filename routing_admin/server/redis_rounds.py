@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from django.db import connections
 
+from routing_admin.databases.outage_log import OutageLog
 from routing_admin.redis_link.link import RedisLink
 from routing_admin.redis_link.news import News
 from routing_admin.server.repeating_thread import RepeatingThread
@@ -22,7 +23,8 @@ class RedisRounds:
     """Two threads, where there is a Redis: `works` are done in each round, whether it answers or not."""
 
     def __init__(self, link: RedisLink, news: News, works: tuple[Callable[[], object], ...] = ()) -> None:
-        self._link, self._news, self._works = link, news, works
+        self._link, self._news = link, news
+        self._works = [(work, OutageLog(log, f"{work.__qualname__} beside Redis")) for work in (news.send, *works)]
         self._wake, self._ends = threading.Event(), threading.Event()
         self._sender = RepeatingThread("redis", 0, self.round, connections.close_all)
         self._listener = RepeatingThread("redis-news", 0, self._listen, connections.close_all)
@@ -49,11 +51,13 @@ class RedisRounds:
     def round(self) -> None:
         """One look, and what there is to do; then a wait for news to send."""
         self._link.beat()
-        for work in (self._news.send, *self._works):
+        for work, outage in self._works:
             try:
                 work()
             except Exception as error:  # the database's too: whatever it is, the next round tries again
-                log.warning("a round for Redis failed: %s: %s", type(error).__name__, error)
+                outage.note(error)
+            else:
+                outage.end()
         if not self._ends.is_set():
             self._wake.wait(PAUSE_SECONDS)
             self._wake.clear()

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from routing_admin.databases.explaining import explain_failure
+from routing_admin.databases.outage_log import OutageLog
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class RepeatingThread:
         self._name, self._pause, self._work, self._close, self._on_demand = name, pause, work, close, on_demand
         self._demanded, self._stop = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
-        self._problem = ""
+        self._outage = OutageLog(log, f"the work of the thread {name}")
 
     def demand(self) -> None:
         """Says that there is something to do; whatever was handed over before is seen by the next `work`."""
@@ -59,18 +59,10 @@ class RepeatingThread:
             try:
                 self._work()
             except Exception as error:  # a database that is away, too: the next round tries again
-                self._tell(explain_failure(error) or f"{type(error).__name__}: {error}")
+                self._outage.note(error)
             else:
-                self._tell("")
+                self._outage.end()
         self._close()
-
-    def _tell(self, problem: str) -> None:
-        """Says what the work failed of, once until it is something else; and that it is over."""
-        if problem and problem != self._problem:
-            log.error("the work of the thread %s failed: %s", self._name, problem)
-        elif self._problem and not problem:
-            log.warning("the work of the thread %s is done again", self._name)
-        self._problem = problem
 
     def _ends(self) -> bool:
         """Waits until the next work is due; whether the thread ends instead."""

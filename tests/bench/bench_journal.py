@@ -90,8 +90,8 @@ def line_of(call: Call) -> list[object]:
         ids = [new_id("req_") for _ in range(BATCH)]
         loop.append(cpu(partial(record, journal, call, ids)))
         thread.append(cpu(journal.flush))
-    if journal.dropped:
-        raise RuntimeError(f"{journal.dropped} entries were not written")
+    if journal.lost:
+        raise RuntimeError(f"{journal.lost} entries were not written")
     return [call.name, median(loop), median(thread), median(loop) + median(thread)]
 
 

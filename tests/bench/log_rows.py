@@ -29,8 +29,8 @@ def main(folder: Path, rows: int) -> None:
         record(journal, plain, [new_id("req_") for _ in range(BATCH)])
         journal.flush()
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    if journal.dropped:
-        raise RuntimeError(f"{journal.dropped} entries were not written")
+    if journal.lost:
+        raise RuntimeError(f"{journal.lost} entries were not written")
     written = rows // BATCH * BATCH
     grown = size(folder) - before
     print(json.dumps({"rate": written / seconds, "cpu": cpu / written * 1_000_000, "bytes": grown / written}))

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.engines.cluster import running_cluster
 
 FILES: Mapping[str, Sequence[str]] = {
-    "databases": ("postgresql", "refused_databases", "storable_values"),
+    "databases": ("postgresql", "refused_databases", "storable_values", "outages"),
     "configuration": ("revisions", "newest", "prune", "audit_chain"),
     "request_log": ("journal", "spool", "recording", "logged_refusals"),
     "limits": ("shares", "windows", "pools", "several_holders"),

@@ -67,7 +67,7 @@ def ledger() -> SlowLedger:
 
 @pytest.fixture
 def keeper(ledger: SlowLedger, clock: Clock):
-    made = ShareKeeper(ledger, lambda: UTC, lambda error: False, lambda: None, clock, lambda: NOON)
+    made = ShareKeeper(ledger, lambda: UTC, lambda: None, clock, lambda: NOON)
     yield made
     ledger.gate.set()
     made.stop()

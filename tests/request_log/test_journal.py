@@ -90,7 +90,7 @@ def test_a_value_that_the_log_cannot_hold_costs_no_request_its_row(odd: dict[str
     journal.record(entry("also good"))
     journal.flush()
     assert set(RequestLog.objects.values_list("pk", flat=True)) == {"good", "odd", "also good"}
-    assert journal.dropped == 0
+    assert journal.lost == 0
     row = RequestLog.objects.get(pk="odd")
     assert (row.agent, row.outcome) == ("ada", "ok")
     assert all(0 <= each <= 2**31 - 1 for each in (row.prompt_tokens or 0, row.completion_tokens or 0))
@@ -104,7 +104,7 @@ def test_what_no_repair_makes_storable_is_counted_as_lost():
     journal.record(entry_of(RequestFacts("bad", cast(Any, "no moment"), "v1")))
     journal.flush()
     assert set(RequestLog.objects.values_list("pk", flat=True)) == {"good"}
-    assert journal.dropped == 1
+    assert journal.lost == 1
 
 
 def test_the_queue_is_bounded():
@@ -112,7 +112,7 @@ def test_the_queue_is_bounded():
     journal, one = Journal(), entry("a")
     for _ in range(QUEUE + 3):
         journal.record(one)
-    assert (len(journal.waiting), journal.dropped) == (QUEUE, 3)
+    assert (len(journal.waiting), journal.lost) == (QUEUE, 3)
 
 
 @pytest.mark.parametrize(("entries", "statements"), [(1, 3), (3, 3), (100, 4), (125, 9), (200, 7)])
@@ -279,5 +279,5 @@ def test_long_names_are_cut_to_what_a_column_holds():
     long = "x" * 5000
     journal.record(entry(long, Attempt(long, long, long, error=long), agent=long, task_type=long, error=long))
     journal.flush()
-    assert journal.dropped == 0
+    assert journal.lost == 0
     assert AttemptLog.objects.get().provider == "x" * 120

@@ -80,7 +80,7 @@ def test_entries_of_a_locked_log_wait_on_disk_and_are_written_afterwards(journal
     shown = [list(row.attempts.values("provider", "sentence", "tries", "status")) for row in (straight, waited)]
     assert shown[0] == shown[1]
     assert AttemptLog.objects.count() == 3 * BATCH + 2
-    assert (journal.dropped, journal.spool.waiting()) == (0, 0)
+    assert (journal.lost, journal.spool.waiting()) == (0, 0)
 
 
 def test_whoever_flushes_waits_once_for_the_lock(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_a_row_that_the_database_never_takes_holds_up_no_other(journal: Journal)
     journal.spool.append(rows_of([entry("good"), entry("bad", status=-1), entry("also good")]))
     journal.behind_since = timezone.now()
     catch_up(journal)
-    assert (ids(), journal.dropped, journal.repaired) == ({"good", "bad", "also good"}, 0, 1)
+    assert (ids(), journal.lost, journal.repaired) == ({"good", "bad", "also good"}, 0, 1)
 
 
 @pytest.mark.parametrize("disk_is_full", [False, True])

@@ -44,5 +44,5 @@ def test_what_goes_on_failing_is_said_once(caplog: pytest.LogCaptureFixture):
     assert said == [
         "the work of the thread test failed: ValueError: away",
         "the work of the thread test failed: ValueError: locked",
-        "the work of the thread test is done again",
+        "the work of the thread test works again after 5 failed attempts",
     ]

@@ -26,7 +26,7 @@ def two_waiting() -> Iterator[None]:
     journal.behind_since = timezone.now()
     journal.spool.append(rows_of([entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("a", "b")]))
     yield
-    journal.spool.drain(lambda rows: None)
+    journal.spool.drain(lambda rows: None, lambda line: None)
     journal.spool.close()
     journal.behind_since = None
 
@@ -53,7 +53,7 @@ def test_the_dashboard_tells_of_a_full_disk(
     """Of entries in memory, of those that are lost, and beforehand of how little room there is."""
     monkeypatch.setattr(disk_space, "LOW_BYTES", 1 << 62)
     monkeypatch.setattr(journal, "disk_is_full", True)
-    monkeypatch.setattr(journal, "dropped", 7)
+    monkeypatch.setattr(journal, "lost", 7)
     waiting = [entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("c", "d", "e")]
     monkeypatch.setattr(journal, "waiting", deque(waiting))
     page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()

@@ -118,7 +118,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "unlogged_since": journal.behind_since,
         "unlogged": journal.spool.waiting() if journal.behind_since else 0,
         "unlogged_in_memory": len(journal.waiting) if journal.disk_is_full else 0,
-        "log_dropped": journal.dropped,
+        "log_dropped": journal.lost,
         "disk_space": low_disk_space(),
         "low_quotas": list_low_quotas(),
         **_count_alerts(),
