@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import resource
 
+from django.conf import settings
+
 MAX_DESCRIPTORS = 32_768
 RESERVED_DESCRIPTORS = 128
 """For databases, files, Redis and health checks."""
@@ -30,3 +32,16 @@ def descriptor_limit() -> int:
 def max_connections(descriptors: int) -> int:
     """Return how many callers may be connected, each of whose calls may need a connection to a provider."""
     return max((descriptors - RESERVED_DESCRIPTORS) // 2, 1)
+
+
+def find_descriptor_shortage() -> str:
+    """Return what is wrong with this process's limit in a sentence; empty where callers have room for all requests."""
+    limit = descriptor_limit()
+    wanted = settings.MAX_CALLS + settings.MAX_REQUESTS
+    if max_connections(limit) >= wanted:
+        return ""
+    return (
+        f"A process may open {limit} files, so callers may have {max_connections(limit)} connections, fewer than the "
+        f"{wanted} requests that the settings allow. Raise the hard limit, for example with LimitNOFILE=65536 in the "
+        "unit (docs/limits.md)."
+    )

@@ -39,15 +39,15 @@ def problems() -> dict[str, list[str]]:
 
 
 def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
-    """Every check says ok and the command ends with 0."""
+    """Every check says ok and the command ends with 0; a machine that allows few open files is no damage."""
     store_bytes(SYSTEM, b"whole", filename="a.bin")
     assert problems() == {}
     call_command("doctor")
     said = capsys.readouterr().out
-    assert re.findall(r"^ok +([a-z ]+)", said, re.MULTILINE) == [
+    assert re.findall(r"^(?:ok|warn(?= open files)) +([a-z ]+)", said, re.MULTILINE) == [
         *("databases", "migrations", "configuration", "history", "audit log", "provider keys", "artifact store"),
-        *("artifacts", "administrators", "data directory", "artifacts are in", "redis", "file types"),
-        *("pages of other origins", "models", "routes", "budgets"),
+        *("artifacts", "administrators", "data directory", "artifacts are in", "redis", "open files"),
+        *("file types", "pages of other origins", "models", "routes", "budgets"),
     ]
 
 

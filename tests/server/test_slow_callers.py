@@ -9,7 +9,12 @@ import resource
 import pytest
 
 from routing_admin.server.connections import HEALTH_CONNECTIONS, ConnectionLimits, Connections
-from routing_admin.server.descriptors import max_connections, raise_descriptor_limit
+from routing_admin.server.descriptors import (
+    descriptor_limit,
+    find_descriptor_shortage,
+    max_connections,
+    raise_descriptor_limit,
+)
 from tests.server.protocol_server import GET, Site, serve
 
 SHORT, LONG = 0.02, 30.0
@@ -196,6 +201,17 @@ def test_the_soft_limit_of_descriptors_is_raised_and_half_of_them_are_the_caller
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert [max_connections(each) for each in (64, 1024, 32_768)] == [1, 448, 16_320]
+
+
+def test_a_limit_that_leaves_callers_less_room_than_the_settings_is_a_shortage(settings):
+    """The sentence that the server's log and `doctor` say: what there is, what is wanted, what to do."""
+    callers = max_connections(limit := descriptor_limit())
+    settings.MAX_CALLS, settings.MAX_REQUESTS = callers, 0
+    assert not find_descriptor_shortage()
+    settings.MAX_REQUESTS = 1
+    sentence = find_descriptor_shortage()
+    assert sentence.startswith(f"A process may open {limit} files, so callers may have {callers} connections, fewer")
+    assert "LimitNOFILE" in sentence
 
 
 def via(forwarded: str) -> bytes:

@@ -25,6 +25,7 @@ from routing_admin.queries.standings import list_standings, list_unable
 from routing_admin.queries.uncounted import list_uncounted
 from routing_admin.redis_link.faults import place_of
 from routing_admin.redis_link.link import link
+from routing_admin.server.descriptors import find_descriptor_shortage, raise_descriptor_limit
 
 
 class Command(command.Command):
@@ -48,6 +49,9 @@ class Command(command.Command):
             bad += bool(problems)
         self.stdout.write(f"ok   artifacts are in: {settings.ARTIFACTS_BUCKET or 'the data directory'}")
         bad += self._look_at_redis()
+        limit = raise_descriptor_limit()
+        shortage = find_descriptor_shortage()
+        self.stdout.write(f"warn open files: {shortage}" if shortage else f"ok   open files: {limit} in each process")
         self.stdout.write(f"ok   file types: {sniffer.describe_sniffer()}")
         self.stdout.write(f"ok   pages of other origins: {', '.join(settings.CORS_ORIGINS) or 'none allowed'}")
         self._name_retired_models()

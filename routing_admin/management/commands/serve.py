@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from contextlib import suppress
 from typing import Any
@@ -14,8 +15,10 @@ from django.db import connections
 from routing_admin.configuration import integrity
 from routing_admin.configuration.integrity import artifact_store
 from routing_admin.management import command
-from routing_admin.server.descriptors import raise_descriptor_limit
+from routing_admin.server.descriptors import find_descriptor_shortage, raise_descriptor_limit
 from routing_admin.server.workers import Workers
+
+log = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
 """Longer than nginx and load balancers keep a connection (60 s): it is for them to close one that nobody uses, since a
@@ -38,6 +41,8 @@ class Command(command.Command):
         if missing := integrity.migrations():
             raise CommandError(f"{missing[0]} (and {len(missing) - 2} more). {missing[-1]}")
         raise_descriptor_limit()
+        if shortage := find_descriptor_shortage():
+            log.warning("%s", shortage)
         connections.close_all()  # processes that begin here must not share them
         # WhiteNoise gives small static files as a plain iterator, which costs nothing worth a line in the log.
         warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
