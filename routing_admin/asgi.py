@@ -38,6 +38,7 @@ from routing_admin.request_log.tracing import tracing  # noqa: E402
 from routing_admin.server import memory  # noqa: E402
 from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
 from routing_admin.server.cross_origin import share  # noqa: E402
+from routing_admin.server.descriptors import descriptor_limit, max_connections  # noqa: E402
 from routing_admin.server.draining import draining  # noqa: E402
 from routing_admin.server.missed_calls import missed_calls  # noqa: E402
 from routing_admin.server.near_misses import meant_path  # noqa: E402
@@ -99,6 +100,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     pool_connections()
     # THREADS of them may wait for files' readers; as many more never do
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * THREADS))
+    process_upstream().limit_connections(max_connections(descriptor_limit()))  # each caller needs one at a time
     memory.settle()
     memory.note_loop()
     tracing.start()

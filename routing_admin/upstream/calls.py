@@ -90,6 +90,10 @@ class Upstream:
         """`call` for code that has no event loop, on a loop of its own thread."""
         return run_sync(self.call(request, protocol, timeouts, proxy))
 
+    def limit_connections(self, max_open: int) -> None:
+        """Keep at most that many connections, idle ones included, of each loop that has not made any yet."""
+        self._pools.max_open = max_open
+
     async def close(self) -> None:
         """Close the running loop's connections."""
         await self._pools.close()

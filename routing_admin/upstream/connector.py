@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, cast
@@ -31,10 +32,16 @@ class ProviderConnection(ResponseHandler):
 
 
 class RememberingConnector(aiohttp.TCPConnector):
-    """A connector that tells by `carried_before` whether a connection is fresh, and gives no other if `fresh_only`."""
+    """A connector that tells by `carried_before` whether a connection is fresh, and gives no other if `fresh_only`.
 
-    def __init__(self, **options: Any) -> None:
+    With its siblings, itself among them, it has at most `max_open` connections. The client's own limit counts those in
+    use only: idle ones of many hosts would take the descriptors that callers need, who are then reset without a word.
+    """
+
+    def __init__(self, max_open: int, siblings: list[RememberingConnector], **options: Any) -> None:
         super().__init__(**options)
+        self._max_open, self._siblings = max_open, siblings
+        siblings.append(self)
         self._factory = cast("partial[ResponseHandler]", partial(ProviderConnection, loop=self._loop))
 
     async def connect(
@@ -50,6 +57,29 @@ class RememberingConnector(aiohttp.TCPConnector):
         carried_before.set(protocol.carried)
         protocol.carried = True
         return connection
+
+    async def _create_connection(
+        self, req: aiohttp.ClientRequest, traces: list[Any], timeout: aiohttp.ClientTimeout
+    ) -> ResponseHandler:
+        if self._close_idle():
+            await asyncio.sleep(0)  # the loop closes them in its next round
+        return await super()._create_connection(req, traces, timeout)
+
+    def _close_idle(self) -> int:
+        """Close those idle for longest until there is room for the one being made; return how many."""
+        excess = sum(each._count_open() for each in self._siblings) - self._max_open
+        closed = 0
+        while closed < excess and any(each._conns for each in self._siblings):
+            oldest = [(kept[0][1], each, key) for each in self._siblings for key, kept in each._conns.items()]
+            _, owner, key = min(oldest, key=lambda found: found[0])
+            owner._conns[key].popleft()[0].abort()
+            if not owner._conns[key]:
+                del owner._conns[key]
+            closed += 1
+        return closed
+
+    def _count_open(self) -> int:
+        return len(self._acquired) + sum(map(len, self._conns.values()))
 
 
 def _carried(connection: aiohttp.connector.Connection) -> bool:

@@ -187,7 +187,12 @@ class Pools:
     verify: ssl.SSLContext | None = None
     own_proxy: str = ""
     resolver: Callable[[], AbstractResolver] = aiohttp.ThreadedResolver
+    max_open: int = CONNECTIONS
+    """How many connections a loop may have, those in use and idle ones together."""
     _pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Pool]] = field(
+        default_factory=weakref.WeakKeyDictionary
+    )
+    _connectors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[RememberingConnector]] = field(
         default_factory=weakref.WeakKeyDictionary
     )
 
@@ -198,13 +203,15 @@ class Pools:
         if pools is None:
             pools = self._pools.setdefault(loop, {})
         if proxy not in pools:
-            pools[proxy] = self._make(proxy)
+            pools[proxy] = self._make(proxy, self._connectors.setdefault(loop, []))
         return pools[proxy]
 
-    def _make(self, proxy: str) -> Pool:
+    def _make(self, proxy: str, siblings: list[RememberingConnector]) -> Pool:
         context = self.verify or httpx.create_ssl_context(trust_env=False)
         connector = RememberingConnector(
-            limit=CONNECTIONS,
+            self.max_open,
+            siblings,
+            limit=min(CONNECTIONS, self.max_open),
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             ttl_dns_cache=DNS_SECONDS,
             ssl=context,
@@ -225,5 +232,6 @@ class Pools:
 
     async def close(self) -> None:
         """Close the running loop's connections."""
+        self._connectors.pop(asyncio.get_running_loop(), None)
         for pool in self._pools.pop(asyncio.get_running_loop(), {}).values():
             await pool.close()

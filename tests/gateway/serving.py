@@ -155,12 +155,14 @@ def served(
     configured: Callable[[Lab], dict[str, Any]] = routing,
     settings: Mapping[str, str] = MappingProxyType({}),
     options: Sequence[str] = (),
+    descriptors: int = 0,
 ) -> Iterator[Server]:
     """The demo, the lab's providers beside it, and a server that listens; `configured` gives the file imported.
 
-    `settings` are variables of its environment without their prefix, `options` those of `serve`.
+    `settings` are variables of its environment without their prefix, `options` those of `serve`; `descriptors` is its
+    hard limit of open files.
     """
-    with Lab(script) as lab, serving(directory, lab, [configured(lab)], settings, options) as server:
+    with Lab(script) as lab, serving(directory, lab, [configured(lab)], settings, options, descriptors) as server:
         yield server
 
 
@@ -171,6 +173,7 @@ def serving(
     files: Iterable[Any],
     settings: Mapping[str, str] = MappingProxyType({}),
     options: Sequence[str] = (),
+    descriptors: int = 0,
 ) -> Iterator[Server]:
     """A server that listens, with the demo and then these files imported, in order."""
     environment = environment_of(directory, lab) | {f"ROUTING_ADMIN_{name}": value for name, value in settings.items()}
@@ -181,7 +184,7 @@ def serving(
         file.write_text(json.dumps(content))
         commands.append(("import_config", str(file)))
     *_, key = manage_all(environment, *commands, ("issue_agent_key", "text-agent"))
-    server = listening(environment, key, lab, directory, options)
+    server = listening(environment, key, lab, directory, options, descriptors=descriptors)
     try:
         yield server
     finally:
@@ -199,12 +202,20 @@ def environment_of(directory: Path, lab: Lab) -> dict[str, str]:
 
 
 def listening(
-    environment: dict[str, str], key: str, lab: Lab, directory: Path, options: Sequence[str] = (), tries: int = 5
+    environment: dict[str, str],
+    key: str,
+    lab: Lab,
+    directory: Path,
+    options: Sequence[str] = (),
+    tries: int = 5,
+    descriptors: int = 0,
 ) -> Server:
     """The server once it answers to its own key; another port when somebody else took the one that was free."""
     for _ in range(tries):
         port = free_port()
         words = [sys.executable, "manage.py", "serve", "--port", str(port), *options]
+        if descriptors:
+            words = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *words]
         with (directory / LOG).open("ab") as log:
             process = subprocess.Popen(words, cwd=ROOT, env=environment, stderr=log)
         server = Server(port, key, lab, directory, process)

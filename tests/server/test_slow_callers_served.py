@@ -1,13 +1,21 @@
-"""Half-open connections to the real server: each is told and closed in time, and whoever calls is answered."""
+"""Many connections to the real server, half-open ones and those to providers: each call is answered meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import resource
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
 
 from routing_admin.server.descriptors import MAX_DESCRIPTORS
-from tests.gateway.serving import served
+from tests.gateway.serving import routing, served
+from tests.lab import Lab
 
 SETTINGS = {"HEAD_SECONDS": "1.5", "BODY_SECONDS": "1.5", "CONNECTIONS_PER_ADDRESS": "100"}
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n"
@@ -37,3 +45,44 @@ async def test_half_open_connections_are_closed_in_time_and_calls_are_answered_m
     assert soft == min(hard, MAX_DESCRIPTORS)
     assert set(ends) <= {b"408", b"503", RESET}
     assert ends.count(b"408") >= 40
+
+
+DESCRIPTORS, CALLERS = 256, 60
+"""A process with so many may have 64 callers, and as many connections to providers."""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc, which is Linux's")
+async def test_idle_connections_to_providers_leave_the_callers_their_descriptors(tmp_path: Path):
+    """Four hosts were called by 60 agents each, behind a proxy: whoever comes next is answered, and not reset."""
+    with ExitStack() as stack:
+        labs = [stack.enter_context(Lab()) for _ in range(4)]
+        settings = {"TRUSTED_PROXIES": "1", "ALLOWED_ORIGINS": "*"}
+        server = stack.enter_context(
+            served(tmp_path, configured=lambda lab: several(lab, labs), settings=settings, descriptors=DESCRIPTORS)
+        )
+        for number in range(len(labs)):
+            assert set(await call_at_once(server.url, server.key, f"host-{number}/fault:delay:seconds=1")) == {200}
+        open_files = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+        assert set(await call_at_once(server.url, server.key, "host-0/lab")) == {200}
+    assert open_files < DESCRIPTORS - CALLERS
+    assert "A process may open 256 files, so callers may have 64 connections" in server.log
+
+
+def several(lab: Lab, labs: list[Lab]) -> dict[str, Any]:
+    """The usual configuration, and a provider for each of these labs."""
+    configuration = routing(lab)
+    configuration["providers"] += [
+        {"providerName": f"host-{at}", "apiKey": "k", "endpoint": each.url("openai"), "defaultModel": "lab"}
+        for at, each in enumerate(labs)
+    ]
+    return configuration
+
+
+async def call_at_once(url: str, key: str, model: str) -> list[int]:
+    """The statuses of as many calls as there are callers, each over a connection of its own."""
+    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hello"}]})
+    limits = httpx.Limits(max_keepalive_connections=0, max_connections=CALLERS)
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json", "x-forwarded-for": "203.0.113.1"}
+    async with httpx.AsyncClient(base_url=url, headers=headers, limits=limits, timeout=60) as client:
+        calls = (client.post("/v1/chat/completions", content=body) for _ in range(CALLERS))
+        return [answer.status_code for answer in await asyncio.gather(*calls)]

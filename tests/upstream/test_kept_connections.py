@@ -31,6 +31,7 @@ class ImpatientHost:
     crashes: bool = False
     received: list[int] = field(default_factory=list)
     connections: int = 0
+    open: int = 0
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[ImpatientHost]:
@@ -43,6 +44,7 @@ class ImpatientHost:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.open += 1
         number = self.connections
         try:
             for _ in range(self.answers):
@@ -56,6 +58,7 @@ class ImpatientHost:
         except asyncio.IncompleteReadError:
             pass
         finally:
+            self.open -= 1
             writer.close()
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
@@ -110,3 +113,18 @@ async def test_a_request_that_its_host_cannot_bear_is_sent_twice_at_most(upstrea
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.RESET_BEFORE_HEADERS
     assert len(host.received) == 2
+
+
+async def test_idle_connections_of_one_host_make_room_for_those_to_another(upstream: Upstream) -> None:
+    """In use and idle together they are as many as may be open; those that are left are used again."""
+    upstream.limit_connections(10)
+    async with ImpatientHost(answers=9).serve() as one, ImpatientHost(answers=9).serve() as other:
+        for host in (one, other):
+            answers = await asyncio.gather(*(call(upstream, host) for _ in range(8)))
+            assert {type(answer) for answer in answers} == {Answer}
+        assert (one.connections, other.connections) == (8, 8)
+        while one.open > 2:
+            await asyncio.sleep(0)
+        assert (one.open, other.open) == (2, 8)
+        await asyncio.gather(*(call(upstream, one) for _ in range(2)))
+        assert (one.connections, one.open, other.open) == (8, 2, 8)
