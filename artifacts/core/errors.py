@@ -79,9 +79,10 @@ class StoreAwayError(ArtifactError):
 
     code = "unavailable"
 
-    def __init__(self, details: str) -> None:
-        super().__init__(STORE_AWAY)
+    def __init__(self, details: str, sentence: str = "") -> None:
+        super().__init__(sentence or STORE_AWAY)
         self.details = details
 
 
 STORE_AWAY = worded("The artifact store is not responding. Try again in a few seconds.")
+STORE_SLOW = worded("The artifact store is responding too slowly. Try again in a few seconds.")

@@ -2,7 +2,8 @@
 
 What goes wrong there comes out as `StoreAwayError` or `StorageFullError` with a sentence of ours: an answer of the
 service may hold what was signed, so none of its words but the code of its error goes any further. While the service
-does not answer one call at a time looks whether it is back, and the others are told at once.
+does not answer one call at a time looks whether it is back, and the others are told at once. Only so many calls are
+under way at a time, and none of them holds a database connection.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from obstore.exceptions import (
 from obstore.store import S3Store
 
 from artifacts.core.bucket import Bucket
-from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError
+from artifacts.core.errors import STORE_SLOW, ArtifactError, StorageFullError, StoreAwayError
 from artifacts.core.store import BLOCK, StoreOutage
+from artifacts.storage.call_slots import CallSlots
+from capabilities.connections import release_connections
 from capabilities.core.worded import worded
 
 if TYPE_CHECKING:
@@ -81,7 +84,7 @@ class BucketClient:
     """The calls; safe for threads. Every one may raise `StoreAwayError`."""
 
     def __init__(self, bucket: Bucket) -> None:
-        self._bucket = bucket
+        self._bucket, self._slots = bucket, CallSlots()
         self.is_silent, self._next_try = False, 0.0
         self.outage: StoreOutage | None = None
         config: Any = {"virtual_hosted_style_request": bucket.is_virtual}
@@ -138,9 +141,13 @@ class BucketClient:
 
     def list(self, folder: str) -> Iterator[ObjectFacts]:
         """Every object in a folder."""
-        with self.in_our_words():
-            for some in obstore.list(self._store, folder, chunk_size=1000):
-                yield from map(_facts_of, some)
+        pages = iter(obstore.list(self._store, folder, chunk_size=1000))
+        while True:
+            with self.in_our_words():
+                page = next(pages, None)
+            if page is None:
+                return
+            yield from map(_facts_of, page)
 
     def begin(self, key: str) -> ObjectWriter:
         """An object that is written in parts and is there when the last one is."""
@@ -163,12 +170,25 @@ class BucketClient:
 
     @contextmanager
     def in_our_words(self) -> Iterator[None]:
-        """Remembers whether the service answers, and what stands in the way. Raises our errors for the package's: by
-        `_silence`, `_error_of` and `_explain`."""
+        """One call, in a slot and without a database connection; remembers whether the service answers.
+
+        Raises our errors for the package's: by `_silence`, `_error_of` and `_explain`.
+        """
         if self.is_silent:
             if time.monotonic() < self._next_try:
                 raise _silence(self._bucket)
             self._next_try = time.monotonic() + PROBE_SECONDS
+        release_connections()
+        if not self._slots.acquire():
+            raise self._note(_slowness(self._bucket))
+        try:
+            with self._translated():
+                yield
+        finally:
+            self._slots.release()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
         try:
             yield
         except FileNotFoundError as error:
@@ -221,7 +241,7 @@ class ObjectWriter:
 
     def abort(self) -> None:
         """Gives the object up, as far as the service can be told."""
-        with suppress(BaseError, OSError):
+        with suppress(ArtifactError, OSError), self._client.in_our_words():
             self._file.__exit__(InterruptedError, InterruptedError(), None)  # left with an error it forgets its parts
 
 
@@ -237,6 +257,15 @@ def _silence(bucket: Bucket) -> StoreAwayError:
             place=str(bucket),
         )
     )
+
+
+def _slowness(bucket: Bucket) -> StoreAwayError:
+    details = worded(
+        "The artifact store %(place)s responds too slowly: calls that wait for it take up all slots of this process. "
+        "Check its load, and the network between.",
+        place=str(bucket),
+    )
+    return StoreAwayError(details, STORE_SLOW)
 
 
 def _error_of(code: str, bucket: Bucket) -> ArtifactError:

@@ -6,6 +6,7 @@ One range of them is sent alone, so that a player can seek.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
@@ -71,8 +72,12 @@ def _content_type(row: Artifact) -> str:
     return row.mime_type if row.mime_type in SAFE_TYPES else text
 
 
+READERS = ThreadPoolExecutor(16, "download")
+"""Threads of their own: downloads from a store that hangs must not take those in which calls are prepared."""
+
+
 async def in_turn(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
     """The blocks, each read in a thread, so that a slow disk stops nobody else."""
-    read = sync_to_async(lambda: next(blocks, b""), thread_sensitive=False)
+    read = sync_to_async(lambda: next(blocks, b""), thread_sensitive=False, executor=READERS)
     while block := await read():
         yield block

@@ -13,7 +13,6 @@ from itertools import islice
 from pathlib import Path
 
 from django.conf import settings
-from django.db import transaction
 
 from artifacts.core.errors import MissingError
 from artifacts.models import Artifact
@@ -29,10 +28,10 @@ def sweep_bytes(now: float) -> tuple[int, int]:
     digests = store.digests(before=now - GRACE_SECONDS)
     while some := list(islice(digests, BATCH)):
         for sha256 in set(some) - _digests_in_use(some):
-            with transaction.atomic(), suppress(MissingError):
-                if not Artifact.objects.select_for_update().filter(sha256=sha256).exists():
-                    size += store.size(sha256)
-                    count += store.delete(sha256)
+            with suppress(MissingError):  # outside of a transaction: the store may be slow
+                found = store.size(sha256)
+                if not _digests_in_use([sha256]):
+                    size, count = size + found, count + store.delete(sha256)
     return count, size
 
 

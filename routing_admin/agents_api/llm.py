@@ -19,6 +19,7 @@ from capabilities.acts import Actor
 from capabilities.api.bodies import Body
 from capabilities.api.calls import CallError, answer, gives, read_as, takes
 from capabilities.api.schemas import AttachmentIn
+from capabilities.connections import release_connections
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.prices import exact_amount
 from capabilities.core.ranges import MAX_TOKENS, TEMPERATURE
@@ -37,7 +38,6 @@ from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedErro
 from routing_admin.core.planning.model_names import NamedRoute, task_name
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
-from routing_admin.databases.router import release_connections
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request

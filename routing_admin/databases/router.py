@@ -18,6 +18,7 @@ from django.db import (
 )
 from django.db.models import Model
 
+from capabilities.connections import release_connections
 from routing_admin.databases.sqlite.base import DatabaseWrapper
 
 LOGS = "logs"
@@ -86,13 +87,6 @@ def borrowed_connections() -> Iterator[None]:
         yield
     finally:
         release_connections()
-
-
-def release_connections() -> None:
-    """Gives this thread's connections back to their pool, where they are from one: others may wait for them."""
-    for connection in connections.all(initialized_only=True):
-        if getattr(connection, "pool", None) is not None and not connection.in_atomic_block:
-            connection.close()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from artifacts.core.errors import STORE_AWAY, StoreAwayError
+from artifacts.core.errors import StoreAwayError
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest
 from capabilities.core.wire import Answer
@@ -108,7 +108,7 @@ def facts_of_fault(error: Exception) -> dict[str, Any]:
     if is_away(error):
         return {"outcome": UNAVAILABLE, "status": 503, "error": explain(error)}
     if isinstance(error, StoreAwayError):
-        return {"outcome": UNAVAILABLE, "status": 503, "error": STORE_AWAY}
+        return {"outcome": UNAVAILABLE, "status": 503, "error": str(error)}
     sentence = worded(
         "Something went wrong on our side (%(kind)s). The server log has the details under this request id.",
         kind=type(error).__name__,

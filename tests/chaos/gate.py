@@ -1,4 +1,4 @@
-"""A gate before a server: shut, it lets nobody through and cuts who is; open again, the server is as it was."""
+"""A gate before a server: shut, it cuts every connection; held, it passes no byte on; open again, all is as before."""
 
 from __future__ import annotations
 
@@ -17,19 +17,27 @@ class Gate:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._open, self._lock, self._pairs = True, threading.Lock(), set[socket.socket]()
+        self._flows = threading.Event()
+        self._flows.set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def shut(self) -> None:
         """Cuts everybody, and whoever comes."""
         with self._lock:
             self._open = False
+            self._flows.set()
             for each in self._pairs:
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
 
     def open(self) -> None:
-        """Lets those through who come from now on."""
+        """Let those through who come from now on, and pass on what was held."""
         self._open = True
+        self._flows.set()
+
+    def hold(self) -> None:
+        """Take connections and bytes, and pass none on: a server that hangs."""
+        self._flows.clear()
 
     def close(self) -> None:
         """The end of it."""
@@ -59,6 +67,7 @@ class Gate:
     def _pass(self, one: socket.socket, other: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while piece := one.recv(65536):
+                self._flows.wait()
                 other.sendall(piece)
         for each in (one, other):
             with contextlib.suppress(OSError):

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from routing_admin.databases.router import release_connections
+from capabilities.connections import release_connections
 
 log = logging.getLogger(__name__)
 

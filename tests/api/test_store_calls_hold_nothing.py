@@ -1,0 +1,76 @@
+"""While bytes travel to or from the artifact store no transaction is open, whatever asked for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from api_samples import png
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
+from django.db import connections
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from artifacts.models import Artifact
+from artifacts.storage.bucket_client import BucketClient
+from artifacts.storage.content import byte_store
+from tests.engines.s3 import s3_server
+from tests.stored_bytes import age
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+
+
+@pytest.fixture
+def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each call to the bucket whether its thread was in a transaction."""
+    settings.ARTIFACTS_BUCKET, settings.DATA_DIR = s3_server().place(), tmp_path
+    found, call = list[bool](), BucketClient.in_our_words
+
+    @contextmanager
+    def noted(self: BucketClient) -> Iterator[None]:
+        found.append(any(each.in_atomic_block for each in connections.all(initialized_only=True)))
+        with call(self):
+            yield
+
+    monkeypatch.setattr(BucketClient, "in_our_words", noted)
+    return found
+
+
+def test_no_transaction_is_open_while_a_file_is_stored_read_shown_or_removed(
+    calls: list[bool], admin: Client, text_agent: Any
+) -> None:
+    """Over the API, `/v1`, the pages, and in `prune`, for deleted artifacts and for bytes without a row."""
+    agent, headers = text_agent.client, text_agent.headers
+    row = Artifact.objects.get(pk=text_agent.upload("a.png", png()).json()["id"])
+    text_agent.upload("large.bin", b"x" * 11_000_000)
+    words = {"text": "words", "filename": "b.txt"}
+    assert agent.post("/api/v1/artifacts", words, "application/json", headers=headers).status_code == 201
+    file = {"file": SimpleUploadedFile("b.txt", b"file"), "purpose": "user_data"}
+    assert agent.post("/v1/files", file, headers=headers).status_code == 200
+    for address in ("/raw", "", "/preview"):
+        answer = agent.get(f"/api/v1/artifacts/{row.ref}{address}", headers=headers)
+        assert answer.status_code == 200
+        b"".join(answer) if answer.streaming else answer.content
+    said = [{"type": "file", "file": {"file_id": row.ref}}]
+    body = json.dumps({"model": "echo-vision", "messages": [{"role": "user", "content": said}]})
+    assert agent.post("/v1/chat/completions", body, "application/json", headers=headers).status_code == 200
+    correction = {"mimeType": "text/plain"}
+    path = f"/api/v1/artifacts/{row.ref}"
+    assert agent.patch(path, correction, "application/json", headers=headers).status_code == 200
+    assert admin.get(reverse("artifact", args=[row.pk])).status_code == 200
+    upload = {"file": SimpleUploadedFile("c.txt", b"page")}
+    assert admin.post(reverse("artifact_upload"), upload).status_code in (200, 302)
+    Artifact.objects.filter(pk=row.pk).update(deleted_at=timezone.now() - timedelta(days=2))
+    forgotten = byte_store().put([b"forgotten"])
+    age(byte_store(), forgotten.sha256, 7200)
+    call_command("prune")
+    assert not byte_store().exists(row.sha256)
+    assert not byte_store().exists(forgotten.sha256)
+    assert calls
+    assert not any(calls)

@@ -1,0 +1,84 @@
+"""A bucket whose service hangs, with a real PostgreSQL: others are answered, and what is refused names the store."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from routing_admin.databases.addresses import POOL
+from tests.chaos.callers import Reply, ask, chat, upload
+from tests.chaos.gate import Gate, gate_before
+from tests.engines.cluster import running_cluster
+from tests.engines.s3 import CREDENTIALS, s3_server
+from tests.gateway.serving import Server, environment_of, listening, manage
+from tests.lab import Lab
+
+UPLOADS = 3 * int(POOL["max_size"])
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    """The way to the service."""
+    with gate_before(urlsplit(s3_server().url).port or 0) as found:
+        yield found
+
+
+@pytest.fixture
+def server(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """One process, whose artifacts are behind the gate."""
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    try:
+        with running_cluster() as cluster, Lab({}) as lab:
+            place = f"s3://artifacts/{tmp_path.name}?endpoint_url=http://127.0.0.1:{gate.port}"
+            environment = environment_of(tmp_path, lab) | {
+                "DATABASE_URL": cluster.make_database("hanging"),
+                "ROUTING_ADMIN_ARTIFACTS_URL": f"{place}&allow_http=true&region=us-east-1&style=path",
+            }
+            manage(environment, "bootstrap")
+            found = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, tmp_path)
+            yield found
+            gate.open()
+            found.process.terminate()
+            found.process.wait(timeout=60)
+    except LookupError as problem:
+        pytest.skip(str(problem))
+
+
+def test_a_store_that_hangs_takes_neither_connections_nor_threads(server: Server, gate: Gate) -> None:
+    """More uploads than the pool has connections; each is stored whole or refused, and others go on meanwhile."""
+    replies = list[Reply]()
+
+    def store(number: int) -> None:
+        replies.append(upload(server, f"file {number}".encode()))
+
+    assert upload(server, b"before").status == 200
+    gate.hold()
+    threads = [threading.Thread(target=store, args=(number,)) for number in range(UPLOADS)]
+    for each in threads:
+        each.start()
+    until = time.monotonic() + 120
+    while not replies and time.monotonic() < until:
+        time.sleep(0.05)
+    assert ask(server, "GET", "/api/v1/agents/me").status == 200
+    assert chat(server, "beside", "echo-text").status == 200
+    ready = ask(server, "GET", "/readyz")
+    assert ready.status == 200
+    assert "artifacts" in ready.json["degraded"]
+    gate.open()
+    for each in threads:
+        each.join()
+    refused = [each for each in replies if each.status != 200]
+    assert refused
+    for each in refused:
+        assert (each.status, each.headers["retry-after"]) == (503, "2")
+        assert "artifact store" in each.json["error"]["message"]
+    kept = ask(server, "GET", "/api/v1/artifacts?limit=200&q=a.bin").json["artifacts"]
+    assert len(kept) == 1 + Counter(each.status for each in replies)[200]
+    assert "The database is not responding" not in server.log
