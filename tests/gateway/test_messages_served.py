@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 
 import anthropic
@@ -195,3 +196,28 @@ def test_an_empty_end_of_turn_after_a_tools_result_is_an_answer(client, server, 
     assert len(server.lab.requests) == 1
     with pytest.raises(anthropic.InternalServerError, match="empty"):
         client.messages.create(**asked, messages=HELLO)
+
+
+def test_a_thread_is_refused_so_that_the_client_goes_on_without_one(client, server):
+    """The tool runner of the newest SDK asks for a thread first, and then sends the whole conversation each turn."""
+
+    @anthropic.beta_tool
+    def double(n: int) -> str:
+        """Double a number.
+
+        Args:
+            n: The number.
+        """
+        return str(2 * n)
+
+    with pytest.raises(anthropic.BadRequestError, match="without thread") as refused:
+        client.beta.messages.create(
+            model="by-anthropic/lab", max_tokens=50, messages=HELLO, extra_body={"thread": {"type": "create"}}
+        )
+    assert refused.value.body["error"]["details"]["error_code"] == "thread_unsupported_request"
+    asked = {"model": "by-anthropic/fault:capable", "max_tokens": 50, "tools": [double]}
+    runner = client.beta.messages.tool_runner(**asked, messages=[{"role": "user", "content": "double 4"}])
+    assert runner.until_done().stop_reason == "end_turn"
+    sent = [json.loads(each.body) for each in server.lab.requests]
+    assert all("thread" not in each for each in sent)
+    assert [len(each["messages"]) for each in sent] == [1, 3]

@@ -29,6 +29,7 @@ from routing_admin.gateway.inner_fields import other_fields, read_mark
 from routing_admin.gateway.media import Find
 from routing_admin.gateway.messages import blocks
 from routing_admin.gateway.messages.blocks import BlockMessageReader
+from routing_admin.gateway.messages.rendering import THREAD_REFUSED
 
 OURS = frozenset(
     {
@@ -40,11 +41,15 @@ OURS = frozenset(
 VENDORS_OWN = frozenset(
     {
         *("betas", "billing_policy", "compaction", "container", "context_management", "diagnostics"),
-        *("fallback_credit_token", "fallbacks", "inference_geo", "mcp_servers", "speed", "thread"),
+        *("fallback_credit_token", "fallbacks", "inference_geo", "mcp_servers", "speed"),
         *("user_profile_id", "workspace_id"),
     }
 )
 """Fields about Anthropic's own accounts, storage and servers: named and left out, for other vendors refuse them."""
+NO_THREADS = worded(
+    "Threads are not kept here: a turn that only continues one would reach the model without what came before. Send "
+    "the whole conversation without thread."
+)
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 """The choice among tools, in the canonical words."""
 
@@ -53,6 +58,8 @@ def parse(body: Object, find: Find) -> ChatCall:
     """The call in a JSON object. Raises `BadRequestError` with `param`."""
     wishes, stream = read_wishes(body), read_flag(body, "stream") or False
     check_counts(body, "messages")
+    if body.get("thread") is not None:  # Anthropic's clients then send the whole conversation, turn by turn
+        raise BadRequestError(NO_THREADS, "thread", THREAD_REFUSED)
     return ChatCall(chat_of(body, find), wishes.model, wishes.task_type, wishes.language, stream, True)
 
 

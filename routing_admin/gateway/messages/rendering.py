@@ -38,6 +38,8 @@ ERROR_TYPES: Mapping[int, str] = MappingProxyType(
 """Anthropic's word for the kind of error; every other 4xx is the request's fault, every other 5xx ours."""
 
 
+THREAD_REFUSED = "thread_unsupported_request"
+"""The code by which Anthropic's clients know that they have to go on without a thread."""
 TIERS = ("standard", "priority", "batch")
 """Anthropic's service tiers; another vendor's word has no place."""
 NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})
@@ -173,6 +175,8 @@ def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"type": error_type(error.status), "message": error.message, "code": error.code}
     if error.param:
         fields["param"] = error.param
+    if error.code == THREAD_REFUSED:
+        fields["details"] = {"error_code": error.code, "unsupported": []}
     if error.attempts:
         fields["attempts"] = [attempt.as_json() for attempt in error.attempts]
     return {"type": "error", "error": fields, "request_id": request_id}
