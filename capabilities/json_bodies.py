@@ -23,7 +23,9 @@ from capabilities.fair_slots import FairSlots
 AT_ONCE_BYTES = 4 * 1024 * 1024
 """A text up to this size is parsed in one step, which takes some ten milliseconds."""
 LARGE_BYTES = 128 * 1024
-"""From this size on a text is looked through and parsed in a thread."""
+"""From this size on a text is looked through and parsed in a thread, unless it has few values."""
+QUICK_BYTES, QUICK_VALUES = 2 * 1024 * 1024, 2_000
+"""A text up to this size with so few values is parsed in less time than a thread is entered and left."""
 TOO_LARGE = "json_too_large"
 
 parsing_slots = FairSlots(slots=1, queue=64, wait_seconds=30.0)
@@ -93,6 +95,17 @@ def check_json(data: bytes | bytearray) -> JsonScan:
     if len(data) - _long_bytes(scan) > settings.MAX_JSON_BYTES:
         raise _too_many_bytes()
     return scan
+
+
+def is_quick(data: bytes | bytearray) -> bool:
+    """Return whether a text can be parsed, and what is in it read, on a loop that others wait for."""
+    if len(data) <= LARGE_BYTES or len(data) > QUICK_BYTES:
+        return len(data) <= LARGE_BYTES
+    try:
+        scan_json(data, QUICK_VALUES)
+    except TooManyValuesError:
+        return False
+    return True
 
 
 def _too_many_bytes() -> JsonTooLargeError:

@@ -21,6 +21,8 @@ NUMBERS_PER_VALUE = 4
 """So many numbers, or words like `true`, cost what one string or container does."""
 PIECE = 256 * 1024
 """Bytes of a long string that are decoded in one step."""
+SAMPLE = 1024
+"""Bytes of a piece that say whether it is text or base64."""
 BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/-_=\\"
 """The bytes of base64, and the backslash of its escaped slashes and ends of lines."""
 LONGEST_ESCAPE = 12
@@ -53,9 +55,14 @@ def scan_json(data: bytes | bytearray, max_values: int) -> JsonScan:
 
     Raises `TooManyValuesError` as soon as there are more than `max_values`.
     """
-    scan, start, opened, inside = JsonScan(), 0, 0, False
+    scan, start, opened, inside, quote = JsonScan(), 0, 0, False, 0
     while start < len(data):
-        block, length = _mask_escapes(bytes(data[start : start + BLOCK]))
+        if inside:
+            if quote < start and (quote := data.find(b'"', start)) == -1:
+                break
+            if quote - start > BLOCK:
+                start = _last_place(data, start, quote)
+        block, length = _mask_escapes(data[start : start + BLOCK])
         if not inside or b'"' in block:
             pieces = block.split(b'"')
             if inside and start + len(pieces[0]) - opened > BLOCK:
@@ -72,6 +79,12 @@ def scan_json(data: bytes | bytearray, max_values: int) -> JsonScan:
     return scan
 
 
+def _last_place(data: bytes | bytearray, start: int, quote: int) -> int:
+    """The last place up to a far quote that no escape reaches over; `start`, which is one, where all before it may."""
+    before = len(data[quote - BLOCK : quote].rstrip(b"\\"))
+    return quote - BLOCK + before if before else start
+
+
 def is_bounded(text: str | bytes) -> bool:
     """Return whether JSON that a caller's string holds may be parsed: the bound on its body does not see inside."""
     if len(text) <= MAX_INNER_VALUES:
@@ -83,12 +96,12 @@ def is_bounded(text: str | bytes) -> bool:
     return True
 
 
-def _mask_escapes(block: bytes) -> tuple[bytes, int]:
+def _mask_escapes(block: bytes | bytearray) -> tuple[bytes | bytearray, int]:
     """The block with no quote in it that does not begin or end a string, and its length: no escape reaches over it."""
-    if b"\\" not in block:
-        return block, len(block)
-    if (len(block) - len(block.rstrip(b"\\"))) % 2 and len(block) > 1:
+    if block.endswith(b"\\") and (len(block) - len(block.rstrip(b"\\"))) % 2 and len(block) > 1:
         block = block[:-1]
+    if b'\\"' not in block:
+        return block, len(block)
     return block.replace(b"\\\\", b"__").replace(b'\\"', b"__"), len(block)
 
 
@@ -116,10 +129,10 @@ def lift_strings(
             skeleton += view[end:start]
             skeleton += name.encode()
             pieces = list[str]()
-            for piece in _pieces(view, start, stop):
-                pieces.append(parse(b'"%b"' % piece))
-                if piece[piece.find(b",") + 1 :].translate(None, BASE64):
-                    plain += len(piece)
+            for first, last in _pieces(view, start, stop):
+                pieces.append(parse(b"".join((b'"', view[first:last], b'"'))))
+                if not _looks_like_base64(view[first : first + SAMPLE]):
+                    plain += last - first
                     if plain > max_text:
                         raise TooMuchTextError
             texts[name] = "".join(pieces)
@@ -128,11 +141,17 @@ def lift_strings(
     return bytes(skeleton), texts
 
 
-def _pieces(view: memoryview, start: int, stop: int) -> Iterator[bytes]:
-    """A string's content in pieces that are contents of strings, too."""
+def _looks_like_base64(sample: memoryview) -> bool:
+    """Whether the beginning of a piece is base64: a few words decide, since a caller may send anything in letters."""
+    text = bytes(sample)
+    return not text[text.find(b",") + 1 :].translate(None, BASE64)
+
+
+def _pieces(view: memoryview, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Where the pieces of a string's content lie, which are contents of strings, too."""
     while start < stop:
         end = _safe_end(view, start, stop)
-        yield bytes(view[start:end])
+        yield start, end
         start = end
 
 
@@ -143,6 +162,8 @@ def _safe_end(view: memoryview, start: int, stop: int) -> int:
         return stop
     while end > start + PIECE - 3 and view[end] & 0xC0 == 0x80:
         end -= 1
+    if b"\\" not in bytes(view[end - LONGEST_ESCAPE : end]):
+        return end
     tail = bytes(view[start:end]).replace(b"\\\\", b"__")[-LONGEST_ESCAPE:]
     found = OPEN_END.search(tail)
     return end - (len(tail) - found.start()) if found else end

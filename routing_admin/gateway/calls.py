@@ -23,7 +23,7 @@ from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer
 from capabilities.fair_slots import requester
-from capabilities.json_bodies import LARGE_BYTES
+from capabilities.json_bodies import is_quick
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import CANCELLED, Attempt, RunResult
 from routing_admin.core.fallback.errors import RouterError
@@ -162,7 +162,7 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
         packed, size = is_packed(call), len(call.body.data)
         if hold is not None:
             await _enter(hold, call, size)
-        is_large = packed or size > LARGE_BYTES
+        is_large = packed or not is_quick(call.body.data)
         body = await _read_large(door, call, principal.key_owner) if is_large else door.read(call)
         state = snapshot.newest.fresh()
         if state is None:

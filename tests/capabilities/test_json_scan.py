@@ -52,6 +52,18 @@ def test_any_document_parsed_in_steps_is_what_it_is_in_one_step(value: Any, esca
     assert scan.strings + scan.containers == count(value)
 
 
+@pytest.mark.usefixtures("short_steps")
+@pytest.mark.parametrize("number", range(12, 40))
+@pytest.mark.parametrize("before", ["", "a" * 40])
+def test_quotes_behind_any_number_of_backslashes_are_told_apart(number: int, before: str) -> None:
+    """A long string is passed over up to its next quote, which may be one of its characters."""
+    value = [before + "\\" * number + '"' + "b" * 40, "\\" * number, {"c": []}]
+    scan = scan_json(text := json.dumps(value).encode(), 10**6)
+    skeleton, texts = lift_strings(text, scan, orjson.loads, "@@")
+    assert (scan.strings, scan.containers) == (3, 3)
+    assert put_back(orjson.loads(skeleton), texts) == value
+
+
 def test_words_in_a_string_are_no_values() -> None:
     """A page of prose, and of JSON within JSON, is one value."""
     prose = json.dumps({"text": 'He said: "[1, 2, {3}]", and left.\\ ' * 5_000}).encode()

@@ -141,18 +141,19 @@ async def test_what_a_packed_body_unfolds_to_counts_as_memory(key: str, loopback
 
 @written
 async def test_one_large_body_is_parsed_at_a_time_and_small_ones_pass_by(key: str, loopback: Loopback) -> None:
-    """While another is parsed a large one waits, and a small one does not."""
+    """While another is parsed one of many values waits; a small one does not, nor one of few, as with a picture."""
     assert parses().take("somebody else")
-    large = chat_call(key, "plain", user="x" * 500_000)
+    large = chat_call(key, "plain", metadata={"words": ["word"] * 50_000})
     async with loopback.serve():
         waiting = asyncio.create_task(large.run())
         while not parses().waiting:
             await asyncio.sleep(0)
         small = await chat_call(key, "plain").run()
+        picture = await chat_call(key, "plain", user="x" * 1_500_000).run()
         assert not waiting.done()
         parses().leave("somebody else")
         await waiting
-    assert (small.status, large.status) == (200, 200)
+    assert (small.status, picture.status, large.status) == (200, 200, 200)
 
 
 def test_threads_parse_one_large_body_at_a_time() -> None:
