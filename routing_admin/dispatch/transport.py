@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
 
 from capabilities.core.delivery.receiver import Prepared, Receiver
+from capabilities.core.delivery.tool_rules import restore_names, restore_names_in
 from capabilities.core.protocols.echo import embedded
 from capabilities.core.protocols.echo.stream import stream_of
 from capabilities.core.providers.origins import is_embedded
-from capabilities.core.wire import Answer, Failure
+from capabilities.core.wire import Answer, Failure, StreamEvent
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream import Stream, process_upstream
 
@@ -30,11 +32,25 @@ class NetworkTransport:
         """A whole answer."""
         if is_embedded(to.target.endpoint):
             return embedded.answer(prepared.chat, to.target.model)
-        return await process_upstream().call(prepared.request, to.protocol, timeouts, proxy)
+        outcome = await process_upstream().call(prepared.request, to.protocol, timeouts, proxy)
+        if prepared.tool_names and isinstance(outcome, Answer):
+            return restore_names(outcome, prepared.tool_names)
+        return outcome
 
     async def open(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Stream | Failure:
         """A stream that has its first content."""
         if is_embedded(to.target.endpoint):
             outcome = embedded.answer(prepared.chat, to.target.model)
             return outcome if isinstance(outcome, Failure) else Stream(stream_of(outcome))
-        return await process_upstream().open(prepared.request, to.protocol, timeouts, proxy)
+        opened = await process_upstream().open(prepared.request, to.protocol, timeouts, proxy)
+        if prepared.tool_names and isinstance(opened, Stream):
+            return Stream((), _restore(opened, prepared.tool_names))
+        return opened
+
+
+async def _restore(stream: Stream, names: Mapping[str, str]) -> AsyncGenerator[list[StreamEvent], None]:
+    try:
+        async for batch in stream:
+            yield [restore_names_in(event, names) for event in batch]
+    finally:
+        await stream.aclose()

@@ -73,6 +73,22 @@ def test_a_tool_is_called_and_its_result_goes_back(client, upstream, streamed):
     assert told.stop_reason == "end_turn"
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_tool_with_a_name_that_the_vendor_refuses_is_called_by_it(client, server, streamed):
+    """Names with dots, as MCP servers have them, are renamed on the way out and back."""
+    name = "calculator.numbers/double"
+    asked = {"model": "one/fault:capable", "max_tokens": 50, "tools": [{**TOOL, "name": name}]}
+    asked["messages"] = [{"role": "user", "content": "double 4"}]
+    if streamed:
+        with client.messages.stream(**asked) as stream:
+            answer = stream.get_final_message()
+    else:
+        answer = client.messages.create(**asked)
+    assert answer.content[-1].name == name
+    sent = json.loads(server.lab.requests[-1].body)["tools"][0]["function"]["name"]
+    assert sent.startswith("calculator_numbers_double_")
+
+
 def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, server):
     """The first candidate fails; the second, which only reads, is told of the picture and who can read it."""
     server.lab.play({"one": ["http_503"] * 3, "two": "ok"})

@@ -16,6 +16,7 @@ from capabilities.core.delivery.model_description import DescriptionState
 from capabilities.core.delivery.reader import ContentPolicy, Reader, policies_of
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.token_limits import UNKNOWN, TokenLimits
+from capabilities.core.delivery.tool_rules import NO_NAMES, fit_tools
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.presets import preset_for_host, quirks_for
@@ -56,11 +57,15 @@ class Receiver:
 
 @value_class
 class Prepared:
-    """A request ready to be sent to one receiver, and how each file went."""
+    """A request ready to be sent to one receiver, and how each file went.
+
+    `tool_names` are the caller's names of those tools that are sent under another one, by that one.
+    """
 
     request: UpstreamRequest
     chat: ChatRequest
     deliveries: tuple[PartDelivery, ...]
+    tool_names: Mapping[str, str] = field(default_factory=lambda: NO_NAMES)
 
     @property
     def to_describe(self) -> tuple[PartDelivery, ...]:
@@ -132,8 +137,9 @@ def with_callers_headers(prepared: Prepared, passes: Mapping[str, str], headers:
 
 def encode_adapted(adapted: Adapted, to: Receiver, *, stream: bool) -> Prepared:
     """The derived request in the receiver's protocol."""
-    request = to.protocol.encode(adapted.chat, to.target, stream=stream)
-    return Prepared(request, adapted.chat, adapted.deliveries)
+    chat, tool_names = fit_tools(adapted.chat, to.protocol.name)
+    request = to.protocol.encode(chat, to.target, stream=stream)
+    return Prepared(request, adapted.chat, adapted.deliveries, tool_names)
 
 
 def rename_limit(to: Receiver, name: str | None) -> Receiver:

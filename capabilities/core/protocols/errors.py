@@ -41,6 +41,11 @@ CAPABILITY = _words(
     r"at most 0 (image|audio|video)",
     UNSUPPORTED_TYPE,
 )
+TOO_MANY_TOOLS = _words(
+    r"invalid 'tools': array too long",
+    r"too many (tools|functions|function declarations)",
+    r"(tools|functions|function_declarations).{0,40}(at most|maximum|no more than|limit of) \d+",
+)
 POLICY = _words(
     r"^(bio_policy|misalignment_policy_violation|image_content_policy_violation)$",
     r"^(content_filter|content_policy_violation|content_policy|data_inspection_failed|ResponsibleAIPolicyViolation)$",
@@ -95,6 +100,7 @@ REQUEST_FAULTS = frozenset({400, 403, 413, 422, 500})
 
 RULES: tuple[tuple[re.Pattern[str], frozenset[int] | None, Fault], ...] = (
     (CAPABILITY, None, Fault.CAPABILITY_MISMATCH),
+    (TOO_MANY_TOOLS, frozenset({400, 422}), Fault.CAPABILITY_MISMATCH),
     (BAD_KEY, frozenset({400}), Fault.HTTP_401),
     (QUOTA, frozenset({400, 403, 429}), Fault.HTTP_429_QUOTA),
     (POLICY, frozenset({400, 403, 422}), Fault.CONTENT_POLICY),
@@ -215,6 +221,8 @@ def _classify_words(error: ErrorBody, status: int) -> Fault | None:
 def _param(error: ErrorBody, fault: Fault) -> str | None:
     """For a refused parameter its name, for a refused kind of content the capability, else what was blamed."""
     if fault is Fault.CAPABILITY_MISMATCH:
+        if TOO_MANY_TOOLS.search(error.words):
+            return "tools"
         if UNSUPPORTED_TYPE in error.words.lower():
             return None
         return next((name for name, words in _KINDS if re.search(words, error.words, re.IGNORECASE)), None)

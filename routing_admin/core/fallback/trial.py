@@ -72,6 +72,7 @@ class Trial:
         """Whether the candidate is asked once more otherwise, after a refusal that says how.
 
         A limit on tokens goes under its other name, another parameter is left out, content is described; each once.
+        Too many tools are left to the next candidate.
         """
         if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param in LIMIT_NAMES:
             return self._rename(failure.param, memory)
@@ -81,7 +82,7 @@ class Trial:
             self.without_params |= {failure.param}
             self.stripped += (failure.param,)
             memory.refuse(self.candidate.provider, self.candidate.model, failure.param)
-        elif failure.fault is Fault.CAPABILITY_MISMATCH:
+        elif failure.fault is Fault.CAPABILITY_MISMATCH and failure.param != "tools":
             self.without_capabilities |= {failure.param or "*"}
         else:
             return False

@@ -57,11 +57,11 @@ class CallBlock:
     def is_complete(self, *, followed: bool) -> bool:
         """Return whether the arguments are a whole object, behind which nothing can follow.
 
-        Arguments that are no object, as a custom tool's, end where those of a later call begin (`followed`).
+        Those of a custom tool end where those of a later call begin (`followed`).
         """
-        if followed and (self.custom or not self.pieces):
-            return True
-        if self.custom or not self.checks or len(self.pieces) == self.checked:
+        if self.custom:
+            return followed
+        if not self.checks or len(self.pieces) == self.checked:
             return False
         self.checked = len(self.pieces)
         if not self.pieces[-1].rstrip().endswith("}"):
