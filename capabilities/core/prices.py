@@ -56,13 +56,15 @@ class Tier:
 class Price:
     """What a model costs at a provider: its tiers, the lowest first, in a currency by its three letters.
 
-    `source` says who states it (empty: the administrator), `checked_on` when that was looked up.
+    `source` says who states it (empty: the administrator), `checked_on` when that was looked up; `others` is what
+    other lists state of the same model (`capabilities.core.providers.catalogue.price_verdicts`).
     """
 
     currency: str
     tiers: tuple[Tier, ...]
     source: str = ""
     checked_on: date | None = None
+    others: tuple[Price, ...] = ()
 
     def rates_for(self, prompt_tokens: int) -> Rates:
         """The rates of a request that reads so many tokens."""

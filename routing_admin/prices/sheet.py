@@ -1,18 +1,21 @@
-"""The price in effect: the administrator's, else the host's in yuan, else the listed one; unknown stays unknown."""
+"""The price in effect: the administrator's, else the host's in yuan, else what lists say; unknown stays unknown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from capabilities.core.own_prices import price_of
 from capabilities.core.prices import FREE, Cost, Price, cost_of
+from capabilities.core.providers.catalogue import FactVerdict
+from capabilities.core.providers.catalogue.price_verdicts import judge_price, weigh_prices
 from capabilities.core.providers.origins import is_embedded
 from capabilities.core.wire import Usage
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.prices.listed import listed_price
+from routing_admin.prices.catalogued import catalogued_prices
+from routing_admin.prices.listed import TIERS, listed_price
 from routing_admin.prices.yuan import yuan_price
 
 
@@ -35,12 +38,30 @@ class PriceSheet:
         found = self._configuration.provider(provider)
         return None if found is None else list_price(found.endpoint, model, at, tier)
 
+    def find_contested(self, provider: str, model: str) -> Price | None:
+        """Return a model's price today if lists contradict each other about it and the administrator has none."""
+        price = self.price(provider, model, datetime.now(UTC))
+        return price if price and judge_price(price) is FactVerdict.CONTESTED else None
+
 
 def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
-    """The price that stands in a list, whatever the administrator says; nothing for what answers in this process."""
+    """Return the price of the lists, whatever the administrator says; nothing for what answers in this process.
+
+    Only genai-prices knows what a service tier costs, so its price counts alone there.
+    """
     if is_embedded(endpoint):
         return FREE
-    return yuan_price(endpoint, model, at.date()) or listed_price(endpoint, model, at, tier)
+    yuan = yuan_price(endpoint, model, at.date())
+    if yuan is not None:
+        return yuan
+    listed = listed_price(endpoint, model, at, tier)
+    return listed if tier in TIERS else _weigh(endpoint, model, listed)
+
+
+@lru_cache(maxsize=2000)
+def _weigh(endpoint: str, model: str, first: Price | None) -> Price | None:
+    catalogued = catalogued_prices(endpoint, model)
+    return weigh_prices([first, *catalogued] if first else catalogued)
 
 
 sheet_of: Callable[[Snapshot], PriceSheet] = lru_cache(maxsize=2)(PriceSheet)

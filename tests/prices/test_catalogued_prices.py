@@ -1,0 +1,81 @@
+"""What the catalogue's sources add to the listed prices, and by which of them a call is counted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from capabilities.core.prices import Price
+from capabilities.core.providers.catalogue import FactVerdict
+from capabilities.core.providers.catalogue.price_verdicts import judge_price
+from routing_admin.prices.catalogued import catalogued_prices
+from routing_admin.prices.sheet import list_price
+
+NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
+MISTRAL, DEEPINFRA = "https://api.mistral.ai/v1", "https://api.deepinfra.com/v1/openai"
+
+
+def find(endpoint: str, model: str, tier: str = "") -> Price:
+    price = list_price(endpoint, model, NOW, tier)
+    assert price is not None
+    return price
+
+
+def test_a_host_that_the_package_does_not_know_has_prices() -> None:
+    """By the name that the host calls its model, in whatever case."""
+    price = find(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo")
+    assert price.source.split()[0] in {"LiteLLM", "models.dev"}
+    assert price.currency == "USD"
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "http://127.0.0.1:9/v1/openai",
+        "https://openai.relay.example/v1",
+        "https://api.deepinfra.com.evil.example/v1",
+        "https://api.siliconflow.cn/v1",
+        "",
+    ],
+)
+def test_the_price_of_one_host_is_none_elsewhere(endpoint: str) -> None:
+    """A relay with a vendor's name bills what it likes; an address in China bills in yuan."""
+    assert catalogued_prices(endpoint, "gpt-4o") == ()
+    assert catalogued_prices(endpoint, "meta-llama/llama-3.3-70b-instruct-turbo") == ()
+
+
+def test_a_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
+    """As docs/prices.md says of these two."""
+    magistral, large = find(MISTRAL, "magistral-medium-latest"), find(MISTRAL, "mistral-large-latest")
+    assert (judge_price(magistral), judge_price(large)) == (FactVerdict.CONTESTED, FactVerdict.CONTESTED)
+    assert [(each.source.split()[0], each.tiers[0].rates.input) for each in (magistral, *magistral.others)] == [
+        ("genai-prices", 2_000_000),
+        ("LiteLLM", 1_500_000),
+        ("models.dev", 2_000_000),
+    ]
+    assert [(each.source.split()[0], each.tiers[0].rates.input) for each in (large, *large.others)] == [
+        ("LiteLLM", 500_000),
+        ("genai-prices", 2_000_000),
+        ("models.dev", 500_000),
+    ]
+
+
+def test_a_service_tier_has_the_price_of_the_list_that_knows_tiers() -> None:
+    """The standard price of another list would count half or double; it is unknown there."""
+    assert find("https://api.openai.com/v1", "gpt-5.4", "priority").others == ()
+    assert list_price(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo", NOW, "flex") is None
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "models"),
+    [
+        (DEEPINFRA, ["deepseek-ai/DeepSeek-V3.1", "Qwen/Qwen3-32B"]),
+        ("https://api.x.ai/v1", ["grok-4", "grok-3-mini"]),
+        ("https://generativelanguage.googleapis.com/v1beta", ["gemini-2.5-pro", "models/gemini-2.5-flash"]),
+        ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", ["qwen-plus", "qwen3-max"]),
+    ],
+)
+def test_vendors_known_to_one_list_alone_are_priced(endpoint: str, models: list[str]) -> None:
+    """What a budget could not count before."""
+    assert [model for model in models if list_price(endpoint, model, NOW) is None] == []

@@ -1,0 +1,171 @@
+"""What several lists together say that a model costs: who counts, and what is contested."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.prices import Price, Rates, Tier, rate_of
+from capabilities.core.providers.catalogue import FactVerdict
+from capabilities.core.providers.catalogue.price_rows import (
+    decode_prices,
+    encode_prices,
+    group_prices,
+    read_litellm_prices,
+    read_models_dev_prices,
+)
+from capabilities.core.providers.catalogue.price_verdicts import find_contested, judge_price, weigh_prices
+
+
+def stated(source: str, *tiers: tuple[int, dict[str, str]], currency: str = "USD") -> Price:
+    """A list's price: where each tier begins, and its amounts as people write them."""
+    rates = [(above, {sort: rate_of(Decimal(each)) for sort, each in amounts.items()}) for above, amounts in tiers]
+    return Price(currency, tuple(Tier(above, Rates(**each)) for above, each in rates), source)
+
+
+def flat(source: str, **amounts: str) -> Price:
+    return stated(source, (0, amounts))
+
+
+@pytest.mark.parametrize(
+    ("prices", "verdict", "contested", "counts"),
+    [
+        ([flat("a", input="2", output="6")], "one_source", set(), "a"),
+        ([flat("a", input="2", output="6"), flat("b", input="2", output="6")], "agreed", set(), "a"),
+        ([flat("a", input="0.333", output="6"), flat("b", input="0.3333", output="6")], "agreed", set(), "a"),
+        ([flat("a", input="2", output="6"), flat("b", input="1.5", output="6")], "contested", {"input"}, "a"),
+        (
+            [flat("a", input="2", output="6"), flat("b", input="0.5", output="1.5"), flat("c", input="0.5")],
+            "contested",
+            {"input", "output"},
+            "b",
+        ),
+        (
+            [flat("a", input="2", cache_read="0.2"), flat("b", input="2", cache_read="0.5"), flat("c", input="2")],
+            "contested",
+            {"cache_read"},
+            "a",
+        ),
+        ([flat("a", input="2"), flat("b", input="2", cache_read="0.5")], "agreed", set(), "a"),
+    ],
+    ids=["one", "same", "rounded", "two", "two against one", "cache", "silent"],
+)
+def test_the_first_list_counts_unless_only_others_are_confirmed(
+    prices: list[Price], verdict: str, contested: set[str], counts: str
+) -> None:
+    """A sort of tokens that only one list names is no difference."""
+    found = weigh_prices(prices)
+    assert found is not None
+    assert (judge_price(found).value, find_contested(found), found.source) == (verdict, contested, counts)
+    assert {found.source, *(other.source for other in found.others)} == {each.source for each in prices}
+
+
+def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
+    """models.dev has one word for each of them, "over 200k"; a list without a tier says nothing of it."""
+    long = stated("a", (0, {"input": "2"}), (272_000, {"input": "4"}))
+    same = stated("b", (0, {"input": "2"}), (200_000, {"input": "4"}))
+    other = stated("c", (0, {"input": "2"}), (200_000, {"input": "5"}))
+    verdicts = [weigh_prices([long, each]) for each in (same, flat("d", input="2"), other)]
+    assert [judge_price(each).value for each in verdicts if each] == ["agreed", "agreed", "contested"]
+
+
+def test_amounts_in_two_currencies_never_agree() -> None:
+    """2 yuan are not 2 dollars, and nothing is converted."""
+    found = weigh_prices([flat("a", input="2"), stated("b", (0, {"input": "2"}), currency="CNY")])
+    assert found is not None
+    assert judge_price(found) is FactVerdict.CONTESTED
+
+
+def test_no_list_is_no_price_and_the_administrators_is_never_contested() -> None:
+    """Theirs has no source."""
+    assert weigh_prices([]) is None
+    assert judge_price(flat("", input="2")) is FactVerdict.ADMINISTRATOR
+
+
+AMOUNTS = st.none() | st.sampled_from([1_000, 500_000, 504_000, 1_000_000, 2_000_000])
+PRICES = st.builds(
+    lambda rates, long: (Tier(0, rates),) + ((Tier(200_000, long),) if long else ()),
+    st.builds(Rates, AMOUNTS, AMOUNTS, AMOUNTS),
+    st.none() | st.builds(Rates, AMOUNTS, AMOUNTS),
+)
+
+
+@given(st.lists(PRICES, min_size=1, max_size=4).flatmap(lambda each: st.tuples(st.just(each), st.permutations(each))))
+def test_the_verdict_does_not_depend_on_the_order_of_the_lists(pair: tuple[list[object], list[object]]) -> None:
+    """Only which of several that confirm one another comes first does."""
+    found = [weigh_prices([Price("USD", tiers, "list") for tiers in tierses]) for tierses in pair]  # type: ignore[arg-type]
+    assert found[0] is not None
+    assert found[1] is not None
+    assert judge_price(found[0]) is judge_price(found[1])
+    assert find_contested(found[0]) == find_contested(found[1])
+
+
+def litellm(name: str, host: str = "openai", **facts: object) -> dict[str, object]:
+    return {name: {"litellm_provider": host, "mode": "chat", **facts}}
+
+
+@given(st.decimals("0.001", "600", places=3), st.decimals("0.001", "600", places=3), st.decimals(0, 60, places=3))
+def test_a_price_per_token_is_the_price_of_a_million(reads: Decimal, writes: Decimal, cached: Decimal) -> None:
+    """LiteLLM writes the one, models.dev the other, both as binary fractions."""
+    one = litellm(
+        "m",
+        input_cost_per_token=float(reads) / 1e6,
+        output_cost_per_token=float(writes) / 1e6,
+        cache_read_input_token_cost=float(cached) / 1e6,
+        input_cost_per_token_above_200k_tokens=2 * float(reads) / 1e6,
+    )
+    cost = {"input": float(reads), "output": float(writes), "cache_read": float(cached)}
+    many = {"openai": {"models": {"m": {"cost": {**cost, "context_over_200k": {"input": 2 * float(reads)}}}}}}
+    assert list(read_litellm_prices(one)) == list(read_models_dev_prices(many))
+
+
+def test_what_can_be_no_price_is_none() -> None:
+    """A zero where nothing is known, an amount below zero or without end, a model that is not paid by its tokens."""
+    models = {
+        **litellm("free", input_cost_per_token=0.0, output_cost_per_token=0),
+        **litellm("embedder", mode="embedding", input_cost_per_token=1e-7, output_cost_per_token=0.0),
+        **litellm("painter", mode="image_generation", input_cost_per_token=1e-6),
+        **litellm("odd", input_cost_per_token="a dollar", output_cost_per_token=True),
+        **litellm("below", input_cost_per_token=-1e-6),
+        **litellm("dear", input_cost_per_token=1.0),
+        **litellm("steps", tiered_pricing=[{"range": [0, 32000], "input_cost_per_token": 1e-6},
+                                           {"range": [32000, 64000], "input_cost_per_token": 2e-6}]),
+    }  # fmt: skip
+    assert list(read_litellm_prices(models)) == [
+        ("openai", "embedder", (Tier(0, Rates(100_000)),)),
+        ("openai", "steps", (Tier(0, Rates(1_000_000)), Tier(32_000, Rates(2_000_000)))),
+    ]
+    assert (
+        list(read_models_dev_prices({"p": {"models": {"free": {"cost": {"input": 0, "output": 0}}, "mute": {}}}})) == []
+    )
+
+
+def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
+    """Under the name it calls the model; two that differ under one name are none, addresses in China have none."""
+    one, two = (Tier(0, Rates(1, 2)),), (Tier(0, Rates(3, 4)),)
+    rows = [
+        ("mistral", "mistral/Open-Bear", one),
+        ("deepinfra", "deepinfra/zoo/bear", one),
+        ("together_ai", "together_ai/Bear", one),
+        ("together_ai", "together_ai/bear", two),
+        ("bigmodel", "bigmodel/glm", one),
+        ("volcengine", "volcengine/doubao", one),
+        ("unheard", "bear", one),
+    ]
+    assert {host: names for host, names in group_prices(rows, "litellm").items() if names} == {
+        "mistral": {"open-bear": one},
+        "deepinfra": {"zoo/bear": one},
+    }
+
+
+def test_a_row_of_the_file_is_its_prices_again() -> None:
+    """Also where a source is silent, and with tiers."""
+    first = (Tier(0, Rates(2_500_000, 10_000_000, None, 1)), Tier(200_000, Rates(5_000_000)))
+    second = (Tier(0, Rates(75_000, 300_000)),)
+    rows = encode_prices([{"p": {"a": first}}, {"p": {"a": second, "b": second}}])
+    assert rows == {"p": {"a": "2.5,10,,0.000001|200000:5;0.075,0.3", "b": ";0.075,0.3"}}
+    assert decode_prices(rows["p"]["a"], ["x", "y"]) == (Price("USD", first, "x"), Price("USD", second, "y"))
+    assert decode_prices(rows["p"]["b"], ["x", "y"]) == (Price("USD", second, "y"),)
