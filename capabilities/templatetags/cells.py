@@ -14,7 +14,11 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 from django.utils.translation import gettext as _
 
+from capabilities.core.own_prices import FIELDS
+from capabilities.core.prices import Price, amount_of
 from capabilities.core.providers.catalogue import Fact, FactVerdict, StatedLimit
+from capabilities.core.providers.catalogue.price_verdicts import find_contested, judge_price
+from capabilities.forms.prices import LABELS as PRICE_LABELS
 from capabilities.labels import capability_label
 from capabilities.queries.matrix import MatrixRow, Square
 from capabilities.sentences import join_words
@@ -171,6 +175,28 @@ def explain_limit(limit: StatedLimit) -> str:
         return _("contested: %(each)s; the lowest counts") % {"each": each}
     text = {FactVerdict.AGREED: _("%(names)s agree"), FactVerdict.ONE_SOURCE: _("only %(names)s")}
     return text.get(limit.verdict, "%(names)s") % {"names": names}
+
+
+@register.filter
+def explain_price(price: Price) -> str:
+    """How sure the price of a list is, and by whom; the amounts of every list where they contradict each other."""
+    stated = (price, *price.others)
+    names = join_words(gettext(each.source) for each in stated)
+    if judge_price(price) is FactVerdict.CONTESTED:
+        differing = find_contested(price) | {"input", "output"}
+        each = join_words(f"{one.source} ({_amounts(one, differing)})" for one in stated)
+        return _("contested: %(each)s; %(source)s counts") % {"each": each, "source": price.source}
+    return (_("%(names)s agree") if price.others else _("only %(names)s")) % {"names": names}
+
+
+def _amounts(price: Price, sorts: Iterable[str]) -> str:
+    """The amounts of these sorts for a million tokens; of several tiers the first one's first."""
+    parts = []
+    for name, sort in FIELDS.items():
+        rates = [rate for tier in price.tiers if (rate := getattr(tier.rates, sort)) is not None]
+        if sort in sorts and rates:
+            parts.append(f"{PRICE_LABELS[name]} {' / '.join(f'{amount_of(rate).normalize():f}' for rate in rates)}")
+    return join_words([*parts, price.currency])
 
 
 @register.filter

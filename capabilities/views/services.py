@@ -18,8 +18,9 @@ from capabilities.actions.guards import find_refusal
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots import SLOT_KINDS, Slot
 from capabilities.core.delivery.token_limits import TokenLimit, token_limits
-from capabilities.core.prices import NO_CURRENCY, amount_of
+from capabilities.core.prices import NO_CURRENCY, Price, amount_of
 from capabilities.core.providers.catalogue import CELLS, TEXT, CatalogueEntry, StatedLimit
+from capabilities.core.providers.catalogue.price_verdicts import find_contested
 from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
 from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError, ConflictError
@@ -171,6 +172,12 @@ class ListedPrice:
     output: str
     currency: str
     source: str
+    price: Price
+
+    @property
+    def is_contested(self) -> bool:
+        """Whether lists contradict each other about it."""
+        return bool(find_contested(self.price))
 
     @property
     def is_free(self) -> bool:
@@ -186,7 +193,7 @@ def describe_list_price(row: Service) -> ListedPrice | None:
     rates = price.tiers[0].rates
     reads, writes = (f"{amount_of(rate or 0).normalize():f}" for rate in (rates.input, rates.output))
     source = " ".join(filter(None, (price.source, str(price.checked_on or ""))))
-    return ListedPrice(reads, writes, price.currency, source)
+    return ListedPrice(reads, writes, price.currency, source, price)
 
 
 def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:

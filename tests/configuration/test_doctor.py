@@ -15,7 +15,7 @@ from django.core.management import call_command
 from artifacts.actions import store_bytes
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM, Act
-from capabilities.models import Provider
+from capabilities.models import Provider, Service
 from capabilities.ports import ports
 from capabilities.secrets import store_key
 from routing_admin.configuration import integrity
@@ -47,7 +47,7 @@ def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str])
     assert re.findall(r"^(?:ok|warn(?= open files)) +([a-z ]+)", said, re.MULTILINE) == [
         *("databases", "migrations", "configuration", "history", "audit log", "provider keys", "artifact store"),
         *("artifacts", "administrators", "data directory", "artifacts are in", "redis", "open files"),
-        *("file types", "pages of other origins", "models", "routes", "budgets"),
+        *("file types", "pages of other origins", "models", "routes", "budgets", "prices"),
     ]
 
 
@@ -65,6 +65,20 @@ def test_a_retired_model_is_named_with_its_day_and_successor(
     (gpt_4,) = [line for line in lines if "LLM_MODEL" in line]
     assert gpt_4.startswith("late models: LLM_MODEL openai/gpt-4 was retired on 2026-10-23 (OpenAI SDK 3.54.0)")
     assert "its vendor recommends gpt-5.6-sol (https://developers.openai.com/" in gpt_4
+
+
+def test_a_contested_price_is_named_until_the_administrator_has_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is no damage: lists differ, and one of them counts."""
+    address, model = "https://api.mistral.ai/v1", "magistral-medium-latest"
+    with ports.ledger.change(SYSTEM, Act("service.add", "service", "paid")):
+        provider = Provider.objects.create(name="paid", endpoint=address, default_model=model, key_source="none")
+        Service.objects.create(service_id="paid", name="paid", provider=provider, model=model)
+    call_command("doctor")
+    assert f"warn prices: lists differ on paid/{model}; set its price" in capsys.readouterr().out
+    with ports.ledger.change(SYSTEM, Act("service.edit", "service", "paid")):
+        Service.objects.filter(service_id="paid").update(price={"currency": "USD", "input": 2, "output": 5})
+    call_command("doctor")
+    assert "ok   prices: no price in use is contested" in capsys.readouterr().out
 
 
 def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:

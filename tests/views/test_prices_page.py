@@ -11,6 +11,7 @@ from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.core.files.llmservices import write_service
+from routing_admin.prices.listed import SOURCE
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from tests.cast import AgentProgram
@@ -36,6 +37,41 @@ def test_the_listed_price_has_its_source(admin: Client) -> None:
     """What a list says stands above the fields that replace it."""
     make()
     assert "Listed: 2.5 in, 10 out (USD; genai-prices 0." in text_of(admin.get("/services/svc/"))
+
+
+CONTESTED = (
+    f"contested: {SOURCE} (Input 2, Output 5, USD), LiteLLM 1.109.1 (Input 1.5, Output 7.5, USD), "
+    f"models.dev 2026-08-18 (Input 2, Output 5, USD); {SOURCE} counts"
+)
+IN_CHINESE = (
+    f"有争议：{SOURCE} (输入 2、输出 5、USD)、LiteLLM 1.109.1 (输入 1.5、输出 7.5、USD)、"
+    f"models.dev 2026-08-18 (输入 2、输出 5、USD)；采用 {SOURCE}"
+)
+
+
+@pytest.mark.parametrize(("language", "sentence"), [("en", CONTESTED), ("zh-hans", IN_CHINESE)])
+def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, language: str, sentence: str) -> None:
+    """On the service's page and at the cost of a request, until the administrator has a price of their own."""
+    row = make("https://api.mistral.ai/v1", "magistral-medium-latest")
+    snapshot.refresh()
+    facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
+    write([entry_of(facts, (Attempt("host", row.model, "ok"),))])
+    admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+    assert sentence in text_of(admin.get("/services/svc/"))
+    page = text_of(admin.get("/requests/req_cost/"))
+    assert "0.0025 USD" in page
+    assert sentence in page
+    save(admin, row, **OWN)
+    snapshot.refresh()
+    assert sentence not in text_of(admin.get("/requests/req_cost/"))
+    assert "contested" not in text_of(admin.get("/requests/req_cost/"))
+
+
+def test_lists_that_agree_are_named(admin: Client) -> None:
+    """And nothing is contested."""
+    make("https://api.openai.com/v1", "gpt-4o")
+    page = text_of(admin.get("/services/svc/"))
+    assert f"{SOURCE}, LiteLLM 1.109.1, models.dev 2026-08-18 agree" in page
 
 
 def test_a_model_that_no_list_has_says_so(admin: Client) -> None:

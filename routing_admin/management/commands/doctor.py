@@ -21,6 +21,7 @@ from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
 from routing_admin.databases.explaining import explain_failure
 from routing_admin.management import command
+from routing_admin.prices.sheet import sheet_of
 from routing_admin.queries.standings import list_standings, list_unable
 from routing_admin.queries.uncounted import list_uncounted
 from routing_admin.redis_link.faults import place_of
@@ -99,8 +100,17 @@ class Command(command.Command):
             self.stdout.write(f"warn budgets: {told}")
         if not uncounted:
             self.stdout.write("ok   budgets: no call passed uncounted")
+        self._name_contested_prices(state)
         for problem in check_describers(state.configuration, state.configuration):
             self.stdout.write(f"warn routes: {problem.message}")
+
+    def _name_contested_prices(self, state: snapshot.Snapshot) -> None:
+        places = sorted({(each.provider, each.model) for each in state.configuration.services if each.enabled})
+        contested = [place for place in places if sheet_of(state).find_contested(*place)]
+        for provider, model in contested:
+            self.stdout.write(f"warn prices: lists differ on {provider}/{model}; set its price on the service's page")
+        if not contested:
+            self.stdout.write("ok   prices: no price in use is contested")
 
 
 def _configured_ends() -> list[tuple[str, ModelEnd]]:

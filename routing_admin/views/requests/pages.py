@@ -22,6 +22,7 @@ from routing_admin.actions.readings import note_body_read
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding
+from routing_admin.prices.sheet import sheet_of
 from routing_admin.queries.requests import find_earlier_request, find_logged_request, find_logged_requests
 from routing_admin.request_log.advice import Advice, Remedy, advise
 from routing_admin.request_log.answer_view import artifact_ids, build_answer
@@ -182,6 +183,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         "dropped": sorted({name for step in walked for name in step.row.dropped_params}),
         "prefix": translate_sentence(tell_prefix(row, found.attempts, find_earlier_request(row)) or ""),
         "has_files": any(step.files for step in walked),
+        "contested_price": sheet_of(state).find_contested(row.provider, row.model),
         "wasted": money_texts(sum_waste(row, found.attempts)),
         "has_tokens": (has_tokens := any(step.row.is_counted or step.describer_calls for step in walked)),
         "has_costs": has_tokens,
