@@ -45,8 +45,10 @@ from routing_admin.server.near_misses import meant_path  # noqa: E402
 from routing_admin.server.places import THREADS  # noqa: E402
 from routing_admin.server.redis_rounds import RedisRounds  # noqa: E402
 from routing_admin.server.request_limit import limit_requests  # noqa: E402
+from routing_admin.server.scrapes import answer_scrape, is_metrics_port  # noqa: E402
 from routing_admin.server.store_watch import store_watch  # noqa: E402
 from routing_admin.server.upkeep import upkeep  # noqa: E402
+from routing_admin.server.worker_board import board  # noqa: E402
 from routing_admin.upstream import process_upstream, run_sync  # noqa: E402
 
 
@@ -70,6 +72,9 @@ async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send
     """Serves a request, or follows the process through its life."""
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
+        return
+    if is_metrics_port(scope):
+        await answer_scrape(scope, send)
         return
     if scope["path"] not in DOORS:
         scope["path"] = meant_path(scope["path"])
@@ -105,6 +110,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     memory.note_loop()
     tracing.start()
     journal.start()
+    board.start()
     upkeep.further[:] = [publisher.look, fresh_starts.look, note_drill_ends, missed_calls.write]
     upkeep.start()
     share_health(process_run_context(), news)
@@ -134,6 +140,7 @@ def threads_end() -> None:
     run_sync(process_upstream().close())
     keeper.stop()
     journal.stop()
+    board.stop()
     tracing.stop()
     upkeep.stop()
     redis_rounds.stop()

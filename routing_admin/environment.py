@@ -134,6 +134,12 @@ SETTINGS: tuple[Setting, ...] = (
         _("Directory where both JSON files are kept those of the newest revision."),
     ),
     Setting(
+        "ROUTING_ADMIN_METRICS_PORT",
+        "",
+        _("Port that serves /metrics and nothing else, so that no proxy hides it."),
+    ),
+    Setting("ROUTING_ADMIN_METRICS_HOST", "127.0.0.1", _("Address of this port.")),
+    Setting(
         "ROUTING_ADMIN_METRICS_TOKEN",
         "",
         _("Opens /metrics to other machines (Authorization: Bearer). Without it, only this machine can read it."),

@@ -32,11 +32,13 @@ from routing_admin.limits.uses import end_of_window, find_uses
 from routing_admin.prices.sheet import list_price
 from routing_admin.queries.consequences import foresee_deletion, foresee_disabling
 from routing_admin.queries.endings import foresee_ending
-from routing_admin.queries.numbers import list_families
+from routing_admin.queries.numbers import list_families, list_process_numbers
 from routing_admin.queries.provider_keys import LoggedKeyBook
 from routing_admin.queries.routes import find_route, list_aliases_of
 from routing_admin.queries.uncounted import count_uncounted
+from routing_admin.request_log.counting import without_former_names
 from routing_admin.server import metrics
+from routing_admin.server.scrapes import list_load
 
 
 class SnapshotRoutes:
@@ -171,3 +173,5 @@ def connect() -> None:
     ports.file_describer = RouteDescriber()
     ports.descriptions = SnapshotDescriptions()
     metrics.sources[:] = [list_families]
+    metrics.process_sources[1:] = [list_load, list_process_numbers]
+    metrics.filters[:] = [without_former_names]

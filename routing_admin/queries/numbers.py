@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from datetime import datetime
+from contextlib import suppress
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, InterfaceError, connection, connections
 
 from artifacts.actions import count_used_bytes
 from artifacts.models import Artifact
+from artifacts.storage.content import byte_store
 from capabilities.actions.stored_keys import agents_behind
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import find_last
@@ -27,39 +28,59 @@ from routing_admin.limits.gate import keeper
 from routing_admin.queries.alerts import count_open
 from routing_admin.queries.standings import list_standings, list_unable
 from routing_admin.queries.tokens import tokens_behind
+from routing_admin.redis_link.link import link
 from routing_admin.request_log.journal import journal
 from routing_admin.server.metrics import MetricFamily
 
+LOG_WAITING = "routing_admin_log_entries_waiting"
+POOL = {
+    "connections": "Connections of the pools, used and idle.",
+    "connections_limit": "Connections that they may have.",
+    "waiting": "Threads that wait for a connection of a pool.",
+}
 ONE: tuple[str, ...] = ()
 """The labels of a number that has none."""
 
 
-def list_families() -> Iterator[MetricFamily]:
-    """Every number; those of rows are left out while the database does not answer, which is a number itself."""
+def list_process_numbers() -> Iterator[MetricFamily]:
+    """Return what this process alone knows; no database is asked."""
     yield cooling_family(process_run_context().cooldowns)
-    yield MetricFamily("routing_admin_disk_free_bytes", "Free on the disk of the data directory.", {ONE: free_bytes()})
     yield MetricFamily(
-        "routing_admin_log_entries_waiting",
-        "Requests that wait for the request log.",
-        {("memory",): len(journal.waiting), ("disk",): journal.spool.waiting() if journal.behind_since else 0},
-        ("place",),
+        name=LOG_WAITING,
+        explanation="Requests that wait for the request log.",
+        values={("memory",): len(journal.waiting)},
+        labels=("place",),
     )
     yield MetricFamily(
-        "routing_admin_log_entries_lost", "Requests that could not be logged.", {ONE: journal.lost}, only_grows=True
+        name="routing_admin_log_oldest_waiting_seconds",
+        explanation="Since when the oldest of them has waited; since when the database did not take any.",
+        values={ONE: journal.waiting_seconds()},
+        is_largest=True,
     )
-    yield MetricFamily(
-        "routing_admin_log_entries_repaired",
-        "Requests logged without a value that the log cannot hold.",
-        {ONE: journal.repaired},
-        only_grows=True,
+    yield _counter("log_entries_lost", "Requests that could not be logged.", journal.lost)
+    yield _counter(
+        "log_entries_repaired", "Requests logged without a value that the log cannot hold.", journal.repaired
     )
-    yield MetricFamily(
-        "routing_admin_limit_calls_waiting",
+    yield _number(
+        "limit_calls_waiting",
         "Calls that wait for a share of their limits, or for a place among those under way.",
-        {ONE: keeper.count_waiting()},
+        keeper.count_waiting(),
     )
+    yield from pool_families()
+
+
+def list_families() -> Iterator[MetricFamily]:
+    """Return what every process knows; rows are left out while the database does not answer, a number itself."""
+    yield _number("disk_free_bytes", "Free on the disk of the data directory.", free_bytes())
+    waiting: dict[tuple[str, ...], int] = {("disk",): journal.spool.waiting()}
+    yield MetricFamily(name=LOG_WAITING, explanation="", values=waiting, labels=("place",))
     yield info_family()
-    yield routes_family(snapshot.current())
+    yield _number("redis_up", "Whether Redis answers, where there is one.", int(link.is_up) if link.is_set else None)
+    store = byte_store()
+    is_store_up = int(store.outage is None) if store.is_remote else None
+    yield _number(
+        "artifact_store_up", "Whether the bucket with the artifacts answers, where there is one.", is_store_up
+    )
     found, is_up = list[MetricFamily](), True
     try:
         with waiting_at_most(WAIT_SECONDS):
@@ -67,9 +88,41 @@ def list_families() -> Iterator[MetricFamily]:
             check_writable()
     except (DatabaseError, InterfaceError):
         is_up = False
-    text = "Whether the database answers and takes writes."
-    yield MetricFamily("routing_admin_database_up", text, {ONE: is_up})
+    yield _number("database_up", "Whether the database answers and takes writes.", is_up)
     yield from found
+    with suppress(DatabaseError, InterfaceError):  # none was ever read
+        yield from [*configuration_families(snapshot.current())]
+
+
+def configuration_families(state: Snapshot) -> Iterator[MetricFamily]:
+    """Return how much of what is configured."""
+    usable = sum(key.usable for key in state.keys.values())
+    yield _number("revision", "Newest revision of the configuration.", state.revision or 0)
+    yield _number("providers", "Providers configured.", len(state.configuration.providers))
+    yield _number("providers_usable", "Providers with a usable key and address.", usable)
+    yield _number("services", "Model services configured.", len(state.configuration.services))
+    yield _number("routes", "Task routes configured.", len(state.configuration.routes))
+    yield _number("agents", "Living agents.", len(state.agents))
+    yield routes_family(state)
+
+
+def pool_families() -> Iterator[MetricFamily]:
+    """Return how much of this process's pools of database connections is in use, for an engine that has them."""
+    found: dict[str, dict[tuple[str, ...], int]] = {"connections": {}, "connections_limit": {}, "waiting": {}}
+    for alias in connections:
+        pool = getattr(connections[alias], "pool", None)
+        if pool is None:
+            continue
+        figures = pool.get_stats()
+        idle = figures.get("pool_available", 0)
+        found["connections"] |= {(alias, "idle"): idle, (alias, "used"): figures.get("pool_size", 0) - idle}
+        found["connections_limit"][alias,] = figures.get("pool_max", 0)
+        found["waiting"][alias,] = figures.get("requests_waiting", 0)
+    for name, values in found.items():
+        labels = ("database", "state") if name == "connections" else ("database",)
+        yield MetricFamily(
+            name=f"routing_admin_database_pool_{name}", explanation=POOL[name], values=values, labels=labels
+        )
 
 
 def free_bytes() -> int:
@@ -83,16 +136,25 @@ def cooling_family(cooldowns: Cooldowns) -> MetricFamily:
         (provider, model or "", cooling.failure.fault.value): round(cooling.seconds, 1)
         for (provider, model), cooling in cooldowns.list_cooling()
     }
-    text = "Seconds for which this process leaves a provider or a model of it alone yet."
-    return MetricFamily("routing_admin_cooling_seconds", text, found, ("provider", "model", "fault"))
+    return MetricFamily(
+        name="routing_admin_cooling_seconds",
+        explanation="Seconds for which a provider or a model of it is not called yet.",
+        values=found,
+        labels=("provider", "model", "fault"),
+        is_largest=True,
+    )
 
 
 def info_family() -> MetricFamily:
     """Which program runs, up to which migration it knows, and where rows and files are."""
     store = "s3" if settings.ARTIFACTS_BUCKET else "files"
     labels = (program_version(), newest_migration(), connection.vendor, store)
-    text = "What runs here; always 1."
-    return MetricFamily("routing_admin_info", text, {labels: 1}, ("version", "migration", "database", "artifacts"))
+    return MetricFamily(
+        name="routing_admin_info",
+        explanation="What runs here; always 1.",
+        values={labels: 1},
+        labels=("version", "migration", "database", "artifacts"),
+    )
 
 
 def routes_family(state: Snapshot) -> MetricFamily:
@@ -100,38 +162,40 @@ def routes_family(state: Snapshot) -> MetricFamily:
     routes = list_standings(state)
     unable, disabled = len(list_unable(routes)), len(state.configuration.routes) - len(routes)
     found: dict[tuple[str, ...], float] = {("working",): len(routes) - unable, ("unable",): unable}
-    text = "Task routes: those that can answer, those without a candidate that could be called, those disabled."
-    return MetricFamily("routing_admin_routes_by_state", text, {**found, ("disabled",): disabled}, ("state",))
+    return MetricFamily(
+        name="routing_admin_routes_by_state",
+        explanation="Task routes: those that can answer, those without a candidate to call, disabled ones.",
+        values={**found, ("disabled",): disabled},
+        labels=("state",),
+    )
 
 
 def _of_rows() -> Iterator[MetricFamily]:
-    yield MetricFamily("routing_admin_artifacts", "Living artifacts.", {ONE: Artifact.objects.living().count()})
-    yield MetricFamily(
-        "routing_admin_artifact_bytes", "Bytes of artifacts, equal ones once.", {ONE: count_used_bytes()}
-    )
+    yield _number("artifacts", "Living artifacts.", Artifact.objects.living().count())
+    yield _number("artifact_bytes", "Bytes of artifacts, equal ones once.", count_used_bytes())
     quota = read_keeping().quota_bytes
+    yield _number("artifact_quota_bytes", "The space for artifacts, where a setting limits it.", quota)
     yield MetricFamily(
-        "routing_admin_artifact_quota_bytes", "The space for artifacts, where a setting limits it.", _one(quota)
+        name="routing_admin_keys_behind",
+        explanation="Agents with a key, and tokens, that still need an older signing secret.",
+        values={("agent",): len(agents_behind()), ("token",): len(tokens_behind())},
+        labels=("kind",),
     )
     yield MetricFamily(
-        "routing_admin_keys_behind",
-        "Agents with a key, and tokens, that still need an older signing secret.",
-        {("agent",): len(agents_behind()), ("token",): len(tokens_behind())},
-        ("kind",),
+        name="routing_admin_alerts_open",
+        explanation="Alerts that last, by kind.",
+        values={(kind.value,): count for kind, count in count_open().items()},
+        labels=("kind",),
     )
-    yield MetricFamily(
-        "routing_admin_alerts_open",
-        "Alerts that last, by kind.",
-        {(kind.value,): count for kind, count in count_open().items()},
-        ("kind",),
-    )
-    yield _last("routing_admin_last_backup_timestamp_seconds", "When the last backup was made.", "installation.backup")
+    at = find_last("installation.backup")
+    yield _number("last_backup_timestamp_seconds", "When the last backup was made.", at.timestamp() if at else None)
 
 
-def _last(name: str, text: str, action: str) -> MetricFamily:
-    at: datetime | None = find_last(action)
-    return MetricFamily(name, text, _one(at.timestamp() if at else None))
+def _number(name: str, text: str, value: float | None) -> MetricFamily:
+    """A number without labels; None where there is none."""
+    values = {} if value is None else {ONE: value}
+    return MetricFamily(name=f"routing_admin_{name}", explanation=text, values=values)
 
 
-def _one(value: float | None) -> dict[tuple[str, ...], float]:
-    return {} if value is None else {ONE: value}
+def _counter(name: str, text: str, value: int) -> MetricFamily:
+    return MetricFamily(name=f"routing_admin_{name}", explanation=text, values={ONE: value}, only_grows=True)

@@ -19,6 +19,7 @@ class CountedNames:
 
     def __init__(self, configuration: Configuration, other: str) -> None:
         self._other = other
+        self._providers = {"", *(each.name for each in configuration.providers)}
         self._models = {*_models_in(configuration), ("", "")}
         self._routes = {
             "",
@@ -32,9 +33,17 @@ class CountedNames:
         """Return the name under which a provider's model is counted."""
         return model if not model or (provider, model) in self._models else self._other
 
+    def place(self, provider: str, model: str) -> tuple[str, str]:
+        """Return the names under which a provider and its model are counted."""
+        return (provider, self.model(provider, model)) if provider in self._providers else (self._other, self._other)
+
     def route(self, task_type: str) -> str:
         """Return the name under which a route, or what was called without one, is counted."""
         return task_type if task_type in self._routes else self._other
+
+    def is_known(self, route: str, provider: str, model: str) -> bool:
+        """Whether something could be counted under these names."""
+        return self.route(route) == route and self.place(provider, model) == (provider, model)
 
 
 def _models_in(configuration: Configuration) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from operator import attrgetter
 
 from capabilities.core.wire import Usage
@@ -11,7 +12,7 @@ from routing_admin.core.fallback.chain import OK
 from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.counted_names import CountedNames, names_now
 from routing_admin.request_log.entries import Entry, find_answering
-from routing_admin.server.metrics import OTHER, request_metrics
+from routing_admin.server.metrics import OTHER, PLACE, MetricFamily, request_metrics
 
 KINDS = {
     "input": "prompt_tokens",
@@ -28,6 +29,10 @@ KINDS = {
 _read_counts = attrgetter(*KINDS.values())
 OPERATIONS = {"v1/embeddings": "embeddings", "v1/images": "generate_content"}
 """What OpenTelemetry calls the work of a surface, by the name that the log has for it; all others are `chat`."""
+
+
+NAMED = frozenset({"route", "provider", "model", *PLACE})
+"""Labels that name what is configured."""
 
 
 def operation_of(surface: str) -> str:
@@ -49,27 +54,40 @@ def _names() -> CountedNames:
         return CountedNames(EMPTY, OTHER)
 
 
+def without_former_names(family: MetricFamily) -> MetricFamily:
+    """Return a family without the series of routes, providers and models that are configured no more."""
+    if NAMED.isdisjoint(family.labels):
+        return family
+    names, columns = _names(), family.labels
+
+    def is_known(labels: tuple[str, ...]) -> bool:
+        found = dict(zip(columns, labels, strict=True))
+        place = found.get("provider") or found.get(PLACE[1], ""), found.get("model") or found.get(PLACE[2], "")
+        return names.is_known(found.get("route", ""), *place)
+
+    return replace(family, values={labels: value for labels, value in family.values.items() if is_known(labels)})
+
+
 def _count(entry: Entry, names: CountedNames) -> None:
     facts, route = entry.facts, names.route(entry.facts.task_type)
     operation = operation_of(facts.surface)
-    request_metrics.count_request(route, facts.surface, facts.outcome)
+    request_metrics.count_request(route, facts.surface, facts.outcome, facts.duration_ms / 1000)
     for attempt in entry.attempts:
-        model = names.model(attempt.provider, attempt.model)
-        request_metrics.count_attempt(route, attempt.provider, model, attempt.outcome)
+        place = names.place(attempt.provider, attempt.model)
+        request_metrics.count_attempt(route, *place, attempt.outcome)
         if attempt.tries:
             error = "" if attempt.outcome == OK else attempt.outcome
-            seconds = attempt.duration_ms / 1000
-            request_metrics.observe_call(operation, attempt.provider, model, error, seconds)
+            request_metrics.observe_call(operation, *place, error, attempt.duration_ms / 1000)
         for one in attempt.tries:
             if one.usage is not None:  # billed, and no answer
-                tokens = _tokens_of(one.usage)
-                request_metrics.count_tokens(route, operation, attempt.provider, model, tokens)
+                request_metrics.count_tokens(route, operation, *place, _tokens_of(one.usage))
     answered = find_answering(entry)
     if answered is not None:
-        place = (operation, answered.provider, names.model(answered.provider, answered.model))
-        request_metrics.count_tokens(route, *place, _tokens_of(facts.usage))
+        place = names.place(answered.provider, answered.model)
+        request_metrics.count_tokens(route, operation, *place, _tokens_of(facts.usage))
         if facts.first_content_ms is not None:
-            request_metrics.observe_first_content(*place, (facts.first_content_ms - answered.started_ms) / 1000)
+            seconds = (facts.first_content_ms - answered.started_ms) / 1000
+            request_metrics.observe_first_content(operation, *place, seconds)
     _count_costs(entry, names)
 
 
@@ -81,8 +99,7 @@ def _count_costs(entry: Entry, names: CountedNames) -> None:
         return
     for attempt, row in zip(entry.attempts, rows, strict=True):
         if row["cost_nanos"]:
-            model = names.model(attempt.provider, attempt.model)
-            place = (names.route(entry.facts.task_type), attempt.provider, model)
+            place = (names.route(entry.facts.task_type), *names.place(attempt.provider, attempt.model))
             request_metrics.count_cost(*place, row["currency"], row["cost_nanos"])
 
 

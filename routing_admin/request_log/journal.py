@@ -11,8 +11,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
@@ -20,7 +21,7 @@ from django.db import connections
 
 from routing_admin.databases.away import is_of_values
 from routing_admin.databases.outage_log import OutageLog
-from routing_admin.databases.router import LOGS, drop_connections
+from routing_admin.databases.router import LOGS
 from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.request_log.call_signs import call_signs
 from routing_admin.request_log.counting import count_entries
@@ -84,6 +85,15 @@ class Journal:
         if self._spool is None:
             self._spool = Spool(self.folder())
         return self._spool
+
+    def waiting_seconds(self) -> float:
+        """Return since when the oldest request has waited for the log; 0 where none waits."""
+        with suppress(IndexError):  # the writer has just taken it
+            oldest = self.waiting[0].facts
+            ended = oldest.began + timedelta(milliseconds=oldest.duration_ms)
+            since = min(ended, self.behind_since or ended)
+            return max(0.0, (datetime.now(UTC) - since).total_seconds())
+        return (datetime.now(UTC) - self.behind_since).total_seconds() if self.behind_since else 0.0
 
     def record(self, entry: Entry) -> None:
         """Queues an entry; never waits and never raises."""
@@ -212,7 +222,6 @@ class Journal:
         self.behind_since = self.behind_since or datetime.now(UTC)
         if error is not None:
             self._outage.note(error)
-            drop_connections()  # the next try may be at another server
 
     def _drain(self) -> None:
         """Writes what is on disk, and first of what is in memory; the log is up to date again when it takes both."""

@@ -1,156 +1,244 @@
-"""Request outcomes, counted since this process began, for Prometheus; behind the answers, never before them.
+"""Request outcomes, counted behind the answers, and the text that Prometheus reads.
 
 Names are OpenTelemetry's for generative AI where it has one (semantic conventions, `gen_ai.client.*`), with its advice
-on buckets; ours begin with `routing_admin`.
+on buckets; ours begin with `routing_admin`. Counts are plain numbers by labels, because the processes of a server
+exchange and sum them (`worker_board.py`); the library writes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.utils import INF, floatToGoString
 
 from capabilities.core.prices import NANO
 from routing_admin.core.fallback.endings import ending_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-MOST_CHILDREN = 4096
-"""Sets of labels that are found without asking the library."""
 OTHER = "other"
 SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 PLACE = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
 
+Labels = tuple[str, ...]
+Value = Any
+"""A number; of a histogram the observations in each bucket, the last of them unlimited, and then their sum."""
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # when a label was first seen helps nobody
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricFamily:
+    """A number for each set of labels; none where nothing is known.
+
+    One with buckets is a histogram. Of the numbers of several processes the sum counts, or the largest.
+    """
+
+    name: str
+    explanation: str
+    values: Mapping[Labels, Value]
+    labels: Labels = ()
+    only_grows: bool = False
+    buckets: tuple[float, ...] = ()
+    is_largest: bool = False
+
+    @property
+    def outlives_process(self) -> bool:
+        """Whether what a process counted goes on counting when the process has ended."""
+        return self.only_grows or bool(self.buckets)
+
+    def merged(self, other: MetricFamily) -> MetricFamily:
+        """Return the numbers of both."""
+        values = dict(self.values)
+        for labels, value in other.values.items():
+            values[labels] = self._join(values[labels], value) if labels in values else value
+        return replace(self, values=values)
+
+    def _join(self, one: Value, another: Value) -> Value:
+        if self.buckets:
+            return [first + second for first, second in zip(one, another, strict=True)]
+        return max(one, another) if self.is_largest else one + another
+
+
+def sum_families(*groups: Iterable[MetricFamily]) -> list[MetricFamily]:
+    """Return each family once, with the numbers of all groups."""
+    found: dict[str, MetricFamily] = {}
+    for family in chain.from_iterable(groups):
+        known = found.get(family.name)
+        found[family.name] = family if known is None else known.merged(family)
+    return list(found.values())
+
+
+class Tally:
+    """What one process counted of a family so far; for any thread."""
+
+    def __init__(self, name: str, explanation: str, labels: Labels, buckets: tuple[float, ...] = ()) -> None:
+        self._values: dict[Labels, Value] = {}
+        self._family = MetricFamily(
+            name=name,
+            explanation=explanation,
+            values=self._values,
+            labels=labels,
+            only_grows=not buckets,
+            buckets=buckets,
+        )
+        self._buckets, self._lock = buckets, threading.Lock()
+
+    def add(self, amount: float, *labels: str) -> None:
+        """Count more."""
+        with self._lock:
+            self._values[labels] = self._values.get(labels, 0) + amount
+
+    def observe(self, value: float, *labels: str) -> None:
+        """Count a value in its bucket."""
+        with self._lock:
+            counts = self._values.get(labels)
+            if counts is None:
+                counts = self._values[labels] = [0] * (len(self._buckets) + 2)
+            counts[bisect_left(self._buckets, value)] += 1
+            counts[-1] += value
+
+    def family(self) -> MetricFamily:
+        """Return the counts of this moment."""
+        with self._lock:
+            values = {labels: value[:] if self._buckets else value for labels, value in self._values.items()}
+        return replace(self._family, values=values)
 
 
 class RequestMetrics:
-    """The counts of one process in a registry of their own."""
+    """What one process counted of requests."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        registry, call = self.registry, (*PLACE, "error_type")
-        self._requests = Counter(
+        self._requests = Tally(
             "routing_admin_requests",
             "Requests by what became of them; `ending` is answered, failed, refused or cancelled.",
             ("route", "surface", "outcome", "ending"),
-            registry=registry,
         )
-        self._attempts = Counter(
+        self._attempts = Tally(
             "routing_admin_attempts",
             "Candidates reached, by what became of each.",
             ("route", "provider", "model", "outcome"),
-            registry=registry,
         )
-        self._tokens = Counter(
-            "routing_admin_tokens", "Tokens by sort.", ("route", "provider", "model", "kind"), registry=registry
-        )
-        self._cost = Counter(
+        self._tokens = Tally("routing_admin_tokens", "Tokens by sort.", ("route", "provider", "model", "kind"))
+        self._cost = Tally(
             "routing_admin_cost",
-            "What calls cost, in the unit of each currency; without those that nobody has a price for.",
+            "What calls cost, in the unit of each currency; without those that have no price.",
             ("route", "provider", "model", "currency"),
-            registry=registry,
         )
-        self._duration = Histogram(
-            "gen_ai_client_operation_duration_seconds", "Time of a call.", call, buckets=SECONDS, registry=registry
+        self._latency = Tally(
+            "routing_admin_request_duration_seconds",
+            "Time from a request's arrival to the end of its answer, with all its attempts.",
+            ("route",),
+            SECONDS,
         )
-        self._first = Histogram(
+        self._duration = Tally(
+            "gen_ai_client_operation_duration_seconds", "Time of a call.", (*PLACE, "error_type"), SECONDS
+        )
+        self._first = Tally(
             "gen_ai_client_operation_time_to_first_chunk_seconds",
             "Time to the first content of a stream.",
             PLACE,
-            buckets=SECONDS,
-            registry=registry,
+            SECONDS,
         )
-        usage = (*PLACE, "gen_ai_token_type")
-        self._usage = Histogram(
-            "gen_ai_client_token_usage", "Tokens of a call.", usage, buckets=TOKENS, registry=registry
-        )
-        self._refused_keys = Counter(
+        self._usage = Tally("gen_ai_client_token_usage", "Tokens of a call.", (*PLACE, "gen_ai_token_type"), TOKENS)
+        self._refused_keys = Tally(
             "routing_admin_keys_refused",
-            "Calls refused for their key or token, by the door they came to and the code they were told.",
+            "Calls refused for their key or token, by the API they called and the code of the error.",
             ("door", "code"),
-            registry=registry,
         )
-        self._child = lru_cache(maxsize=MOST_CHILDREN)(_child_of)
 
-    def count_request(self, route: str, surface: str, outcome: str) -> None:
-        """One more request, and what became of it."""
-        self._child(self._requests, route, surface, outcome, ending_of(outcome).value).inc()
+    def families(self) -> list[MetricFamily]:
+        """Return all counts of this moment."""
+        return [each.family() for each in vars(self).values()]
+
+    def count_request(self, route: str, surface: str, outcome: str, seconds: float) -> None:
+        """One more request, what became of it, and how long it took."""
+        self._requests.add(1, route, surface, outcome, ending_of(outcome).value)
+        self._latency.observe(seconds, route)
 
     def count_attempt(self, route: str, provider: str, model: str, outcome: str) -> None:
         """One more candidate that was reached."""
-        self._child(self._attempts, route, provider, model, outcome).inc()
+        self._attempts.add(1, route, provider, model, outcome)
 
     def observe_call(self, operation: str, provider: str, model: str, error: str, seconds: float) -> None:
         """How long a call took; `error` is the fault's code, empty where it answered."""
-        self._child(self._duration, operation, provider, model, error).observe(seconds)
+        self._duration.observe(seconds, operation, provider, model, error)
 
     def count_tokens(self, route: str, operation: str, provider: str, model: str, tokens: dict[str, int]) -> None:
         """The tokens of an answer by sort; `input` and `output` are the whole, the others parts of them."""
         for kind, count in tokens.items():
-            self._child(self._tokens, route, provider, model, kind).inc(count)
+            self._tokens.add(count, route, provider, model, kind)
         for kind in ("input", "output"):
             if kind in tokens:
-                self._child(self._usage, operation, provider, model, kind).observe(tokens[kind])
+                self._usage.observe(tokens[kind], operation, provider, model, kind)
 
     def count_cost(self, route: str, provider: str, model: str, currency: str, nanos: int) -> None:
         """What a candidate's calls cost, in thousand-millionths of the currency's unit."""
-        self._child(self._cost, route, provider, model, currency).inc(nanos / NANO)
+        self._cost.add(nanos / NANO, route, provider, model, currency)
 
     def observe_first_content(self, operation: str, provider: str, model: str, seconds: float) -> None:
         """How long a streamed answer took to begin."""
-        self._child(self._first, operation, provider, model).observe(seconds)
+        self._first.observe(seconds, operation, provider, model)
 
     def count_refused_key(self, door: str, code: str) -> None:
-        """One more call whose key or token did not open that door."""
-        self._refused_keys.labels(door, code).inc()
+        """One more call whose key or token that API refused."""
+        self._refused_keys.add(1, door, code)
 
 
-def _child_of(metric: Any, *labels: str) -> Any:
-    """What counts for these labels; the library looks each up with a lock and a text of its own."""
-    return metric.labels(*labels)
+Sources = list[Callable[[], Iterable[MetricFamily]]]
+
+sources: Sources = []
+"""Who has families of the whole installation; filled by the rooms above, read at each scrape."""
+request_metrics = RequestMetrics()
+"""The counts of this process."""
+process_sources: Sources = [request_metrics.families]
+"""Who has families of this process; read each second, so they ask no database."""
+filters: list[Callable[[MetricFamily], MetricFamily]] = []
+"""What leaves the series of what is configured no more out of a family; filled by the rooms above."""
 
 
-class Numbers(Collector):
-    """Numbers read at this moment: (name, explanation, value), those that only grow apart."""
-
-    def __init__(self, gauges: Iterable[tuple[str, str, int]], counters: Iterable[tuple[str, str, int]]) -> None:
-        self._gauges, self._counters = gauges, counters
-
-    def collect(self) -> Iterable[Metric]:
-        """Each as a family of its own."""
-        for name, explanation, value in self._gauges:
-            yield GaugeMetricFamily(name, explanation, value=value)
-        for name, explanation, value in self._counters:
-            yield CounterMetricFamily(name, explanation, value=value)
+def read_sources(them: Sources) -> Iterator[MetricFamily]:
+    """Return the families of the moment."""
+    return chain.from_iterable(source() for source in them)
 
 
-@dataclass(frozen=True, slots=True)
-class MetricFamily:
-    """A number of this moment for each set of labels; none where nothing is known."""
+def list_process_families(pids: Mapping[str, int]) -> Iterator[MetricFamily]:
+    """Return memory, CPU time, descriptors and start of each worker, by Prometheus' own names."""
+    for worker, pid in pids.items():
+        for each in ProcessCollector(pid=lambda pid=pid: pid, registry=None).collect():  # type: ignore[misc]
+            yield MetricFamily(
+                name=each.name,
+                explanation=each.documentation,
+                values={(worker,): each.samples[0].value},
+                labels=("worker",),
+                only_grows=each.type == "counter",
+            )
 
-    name: str
-    explanation: str
-    values: Mapping[tuple[str, ...], float]
-    labels: tuple[str, ...] = ()
-    only_grows: bool = False
+
+def render(families: Iterable[MetricFamily]) -> bytes:
+    """Return families in Prometheus' text form, without those series that are left out."""
+    for leave_out in filters:
+        families = map(leave_out, families)
+    registry = CollectorRegistry()
+    registry.register(_Families(families))
+    return generate_latest(registry)
 
 
-class Families(Collector):
-    """Families read at this moment."""
-
+class _Families(Collector):
     def __init__(self, families: Iterable[MetricFamily]) -> None:
-        self._families = tuple(families)
+        self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        """Each in Prometheus' form."""
         for each in self._families:
+            if each.buckets:
+                yield _histogram_of(each)
+                continue
             kind = CounterMetricFamily if each.only_grows else GaugeMetricFamily
             family = kind(each.name, each.explanation, labels=each.labels)
             for labels, value in each.values.items():
@@ -158,17 +246,9 @@ class Families(Collector):
             yield family
 
 
-sources: list[Callable[[], Iterable[MetricFamily]]] = []
-"""Who else has families to show; filled by the rooms above."""
-
-
-def render(*numbers: Collector) -> bytes:
-    """The numbers of the moment and the counts of this process, in Prometheus' text form."""
-    now = CollectorRegistry()
-    for each in (*numbers, *(Families(source()) for source in sources)):
-        now.register(each)
-    return generate_latest(now) + generate_latest(request_metrics.registry)
-
-
-request_metrics = RequestMetrics()
-"""The counts of this process."""
+def _histogram_of(each: MetricFamily) -> Metric:
+    family = HistogramMetricFamily(each.name, each.explanation, labels=each.labels)
+    bounds = [floatToGoString(bound) for bound in (*each.buckets, INF)]  # type: ignore[no-untyped-call]
+    for labels, (*counts, total) in each.values.items():
+        family.add_metric(labels, list(zip(bounds, accumulate(counts), strict=True)), total)
+    return family

@@ -135,6 +135,27 @@ def test_names_that_callers_make_up_count_as_one():
     assert value("routing_admin_attempts_total", route="later", provider="second", model="x7", outcome="ok") == 1
 
 
+def test_series_go_with_what_is_removed_and_return_with_it():
+    """Of a service, its provider and a route named by it, without a restart; counts go on where they were."""
+    third = Provider.objects.create(name="third", endpoint="https://a.example/v1", key_source="none")
+    Service.objects.create(service_id="gone", name="gone", provider=third, model="g")
+    snapshot.refresh()
+    facts = RequestFacts("gone-1", timezone.now(), "v1", task_type="gone", usage=Usage(10, 1))
+    journal = Journal()
+    journal.record(entry_of(facts, (Attempt("third", "g", "ok", tries=(Try(0.0, 1.0, "ok", None),)),)))
+    journal.flush()
+    place = {"route": "gone", "provider": "third", "model": "g", "outcome": "ok"}
+    assert value("routing_admin_attempts_total", **place) == 1
+    Service.objects.filter(service_id="gone").delete()
+    third.delete()
+    snapshot.refresh()
+    assert [labels for _, labels in samples() if {"gone", "third"} & set(dict(labels).values())] == []
+    third = Provider.objects.create(name="third", endpoint="https://a.example/v1", key_source="none")
+    Service.objects.create(service_id="gone", name="gone", provider=third, model="g")
+    snapshot.refresh()
+    assert value("routing_admin_attempts_total", **place) == 1
+
+
 def invented(name: str, route: str, model: str) -> Entry:
     """A call by a name that its caller chose."""
     facts = RequestFacts(name, timezone.now(), "v1", task_type=route, usage=Usage(10, 1))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "127.8.9.1"])
@@ -49,7 +49,6 @@ def test_a_proxy_on_this_machine_does_not_make_its_callers_local(settings: Any) 
     assert [Client().get("/metrics", headers=each).status_code for each in (far, near)] == [403, 200]
 
 
-@pytest.mark.django_db(databases=["default", "logs"])
 def test_no_number_is_told_twice() -> None:
     """A scraper refuses a page that has one name for two families."""
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()

@@ -38,8 +38,8 @@ def test_who_is_left_alone_is_told_with_seconds_and_fault(demo: None) -> None:
     """Nobody in quiet times; an empty account for ten minutes, as a whole."""
     assert not [name for name, _ in samples() if name == "routing_admin_cooling_seconds"]
     empty = Failure(Fault.HTTP_402, "", 402)
-    process_run_context().cooldowns.record_failure("deepseek", "m", empty, Policy().verdict(empty))
-    left = value("cooling_seconds", provider="deepseek", model="", fault="http_402")
+    process_run_context().cooldowns.record_failure("echo", "m", empty, Policy().verdict(empty))
+    left = value("cooling_seconds", provider="echo", model="", fault="http_402")
     process_run_context.cache_clear()
     assert left is not None
     assert 500 < left <= 660

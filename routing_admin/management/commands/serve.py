@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from contextlib import suppress
+from socket import AF_INET, AF_INET6, SO_REUSEADDR, SOL_SOCKET, socket
 from typing import Any
 
 import uvicorn
@@ -16,6 +17,7 @@ from routing_admin.configuration import integrity
 from routing_admin.configuration.integrity import artifact_store
 from routing_admin.management import command
 from routing_admin.server.descriptors import find_descriptor_shortage, raise_descriptor_limit
+from routing_admin.server.worker_board import shared_folder
 from routing_admin.server.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -63,14 +65,33 @@ class Command(command.Command):
         )
         for problem in artifact_store():  # calls without files are answered meanwhile
             self.stderr.write(problem)
+        sockets = metrics_sockets(config.port)
         if config.workers > 1:
-            Workers(config, [config.bind_socket()]).run()
+            with shared_folder():
+                Workers(config, [config.bind_socket(), *sockets]).run()
         else:
-            self.serve(uvicorn.Server(config))
+            self.serve(uvicorn.Server(config), [config.bind_socket(), *sockets] if sockets else None)
 
-    def serve(self, server: uvicorn.Server) -> None:
+    def serve(self, server: uvicorn.Server, sockets: list[socket] | None) -> None:
         """Serves in this process. Raises `CommandError` when it cannot begin to."""
         with suppress(KeyboardInterrupt):  # it has ended in order by then
-            server.run()
+            server.run(sockets)
         if not server.started:
             raise CommandError("The server could not start. The log names the cause.", returncode=3)
+
+
+def metrics_sockets(port: int) -> list[socket]:
+    """The socket at which `/metrics` is served by itself, if there is one. Raises `CommandError` where it cannot be."""
+    if settings.METRICS_PORT is None:
+        return []
+    found = socket(AF_INET6 if ":" in settings.METRICS_HOST else AF_INET)
+    found.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+    try:
+        if port == settings.METRICS_PORT:
+            raise OSError("the pages have this port")
+        found.bind((settings.METRICS_HOST, settings.METRICS_PORT))
+    except (OSError, OverflowError) as error:
+        where = f"{settings.METRICS_HOST} port {settings.METRICS_PORT}"
+        message = f"/metrics cannot be served at {where}: {error}. Set ROUTING_ADMIN_METRICS_PORT to a free port."
+        raise CommandError(message) from None
+    return [found]

@@ -1,0 +1,138 @@
+"""`/metrics` of a server with two workers, over real sockets: every scrape is about the whole server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from routing_admin.server.worker_board import PREFIX
+from tests.gateway.serving import Server, free_port, served
+
+CALLS = 24
+WAIT_SECONDS = 60
+Numbers = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("metrics")
+    with served(folder, settings={"METRICS_PORT": str(port)}, options=("--workers", "2")) as server:
+        yield server
+
+
+def scrape(port: int) -> Numbers:
+    """One scrape, over a connection of its own: any worker may answer it."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
+        families = text_string_to_metric_families(response.read().decode())
+    return {(each.name, frozenset(each.labels.items())): each.value for family in families for each in family.samples}
+
+
+def requests_in(numbers: Numbers) -> float:
+    return sum(value for (name, _), value in numbers.items() if name == "routing_admin_requests_total")
+
+
+def workers_in(numbers: Numbers) -> dict[str, float]:
+    """Each worker's start."""
+    return {
+        dict(labels)["worker"]: value
+        for (name, labels), value in numbers.items()
+        if name == "process_start_time_seconds"
+    }
+
+
+def call(server: Server, model: str = "one/lab") -> int:
+    """A call over a connection of its own, tried again where a worker has just ended."""
+    body = {"model": model, "messages": [{"role": "user", "content": "hello"}]}
+    headers = {"authorization": f"Bearer {server.key}"}
+    while True:
+        try:
+            return httpx.post(f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=30).status_code
+        except httpx.TransportError:
+            continue
+
+
+def test_each_scrape_tells_all_calls_whichever_worker_answers(server: Server, port: int) -> None:
+    """At both ports, and a count never falls from one scrape to the next; gauges are those of both workers."""
+    before = requests_in(scrape(port))
+    assert [call(server) for _ in range(CALLS)] == [200] * CALLS
+    until, seen = time.monotonic() + WAIT_SECONDS, [before]
+    while seen[-1] < before + CALLS and time.monotonic() < until:
+        seen.append(requests_in(scrape(port)))
+    assert (seen, seen[-1]) == (sorted(seen), before + CALLS)
+    for _ in range(8):
+        for at in (port, server.port):
+            assert requests_in(scrape(at)) == before + CALLS
+    numbers = scrape(port)
+    assert sorted(workers_in(numbers)) == ["0", "1"]
+    assert numbers["routing_admin_request_duration_seconds_count", frozenset({("route", "")})] == before + CALLS
+
+
+def test_what_a_killed_worker_counted_stays_and_the_next_has_its_place(server: Server, port: int) -> None:
+    """No count falls, no third worker appears; a restart shows in the start of its process."""
+    until, counted = time.monotonic() + WAIT_SECONDS, requests_in(scrape(port))
+    call(server)
+    before = scrape(port)
+    while requests_in(before) < counted + 1 and time.monotonic() < until:
+        before = scrape(port)
+    os.kill(worker_of(server), signal.SIGKILL)
+    now = started = workers_in(before)
+    seen = [counted + 1]
+    while (now == started or len(now) != 2) and time.monotonic() < until:
+        try:
+            numbers = scrape(port)
+        except (OSError, urllib.error.URLError):  # it was the one that was killed
+            continue
+        seen.append(requests_in(numbers))
+        now = workers_in(numbers)
+    assert sorted(now) == ["0", "1"]
+    assert seen == sorted(seen)
+    assert [call(server) for _ in range(CALLS)] == [200] * CALLS
+    while seen[-1] < seen[0] + CALLS and time.monotonic() < until:
+        seen.append(requests_in(scrape(port)))
+    assert seen == sorted(seen)
+    assert seen[-1] == seen[0] + CALLS
+
+
+def worker_of(server: Server) -> int:
+    """One of the server's workers."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    return next(int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes())
+
+
+def test_the_port_has_metrics_and_nothing_else_and_believes_no_proxy(server: Server, port: int) -> None:
+    """Neither pages nor calls; a forwarded address is a proxy's, whose callers are not this machine."""
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+        assert [client.get(path).status_code for path in ("/", "/healthz", "/v1/models", "/metrics/")] == [404] * 4
+        assert client.post("/metrics").status_code == 404
+        assert client.get("/metrics", headers={"x-forwarded-for": "127.0.0.1"}).status_code == 403
+        assert client.get("/metrics", headers={"host": "metrics.internal:9100"}).status_code == 200
+        assert client.head("/metrics").status_code == 200
+
+
+def test_a_server_leaves_no_file(tmp_path: Path) -> None:
+    """Neither in memory nor in its data directory."""
+    folders = [Path("/dev/shm"), tmp_path]
+    with served(tmp_path, options=("--workers", "2")) as server:
+        found = [each for folder in folders for each in folder.glob(f"{PREFIX}*") if is_of(each, server)]
+        assert len(found) == 1
+    assert not found[0].exists()
+
+
+def is_of(folder: Path, server: Server) -> bool:
+    """Whether a server's process has the lock there."""
+    held = (os.readlink(each) for each in Path(f"/proc/{server.process.pid}/fd").iterdir() if each.is_symlink())
+    return str(folder / "server.lock") in held

@@ -1,0 +1,131 @@
+"""The numbers of several processes of one server: what stays, what goes, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from routing_admin.server.metrics import MetricFamily
+from routing_admin.server.worker_board import PREFIX, WorkerBoard, shared_folder
+
+OTHER = """
+import os, sys
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+from routing_admin.server.metrics import MetricFamily
+from routing_admin.server.worker_board import WorkerBoard
+numbers = [
+    MetricFamily(name="calls", explanation="", values={(): 5}, only_grows=True),
+    MetricFamily(name="seconds", explanation="", values={(): [1, 2, 3.5]}, buckets=(1.0,)),
+    MetricFamily(name="open", explanation="", values={(): 7}),
+    MetricFamily(name="cooling", explanation="", values={("b",): 9}, labels=("provider",), is_largest=True),
+]
+WorkerBoard([lambda: numbers]).start(sys.argv[1])
+print("published", flush=True)
+sys.stdin.read()
+"""
+
+
+def families() -> list[MetricFamily]:
+    """What this process has to tell."""
+    return [
+        MetricFamily(name="calls", explanation="", values={(): 10}, only_grows=True),
+        MetricFamily(name="seconds", explanation="", values={(): [1, 0, 0.5]}, buckets=(1.0,)),
+        MetricFamily(name="open", explanation="", values={(): 1}),
+        MetricFamily(
+            name="cooling", explanation="", values={("a",): 3, ("b",): 4}, labels=("provider",), is_largest=True
+        ),
+    ]
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Another process of the same server, which has told its numbers."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OTHER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"published\n"
+        yield process
+        process.kill()
+
+
+def told(board: WorkerBoard) -> dict[str, object]:
+    return {family.name: family.values for family in board.collect()[0]}
+
+
+def test_a_scrape_sums_what_all_processes_tell(tmp_path: Path, other: subprocess.Popen[bytes]) -> None:
+    """Counts, buckets and gauges; of cooldowns the longest, because all processes may have noted the same one."""
+    board = WorkerBoard([families])
+    board.start(str(tmp_path))
+    assert told(board) == {
+        "calls": {(): 15},
+        "seconds": {(): [2, 2, 4.0]},
+        "open": {(): 8},
+        "cooling": {("a",): 3, ("b",): 9},
+    }
+    assert board.collect()[1] == {"0": other.pid, "1": os.getpid()}
+    board.stop()
+
+
+def test_of_a_killed_process_the_counts_stay_and_the_gauges_go(tmp_path: Path, other: subprocess.Popen[bytes]) -> None:
+    """Also when the next process has taken its slot, and when that one ends, too."""
+    board, after = WorkerBoard([families]), WorkerBoard([families])
+    board.start(str(tmp_path))
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    stays = {"calls": {(): 15}, "seconds": {(): [2, 2, 4.0]}}
+    assert told(board) == stays | {"open": {(): 1}, "cooling": {("a",): 3, ("b",): 4}}
+    assert board.collect()[1] == {"1": os.getpid()}
+    after.start(str(tmp_path))
+    assert sorted(board.collect()[1]) == ["0", "1"]
+    grown = {"calls": {(): 25}, "seconds": {(): [3, 2, 4.5]}}
+    assert told(board) == grown | {"open": {(): 2}, "cooling": {("a",): 3, ("b",): 4}}
+    after.stop()
+    assert told(board) == grown | {"open": {(): 1}, "cooling": {("a",): 3, ("b",): 4}}
+    board.stop()
+
+
+def test_a_count_never_falls_while_the_folder_takes_nothing(tmp_path: Path) -> None:
+    """Every process tells what was written, not what it counted since: the next scrape may come to another one."""
+    counted = [10]
+    board = WorkerBoard(
+        [lambda: [MetricFamily(name="calls", explanation="", values={(): counted[0]}, only_grows=True)]]
+    )
+    board.start(str(tmp_path))
+    (tmp_path / "0.new").mkdir()  # so that no file can be written there
+    counted[0] = 99
+    assert told(board)["calls"] == {(): 10}
+    (tmp_path / "0.new").rmdir()
+    assert told(board)["calls"] == {(): 99}
+    board.stop()
+
+
+def test_without_its_folder_a_process_tells_of_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It serves on, and the log says so."""
+    board = WorkerBoard([families])
+    board.start(str(tmp_path / "gone"))
+    assert told(board)["calls"] == {(): 10}
+    assert "one process alone" in caplog.text
+    board.stop()
+
+
+def test_the_folder_goes_with_its_server_and_one_that_a_killed_server_left_with_the_next() -> None:
+    """One whose server lives stays."""
+    with shared_folder() as first:
+        left = first.with_name(f"{PREFIX}left")
+        left.mkdir()
+        (left / "0.lock").touch()
+        (left / "0.json").write_text(json.dumps([1, []]))
+        with shared_folder() as second:
+            assert first.is_dir()
+            assert second.is_dir()
+            assert not left.exists()
+        assert not second.exists()
+    assert not first.exists()
