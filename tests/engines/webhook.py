@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from django.conf import settings
+
 from routing_admin.upstream import process_upstream, run_sync
 
 Reply = tuple[int, bytes]
@@ -62,7 +64,8 @@ def running_chat() -> Iterator[Chat]:
     try:
         yield chat
     finally:
-        run_sync(process_upstream().close())  # what is called from a thread is called from that loop
+        if settings.configured:  # what is called from a thread is called from that loop
+            run_sync(process_upstream().close())
         server.shutdown()
         server.server_close()
         thread.join()

@@ -46,6 +46,7 @@ AT_THE_ROOT: Mapping[str, set[str]] = {
             "access",
             "acts",
             "body_limits",
+            "connections",
             "fair_slots",
             "json_bodies",
             "doubts",
