@@ -7,8 +7,9 @@ is told once, and so is its end.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,9 +18,12 @@ from django.db.models import F, Q, QuerySet
 from capabilities.acts import Act, Actor
 from capabilities.core.worded import data_of, text_of
 from routing_admin.configuration.revisions import ledger
-from routing_admin.core.alerts.kinds import AlertKind, Trouble
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, Severity, Trouble
 from routing_admin.core.alerts.webhook import Webhook
 from routing_admin.models import Alert
+from routing_admin.server.alert_file import KeptAlert, alert_file
+
+log = logging.getLogger(__name__)
 
 CALM = timedelta(minutes=2)
 """How long an end has to last before anybody is told of it."""
@@ -38,6 +42,7 @@ def note_trouble(trouble: Trouble, at: datetime) -> None:
     if row is None:
         found = Alert(kind=trouble.kind, subject=trouble.subject[:400], **_beginning(trouble, at))
         Alert.objects.bulk_create([found], ignore_conflicts=True)  # another process may have been as quick
+        log_begin(trouble)
     elif row.ended_at is None:
         _go_on(rows, row, trouble, at)
     elif row.ended_at < at:
@@ -51,12 +56,54 @@ def _go_on(rows: QuerySet[Alert], row: Alert, trouble: Trouble, at: datetime) ->
         rows.filter(last_seen_at__lt=at).update(last_seen_at=at, expires_at=max(row.expires_at, at + trouble.lasts))
 
 
+def log_begin(trouble: Trouble) -> None:
+    """Say in the server's log what a chat is told."""
+    level = logging.ERROR if KINDS[trouble.kind].severity is Severity.CRITICAL else logging.WARNING
+    log.log(level, "alert %s about %s: %s", trouble.kind, trouble.subject, trouble.sentence)
+
+
 def _begin_again(ended: QuerySet[Alert], row: Alert, trouble: Trouble, at: datetime) -> None:
-    if row.ended_at is not None and at - row.ended_at <= CALM:
+    if _is_flapping(row, at):
         due = at if row.sent_at is None else None
         ended.update(ended_at=None, last_seen_at=at, expires_at=at + trouble.lasts, next_try_at=due)
         return
     ended.update(**_beginning(trouble, at), ended_at=None, sent_at=None, end_sent_at=None, times=F("times") + 1)
+    log_begin(trouble)
+
+
+def _is_flapping(row: Alert, at: datetime) -> bool:
+    return row.ended_at is not None and at - row.ended_at <= CALM
+
+
+def adopt_kept_alerts() -> None:
+    """Take over what was noted, and perhaps sent, while the database was unavailable."""
+    if alert_file.read():
+        with alert_file.edit() as kept:
+            for each in kept.values():
+                _adopt(each)
+            kept.clear()
+
+
+def _adopt(alert: KeptAlert) -> None:
+    row = Alert.objects.filter(kind=alert.kind, subject=alert.subject).first()
+    if row is None:
+        Alert.objects.bulk_create([Alert(**asdict(alert))], ignore_conflicts=True)
+    elif row.ended_at is None or _is_flapping(row, alert.first_seen_at):
+        row.sent_at, row.ended_at = row.sent_at or alert.sent_at, None
+        row.last_seen_at, row.expires_at = (
+            max(row.last_seen_at, alert.last_seen_at),
+            max(row.expires_at, alert.expires_at),
+        )
+        row.save()
+    else:
+        again = {"ended_at": None, "end_sent_at": None, "times": row.times + 1}
+        Alert.objects.filter(pk=row.pk).update(**asdict(alert), **again)
+
+
+def list_recent(now: datetime) -> set[tuple[str, str]]:
+    """The kinds and subjects of alerts that last, or ended so lately that they may come back."""
+    rows = Alert.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - CALM))
+    return set(rows.values_list("kind", "subject"))
 
 
 def _beginning(trouble: Trouble, at: datetime) -> dict[str, Any]:
@@ -97,7 +144,10 @@ def end_kind(kind: AlertKind, at: datetime) -> None:
 
 
 def _end(rows: QuerySet[Alert], at: datetime) -> None:
-    rows.filter(ended_at=None).update(ended_at=at, tries=0, error=None, next_try_at=at + CALM)
+    lasting = rows.filter(ended_at=None)
+    for kind, subject in lasting.values_list("kind", "subject"):
+        log.warning("alert %s about %s is over", kind, subject)
+    lasting.update(ended_at=at, tries=0, error=None, next_try_at=at + CALM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +161,7 @@ class ClaimedAlert:
     first_seen_at: datetime
     ended_at: datetime | None
     times: int
+    tries: int
 
 
 def claim_next(now: datetime) -> ClaimedAlert | None:
@@ -126,7 +177,8 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
         wait = WAITS[row.tries] if row.tries < len(WAITS) else None
         if mine.update(tries=row.tries + 1, next_try_at=None if wait is None else now + wait):
             kind, sentence = AlertKind(row.kind), text_of(row.sentence)
-            return ClaimedAlert(row.pk, kind, row.subject, sentence, row.first_seen_at, row.ended_at, row.times)
+            since, tries = row.first_seen_at, row.tries + 1
+            return ClaimedAlert(row.pk, kind, row.subject, sentence, since, row.ended_at, row.times, tries)
     return None
 
 

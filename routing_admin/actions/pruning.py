@@ -14,16 +14,18 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import connections, transaction
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 
 from artifacts.models import Artifact, UploadLink
 from artifacts.storage.content import byte_store
 from artifacts.storage.leftovers import sweep_bytes, sweep_thumbnails
 from capabilities.acts import Act, Actor
 from capabilities.models import Agent
-from routing_admin.actions.alerts import prune_alerts
+from routing_admin.actions.alerts import end_kind, prune_alerts
 from routing_admin.configuration.audit import find_head, note_head
 from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.revisions import ledger
+from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.databases.postgresql.partitions import drop_days
 from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.descriptions.store import forget_content, prune_descriptions
@@ -51,7 +53,7 @@ class Pruned:
 
 
 def prune(actor: Actor, now: datetime, *, request_days: float | None = None, undo: timedelta = UNDO) -> Pruned:
-    """Removes what is past its time, and says how much it was; audited when it was anything.
+    """Removes what is past its time, and says how much it was; audited.
 
     `request_days` stands for the setting, `undo` is how long ago something must have been deleted. Files that no row
     speaks of go first: on a full disk they make the room that the rows' deletion needs.
@@ -72,9 +74,9 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     forgotten, more = sweep_bytes(now.timestamp())
     thumbnails += sweep_thumbnails()
     done = Pruned(requests, artifacts, size + more, gone, sessions, leftovers, forgotten, thumbnails)
-    if done != Pruned():
-        with ledger.audit(actor, Act("installation.prune", "installation", details=asdict(done))):
-            agents.delete()
+    with ledger.audit(actor, Act("installation.prune", "installation", details=asdict(done))):  # it ran, if for nothing
+        agents.delete()
+    end_kind(AlertKind.PRUNE_OVERDUE, timezone.now())
     if (head := find_head()) is not None:
         note_head(head)
     return done

@@ -7,14 +7,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from django.conf import settings
 
 from capabilities.core.message import ChatRequest
 from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
 from capabilities.core.worded import Worded, worded
-from routing_admin.actions.alerts import claim_next, note_failed, note_sent
+from routing_admin.actions import alerts as rows
+from routing_admin.actions.alerts import ClaimedAlert
 from routing_admin.alerts.messages import write_notice, write_test
+from routing_admin.core.alerts.kinds import AlertKind, Trouble, trouble_of
 from routing_admin.core.alerts.shapes import Notice, ShapeName, refusal_in, write
 from routing_admin.core.alerts.webhook import Webhook
 from routing_admin.core.fallback.chain import Timeouts
@@ -26,6 +29,8 @@ TIMEOUTS = Timeouts(connect=5, first_content=10, between=5, total=15)
 """Less than the shortest wait between two tries, so that no two of them are under way."""
 MOST_IN_A_ROUND = 15
 """Chats take some 20 messages a minute."""
+FAILURES = 3
+"""So many failed tries of one alert are an alert of their own."""
 
 FAILED = worded("Could not reach %(host)s: %(reason)s")
 REASONS: Mapping[Fault, str] = {
@@ -82,21 +87,46 @@ def send_test(person: str, now: datetime) -> str:
     webhook = settings.ALERT_WEBHOOK
     if webhook is None:
         return NO_WEBHOOK
-    return send(webhook, write_test(webhook.language, person, now))
+    refusal = send(webhook, write_test(webhook.language, person, now))
+    if not refusal:
+        rows.end_kind(AlertKind.WEBHOOK_FAILING, now)
+    return refusal
 
 
 NO_WEBHOOK = worded("No webhook is set. Set ROUTING_ADMIN_ALERT_WEBHOOK and restart.")
 
 
-def send_due(webhook: Webhook, now: datetime) -> None:
+class AlertLedger(Protocol):
+    """Where alerts are written down: rows or, while the database is unavailable, a file."""
+
+    def note_trouble(self, trouble: Trouble, at: datetime) -> None:
+        """A trouble as it was found at that moment."""
+
+    def end_kind(self, kind: AlertKind, at: datetime) -> None:
+        """Every alert of the kind is over."""
+
+    def claim_next(self, now: datetime) -> ClaimedAlert | None:
+        """An alert that this caller alone is to send; None when nothing is due."""
+
+    def note_sent(self, claimed: ClaimedAlert, now: datetime) -> None:
+        """What was claimed has arrived."""
+
+    def note_failed(self, claimed: ClaimedAlert, reason: str) -> None:
+        """Why what was claimed did not arrive."""
+
+
+def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows) -> None:
     """Sends what is due, as far as this process gets it; what fails is due again later."""
     for _ in range(MOST_IN_A_ROUND):
-        alert = claim_next(now)
+        alert = ledger.claim_next(now)
         if alert is None:
             return
         reason = send(webhook, write_notice(alert, webhook.language))
         if reason:
             log.warning("the alert %s about %s was not sent: %s", alert.kind, alert.subject, reason)
-            note_failed(alert, reason)
+            ledger.note_failed(alert, reason)
+            if alert.tries >= FAILURES:
+                ledger.note_trouble(trouble_of(AlertKind.WEBHOOK_FAILING, webhook.host, problem=reason), now)
         else:
-            note_sent(alert, now)
+            ledger.note_sent(alert, now)
+            ledger.end_kind(AlertKind.WEBHOOK_FAILING, now)

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from itertools import chain
 
+from artifacts.storage.content import byte_store
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.worded import worded
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.audit import list_runs
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.alerts.kinds import STATE, AlertKind, Stage, Trouble, trouble_of
+from routing_admin.core.alerts.kinds import KINDS, STATE, AlertKind, Stage, Trouble, trouble_of
+from routing_admin.core.alerts.overdue import is_overdue
 from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.queries.alerts import list_budget_uses
 from routing_admin.queries.endings import list_endings
 from routing_admin.queries.standings import list_ready
+from routing_admin.redis_link.link import link
+from routing_admin.request_log.journal import journal
 from routing_admin.server.disk_space import low_disk_space
 
 MIB = 1024 * 1024
 SPENT = 100
 EVERYWHERE = "*"
 """The subject where no route at all has anybody left."""
+SETTLED = timedelta(seconds=10)
+"""How long an outage lasts before it is told: a restart of the database or of Redis is none."""
+BACKLOG = timedelta(minutes=1)
+"""How long entries wait, or the configuration cannot be read, before that is told by itself."""
+SERVER = socket.gethostname()
 
 METERS: Mapping[Meter, str] = {
     Meter.BYTES_PER_DAY: worded("Request bytes per day"),
@@ -33,8 +46,31 @@ METERS: Mapping[Meter, str] = {
 
 
 def find_troubles(state: Snapshot) -> Iterator[Trouble]:
-    """Every trouble that is a state of this moment."""
-    return chain(find_cooling(state), find_budgets(state), find_low_disk(), find_retired())
+    """Every trouble that is a state of this moment, but for those of `find_outages`."""
+    return chain(find_cooling(state), find_budgets(state), find_retired())
+
+
+def find_outages(now: datetime) -> Iterator[Trouble]:
+    """What this process cannot reach or do, by what it remembers: the database is not asked."""
+    yield from find_low_disk()
+    store, redis = byte_store().outage, link.outage
+    if store is not None and now - store.since >= SETTLED:
+        yield trouble_of(AlertKind.ARTIFACT_STORE, "artifact store")
+    if redis is not None and now - redis.since >= SETTLED:
+        yield trouble_of(AlertKind.REDIS, "Redis", problem=redis.sentence)
+    waiting = {AlertKind.LOG_WAITING: journal.behind_since, AlertKind.CONFIGURATION_STALE: snapshot.unread_since()}
+    for kind, since in waiting.items():
+        if since is not None and now - since >= BACKLOG:
+            yield trouble_of(kind, SERVER, seconds=int((now - since).total_seconds()))
+
+
+def find_overdue(now: datetime) -> Iterator[Trouble]:
+    """Backups and prunes that ran before, and no longer do."""
+    jobs = {AlertKind.BACKUP_OVERDUE: "installation.backup", AlertKind.PRUNE_OVERDUE: "installation.prune"}
+    for kind, action in jobs.items():
+        runs = list_runs(action)
+        if is_overdue(runs, now):
+            yield trouble_of(kind, KINDS[kind].subject, day=f"{runs[0]:%Y-%m-%d}")
 
 
 def find_cooling(state: Snapshot) -> Iterator[Trouble]:

@@ -10,6 +10,7 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import connections
@@ -20,6 +21,7 @@ from artifacts.core.store import ByteStore
 from artifacts.storage.content import byte_store
 from artifacts.storage.files import FileStore
 from capabilities.acts import Act, Actor
+from routing_admin.actions.alerts import end_kind
 from routing_admin.backups import databases
 from routing_admin.backups.folders import new_folder
 from routing_admin.backups.manifest import ARTIFACTS, SECRETS, Manifest, SavedDatabase, write_manifest
@@ -28,6 +30,7 @@ from routing_admin.backups.secret_marks import mark_secret
 from routing_admin.configuration import exports
 from routing_admin.configuration.audit import note_head
 from routing_admin.configuration.revisions import ledger
+from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.core.configuration.as_json import from_json
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.databases.schema import list_applied_in_file
@@ -37,12 +40,18 @@ from routing_admin.environment import program_version
 def back_up(actor: Actor, out: Path, *, with_secrets: bool = False) -> Manifest:
     """Writes a backup into a new folder, which has its name once it is whole. Raises `BackupError`, `OSError`."""
     with new_folder(out) as part:
-        with ledger.audit(actor, Act("installation.backup", details={"withSecrets": with_secrets})):
-            pass
         manifest = _fill(part, with_secrets=with_secrets)
+    record_backup(actor, {"withSecrets": with_secrets})
     if head := databases.find_head(out / databases.FILES["default"]):
         note_head(head)
     return manifest
+
+
+def record_backup(actor: Actor, details: dict[str, Any]) -> None:
+    """Note that a backup is complete, for the audit log, the metric and the alert."""
+    with ledger.audit(actor, Act("installation.backup", details=details)):
+        pass
+    end_kind(AlertKind.BACKUP_OVERDUE, timezone.now())
 
 
 def _fill(part: Path, *, with_secrets: bool) -> Manifest:

@@ -66,10 +66,14 @@ def find_head() -> AuditHead | None:
     return AuditHead(*found) if found else None
 
 
-def find_last(action: str) -> datetime | None:
-    """When that was last done, by the audit log; None where it never was."""
-    lines = AuditEvent.objects.filter(action=action).order_by("-number")
-    return lines.values_list("created_at", flat=True).first()
+RUNS = 20
+"""The newest lines that are looked at for when something was done."""
+
+
+def list_runs(action: str) -> list[datetime]:
+    """When that was done, the newest first; a copy before a migration, which has a folder, is no backup."""
+    lines = AuditEvent.objects.filter(action=action).order_by("-number")[:RUNS]
+    return [each.created_at for each in lines if "folder" not in each.details]
 
 
 def list_details_since(action: str, number: int) -> list[Mapping[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from django.db.models import Q
@@ -26,6 +26,7 @@ from routing_admin.core.configuration.specs import Configuration
 from routing_admin.limits.headers import WARN_PERCENT, percent_of
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import Alert
+from routing_admin.server.alert_file import alert_file
 
 MOST_LINES = 200
 """Alerts on the page, those that last first."""
@@ -59,11 +60,21 @@ class AlertLine:
 
 
 def list_alerts() -> list[AlertLine]:
-    """The alerts that last, then those that are over, the newest first. One query."""
+    """The alerts that last, first those that the database does not have yet, then those that are over, newest first.
+
+    Two queries.
+    """
+    kept = [_line_of(row) for row in _list_kept()]
     rows = Alert.objects.order_by("ended_at", "-first_seen_at", "-id")
     lines = [_line_of(row) for row in rows.filter(ended_at=None)[:MOST_LINES]]
     over = rows.filter(ended_at__isnull=False).order_by("-ended_at", "-id")[: MOST_LINES - len(lines)]
-    return [*lines, *(_line_of(row) for row in over)]
+    return [*kept, *lines, *(_line_of(row) for row in over)]
+
+
+def _list_kept() -> list[Alert]:
+    """Alerts that began while the database was unavailable, or read-only, and that last."""
+    now = timezone.now()
+    return [Alert(**asdict(each)) for each in alert_file.read().values() if each.expires_at > now]
 
 
 def _line_of(row: Alert) -> AlertLine:
@@ -88,6 +99,7 @@ def _line_of(row: Alert) -> AlertLine:
 def count_open() -> Mapping[AlertKind, int]:
     """How many alerts of each kind last; one query."""
     found = Counter(Alert.objects.filter(ended_at=None).order_by().values_list("kind", flat=True))
+    found.update(row.kind for row in _list_kept())
     return {kind: found[kind.value] for kind in AlertKind}
 
 

@@ -14,7 +14,7 @@ from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.actions.stored_keys import agents_behind
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.audit import find_last
+from routing_admin.configuration.audit import list_runs
 from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.fallback.cooldown import Cooldowns
@@ -187,8 +187,8 @@ def _of_rows() -> Iterator[MetricFamily]:
         values={(kind.value,): count for kind, count in count_open().items()},
         labels=("kind",),
     )
-    at = find_last("installation.backup")
-    yield _number("last_backup_timestamp_seconds", "When the last backup was made.", at.timestamp() if at else None)
+    at = next((each.timestamp() for each in list_runs("installation.backup")), None)
+    yield _number("last_backup_timestamp_seconds", "When the last backup was made.", at)
 
 
 def _number(name: str, text: str, value: float | None) -> MetricFamily:

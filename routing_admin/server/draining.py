@@ -17,6 +17,7 @@ from django.conf import settings
 
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.endings import DRAINED
+from routing_admin.server.process_mark import process_mark
 
 EARLY_SECONDS = 2.0
 """How long before the server's own end they are given up, so that the last words still go out."""
@@ -76,6 +77,7 @@ class Draining:
 
     def schedule_end(self) -> None:
         """SIGTERM has come: what waits may go on until shortly before the server's end."""
+        process_mark.remove()
         self.has_begun, seconds = True, settings.DRAIN_SECONDS
         asyncio.get_running_loop().call_later(max(seconds - EARLY_SECONDS, seconds / 2), self.end)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 import urllib.error
 import urllib.request
@@ -70,3 +72,22 @@ def test_two_processes_tell_of_a_refused_key_once_and_its_end_is_seen(server: Se
     begun = [each.body for each in chat.received if each.body["kind"] == "key_refused"]
     assert [(each["event"], each["subject"]) for each in begun] == [("begun", "one")]
     assert "swordfish" not in server.log
+
+
+def test_a_killed_process_of_two_is_told_once(server: Server, chat: Chat) -> None:
+    """The other one or its successor finds it; the server goes on."""
+    assert until(lambda: len(children(server)) == 2)
+    victim = int(children(server)[-1])
+    os.kill(victim, signal.SIGKILL)
+    assert until(lambda: bool(chat.received))
+    (found,) = [each.body for each in chat.received]
+    assert (found["event"], found["kind"]) == ("begun", "process_crashed")
+    assert until(lambda: len(children(server)) == 2)
+    server.process.terminate()
+    server.process.wait(timeout=60)
+    assert list((server.directory / "processes").glob("*")) == []
+
+
+def children(server: Server) -> list[str]:
+    """The serving processes that have said that they serve."""
+    return [path.name.partition("-")[0] for path in (server.directory / "processes").glob("[0-9]*-*")]

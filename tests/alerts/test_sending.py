@@ -29,7 +29,15 @@ from tests.engines.webhook import Chat, running_chat
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
-FACTS: dict[str, Any] = {"status": 401, "percent": 80, "meter": "Tokens per day", "free": 12, "day": "2026-11-01"}
+MORE: dict[str, Any] = {"server": "one", "seconds": 7, "count": 2}
+FACTS: dict[str, Any] = {
+    **MORE,
+    "status": 401,
+    "percent": 80,
+    "meter": "Tokens per day",
+    "free": 12,
+    "day": "2026-11-01",
+}
 SECRET_PATH = "/hook/0123456789abcdef?key=swordfish-swordfish"
 
 

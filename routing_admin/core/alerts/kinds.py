@@ -25,6 +25,16 @@ class AlertKind(StrEnum):
     DISK = "disk"
     RETIRED_MODEL = "retired_model"
     CONFIGURATION_REJECTED = "configuration_rejected"
+    DATABASE = "database"
+    ARTIFACT_STORE = "artifact_store"
+    REDIS = "redis"
+    LOG_WAITING = "log_waiting"
+    LOG_LOST = "log_lost"
+    CONFIGURATION_STALE = "configuration_stale"
+    WEBHOOK_FAILING = "webhook_failing"
+    BACKUP_OVERDUE = "backup_overdue"
+    PRUNE_OVERDUE = "prune_overdue"
+    PROCESS_CRASHED = "process_crashed"
 
 
 class Severity(StrEnum):
@@ -42,10 +52,11 @@ class Stage(StrEnum):
     WARNED = "warned"
     SPENT = "spent"
     UNKNOWN_MODEL = "unknown_model"
+    READ_ONLY = "read_only"
 
 
-STATE, EVIDENCE = timedelta(minutes=1), timedelta(days=1)
-"""How long an alert lasts after it was last found: what is looked at all the time, and what calls alone can show."""
+STATE, EVENT, EVIDENCE = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+"""How long an alert lasts after it was last found: a state that is watched, an event, what calls alone can show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +154,105 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             worded("Correct the file and import it again. python manage.py check_config FILE lists every problem."),
             "docs/alerts.md#configuration_rejected",
             EVIDENCE,
+        ),
+        AlertKind.DATABASE: KindRow(
+            worded("Database unavailable"),
+            CRITICAL,
+            worded("database"),
+            {
+                Stage.USUAL: worded(
+                    "The database does not answer %(server)s. Calls with known keys continue, and their log entries "
+                    "wait in files; uploads, new keys and changes fail."
+                ),
+                Stage.READ_ONLY: worded(
+                    "The database is read-only for %(server)s. Calls with known keys continue, and their log entries "
+                    "wait in files; uploads and changes fail."
+                ),
+            },
+            worded("Start the database, or connect to the primary. Nothing needs to be restored."),
+            "docs/alerts.md#database",
+            STATE,
+        ),
+        AlertKind.ARTIFACT_STORE: KindRow(
+            worded("Artifact store unavailable"),
+            CRITICAL,
+            worded("artifact store"),
+            {Stage.USUAL: worded("The artifact store does not answer. Uploads and calls with files fail.")},
+            worded("Check the store. python manage.py doctor says why it does not answer."),
+            "docs/alerts.md#artifact_store",
+            STATE,
+        ),
+        AlertKind.REDIS: KindRow(
+            worded("Redis unavailable"),
+            WARNING,
+            worded("Redis"),
+            {Stage.USUAL: worded("%(problem)s Calls continue; limits are drawn from the database.")},
+            worded("Start Redis, or correct REDIS_URL."),
+            "docs/alerts.md#redis",
+            STATE,
+        ),
+        AlertKind.LOG_WAITING: KindRow(
+            worded("Log entries waiting"),
+            WARNING,
+            worded("server"),
+            {Stage.USUAL: worded("Requests have waited for the request log on %(name)s for %(seconds)s seconds.")},
+            worded("Restore the database, and keep the disk of the data directory from filling up."),
+            "docs/alerts.md#log_waiting",
+            STATE,
+        ),
+        AlertKind.LOG_LOST: KindRow(
+            worded("Log entries lost"),
+            CRITICAL,
+            worded("server"),
+            {Stage.USUAL: worded("Requests that a process of %(name)s could not log: %(count)s. They are lost.")},
+            worded("The server's log names them. Check the database and the disk."),
+            "docs/alerts.md#log_lost",
+            EVENT,
+        ),
+        AlertKind.CONFIGURATION_STALE: KindRow(
+            worded("Configuration outdated"),
+            WARNING,
+            worded("server"),
+            {Stage.USUAL: worded("%(name)s has not been able to read the configuration for %(seconds)s seconds.")},
+            worded("Restore the database. Until then, changes and revoked keys are not noticed."),
+            "docs/alerts.md#configuration_stale",
+            STATE,
+        ),
+        AlertKind.WEBHOOK_FAILING: KindRow(
+            worded("Alerts are not delivered"),
+            WARNING,
+            worded("webhook"),
+            {Stage.USUAL: worded("Alerts cannot be delivered to %(name)s. %(problem)s")},
+            worded("Correct ROUTING_ADMIN_ALERT_WEBHOOK, restart, then send a test."),
+            "docs/alerts.md#webhook_failing",
+            EVIDENCE,
+        ),
+        AlertKind.BACKUP_OVERDUE: KindRow(
+            worded("Backup overdue"),
+            WARNING,
+            worded("backup"),
+            {Stage.USUAL: worded("The last backup was made on %(day)s, and the next one is overdue.")},
+            worded("Run: python manage.py backup. For another tool's: python manage.py backup --record"),
+            "docs/alerts.md#backup_overdue",
+            EVENT,
+        ),
+        AlertKind.PRUNE_OVERDUE: KindRow(
+            worded("Prune overdue"),
+            WARNING,
+            worded("prune"),
+            {Stage.USUAL: worded("prune last ran on %(day)s, and the next run is overdue. The disk fills up.")},
+            worded("Run: python manage.py prune, and find out why it no longer runs daily."),
+            "docs/alerts.md#prune_overdue",
+            EVENT,
+        ),
+        AlertKind.PROCESS_CRASHED: KindRow(
+            worded("Process crashed"),
+            WARNING,
+            worded("server"),
+            {Stage.USUAL: worded("A process on %(name)s crashed, was killed or ran out of memory. Its calls broke.")},
+            worded("The system's log says why it ended: journalctl -k | grep -i 'killed process'"),
+            "docs/alerts.md#process_crashed",
+            EVENT,
         ),
     }
 )

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from capabilities.core.counts import count_of
 from capabilities.quantities import size_text
 from routing_admin.backups.manifest import BackupError
-from routing_admin.backups.saving import back_up
+from routing_admin.backups.saving import back_up, record_backup
 from routing_admin.management import command
 
 
@@ -25,7 +25,12 @@ class Command(command.Command):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Where to, and whether with secrets."""
-        parser.add_argument("out", type=Path, help="the folder to write; it must not exist yet")
+        parser.add_argument("out", type=Path, nargs="?", help="the folder to write; it must not exist yet")
+        parser.add_argument(
+            "--record",
+            action="store_true",
+            help="save nothing: note that another tool (pg_dump) has just made a complete backup",
+        )
         parser.add_argument(
             "--with-secrets",
             action="store_true",
@@ -34,6 +39,12 @@ class Command(command.Command):
 
     def run(self, **options: Any) -> None:
         """What is in it, and what is not. Raises `CommandError` where none can be made."""
+        if options["record"]:
+            record_backup(command.command_actor(), {"record": True})
+            self.stdout.write("Noted: another tool has made a backup.")
+            return
+        if options["out"] is None:
+            raise CommandError("Name the folder to write, or use --record after another tool's backup.")
         out: Path = options["out"].absolute()
         try:
             done = back_up(command.command_actor(), out, with_secrets=options["with_secrets"])

@@ -40,6 +40,16 @@ PLACES: Mapping[AlertKind, tuple[str | Promise, str, str]] = {
     AlertKind.DISK: (_("Settings"), "settings", "#retention"),
     AlertKind.RETIRED_MODEL: (_("Dashboard"), "dashboard", ""),
     AlertKind.CONFIGURATION_REJECTED: (_("Import, export"), "config", ""),
+    AlertKind.DATABASE: (_("Dashboard"), "dashboard", ""),
+    AlertKind.ARTIFACT_STORE: (_("Dashboard"), "dashboard", ""),
+    AlertKind.REDIS: (_("Dashboard"), "dashboard", ""),
+    AlertKind.LOG_WAITING: (_("Dashboard"), "dashboard", ""),
+    AlertKind.LOG_LOST: (_("Requests"), "requests", ""),
+    AlertKind.CONFIGURATION_STALE: (_("Dashboard"), "dashboard", ""),
+    AlertKind.WEBHOOK_FAILING: (_("Delivery"), "alerts", "#webhook"),
+    AlertKind.BACKUP_OVERDUE: (_("Settings"), "settings", ""),
+    AlertKind.PRUNE_OVERDUE: (_("Settings"), "settings", "#retention"),
+    AlertKind.PROCESS_CRASHED: (_("Requests"), "requests", ""),
 }
 """The page where an alert of each kind is dealt with: its name, its address's, and the part of it."""
 

@@ -1,0 +1,102 @@
+"""Alerts that begin while the database is unavailable: a file of the data directory keeps them until it takes them.
+
+The file has its size from the start and is written over in place, so that a full disk takes an alert, too. Processes
+of a machine share it; each locks it for as long as it changes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+SIZE = 16 * 1024
+MOMENTS = frozenset({"first_seen_at", "last_seen_at", "expires_at", "sent_at", "next_try_at"})
+
+
+@dataclass(slots=True)
+class KeptAlert:
+    """An alert as its row will have it."""
+
+    kind: str
+    subject: str
+    sentence: Any
+    first_seen_at: datetime
+    last_seen_at: datetime
+    expires_at: datetime
+    next_try_at: datetime | None
+    sent_at: datetime | None = None
+    tries: int = 0
+    error: Any = None
+
+
+Kept = dict[tuple[str, str], KeptAlert]
+"""By kind and subject."""
+
+
+class AlertFile:
+    """The file of this installation's data directory; what the disk does not take is kept in this process alone."""
+
+    def __init__(self) -> None:
+        self._unwritten: Kept = {}
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return Path(settings.DATA_DIR) / "alerts.json"
+
+    def read(self) -> Kept:
+        """What is kept; nothing where the file cannot be read."""
+        try:
+            return self._unwritten or _parse(self.path.read_bytes())
+        except OSError:
+            return {}
+
+    @contextmanager
+    def edit(self) -> Iterator[Kept]:
+        """What is kept, to be changed by one process at a time; unchanged where the block raises."""
+        try:
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError:
+            yield self._unwritten
+            return
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            kept = self._unwritten or _parse(os.pread(handle, os.fstat(handle).st_size, 0))
+            yield kept
+            self._unwritten = {} if _write(handle, kept) else kept
+        finally:
+            os.close(handle)
+
+
+def _write(handle: int, alerts: Kept) -> bool:
+    content = json.dumps([asdict(each) for each in alerts.values()], default=str).encode().ljust(SIZE)
+    try:
+        return os.pwrite(handle, content, 0) == len(content)
+    except OSError:
+        return False
+
+
+def _parse(content: bytes) -> Kept:
+    try:
+        rows = json.loads(content)
+    except ValueError:  # nothing was kept yet, or it is being written
+        return {}
+    found = (KeptAlert(**{name: _value(name, value) for name, value in row.items()}) for row in rows)
+    return {(each.kind, each.subject): each for each in found}
+
+
+def _value(name: str, value: Any) -> Any:
+    return datetime.fromisoformat(value) if name in MOMENTS and value else value
+
+
+alert_file = AlertFile()
+"""This process's."""

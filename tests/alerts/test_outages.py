@@ -1,0 +1,249 @@
+"""Alerts about outages: sent without the database where that is the outage, once, and taken over when it is back."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.utils import timezone
+
+from artifacts.core.store import StoreOutage
+from capabilities.acts import SYSTEM
+from routing_admin.actions import alerts as ledger
+from routing_admin.actions.pruning import prune
+from routing_admin.alerts import sending, troubles
+from routing_admin.alerts import watch as watching
+from routing_admin.alerts.watch import AlertWatch
+from routing_admin.backups.saving import record_backup
+from routing_admin.configuration import snapshot
+from routing_admin.core.alerts.kinds import AlertKind, Trouble, trouble_of
+from routing_admin.core.alerts.overdue import is_overdue
+from routing_admin.core.alerts.webhook import parse_webhook
+from routing_admin.queries.alerts import count_open, list_alerts
+from routing_admin.redis_link.link import RedisLink
+from routing_admin.request_log.journal import journal
+from routing_admin.server.alert_file import alert_file
+from routing_admin.server.process_mark import ProcessMark
+from tests.engines.webhook import Chat, running_chat
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+DATABASE = (AlertKind.DATABASE, "database")
+
+
+@pytest.fixture(autouse=True)
+def own_directory(settings: Any, tmp_path: Path, demo: None) -> None:
+    settings.DATA_DIR = tmp_path
+    snapshot.current()
+
+
+@pytest.fixture
+def chat(settings: Any) -> Iterator[Chat]:
+    with running_chat() as found:
+        settings.ALERT_WEBHOOK = parse_webhook(found.base + "/hook")
+        yield found
+
+
+@pytest.fixture
+def down(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """The database is read-only until this is undone."""
+    read_only = sqlite3.OperationalError()
+    read_only.sqlite_errorcode = sqlite3.SQLITE_READONLY
+
+    def refuse() -> None:
+        raise OperationalError("attempt to write a readonly database") from read_only
+
+    with monkeypatch.context() as patched:
+        patched.setattr(watching, "check_writable", refuse)
+        yield patched
+
+
+def failing_watch() -> AlertWatch:
+    """A process whose database has failed for longer than a restart takes."""
+    watch = AlertWatch()
+    watch.round()
+    assert watch.asking_since is not None
+    watch.asking_since -= troubles.SETTLED
+    return watch
+
+
+def received(chat: Chat) -> list[tuple[str, str]]:
+    return [(each.body["event"], each.body["kind"]) for each in chat.received]
+
+
+def names(found: Iterator[Trouble]) -> set[AlertKind]:
+    return {each.kind for each in found}
+
+
+def test_a_database_that_takes_no_writes_is_told_once_and_so_is_its_end(chat, down):
+    """By the first of two processes; the page shows it, and the database takes it over when it is back."""
+    one, other = failing_watch(), failing_watch()
+    for watch in (one, other, one):
+        watch.offline_round()
+    assert received(chat) == [("begun", "database")]
+    assert "read-only" in chat.received[0].body["text"]
+    assert [(line.kind, line.ended_at, bool(line.sent_at)) for line in list_alerts()] == [(DATABASE[0], None, True)]
+    assert count_open()[AlertKind.DATABASE] == 1
+    down.undo()
+    other.round()
+    one.round()
+    assert alert_file.read() == {}
+    later = timezone.now() + 5 * MINUTE
+    ledger.end_alerts({}, {}, later)
+    sending.send_due(parse_webhook(f"{chat.base}/hook"), later + 5 * MINUTE)
+    assert received(chat) == [("begun", "database"), ("over", "database")]
+
+
+def test_an_outage_shorter_than_a_restart_is_no_alert(chat, down):
+    watch = AlertWatch()
+    watch.round()
+    watch.offline_round()
+    assert received(chat) == []
+    down.undo()
+    watch.round()
+    assert watch.asking_since is None
+
+
+def test_a_database_that_flaps_is_told_once(chat, down):
+    """What the rows know already is not sent again from the file."""
+    failing_watch().offline_round()
+    down.undo()
+    watch = AlertWatch()
+    watch.round()
+    down.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
+    watch.round()
+    assert watch.asking_since is not None
+    watch.asking_since -= troubles.SETTLED
+    watch.offline_round()
+    assert received(chat) == [("begun", "database")]
+
+
+def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):
+    """The fault of the watch is in the server's log, and the next round looks again."""
+    monkeypatch.setattr(watching, "find_troubles", lambda state: 1 / 0)
+    watch = AlertWatch()
+    with pytest.raises(ZeroDivisionError):
+        watch.round()
+    assert watch.asking_since is None
+
+
+def test_an_alert_is_sent_once_by_a_process_whose_disk_takes_nothing(chat, down, monkeypatch):
+    """It is kept in memory then."""
+    monkeypatch.setattr(type(alert_file), "path", property(lambda _: Path("/proc/alerts.json")))
+    watch = failing_watch()
+    watch.offline_round()
+    watch.offline_round()
+    assert received(chat) == [("begun", "database")]
+    with alert_file.edit() as kept:
+        kept.clear()
+
+
+def test_store_redis_log_and_configuration_are_told_when_they_fail_for_long(monkeypatch):
+    """By what this process remembers of each; a moment earlier none is."""
+    link = RedisLink("redis://127.0.0.1:9", "test")
+    assert link.look() is not None
+    now = timezone.now()
+    monkeypatch.setattr(troubles, "link", link)
+    monkeypatch.setattr(troubles, "byte_store", lambda: SimpleNamespace(outage=StoreOutage(now, "it is silent")))
+    monkeypatch.setattr(journal, "behind_since", now)
+    monkeypatch.setattr(snapshot, "unread_since", lambda: now)
+    quick = {AlertKind.REDIS, AlertKind.ARTIFACT_STORE}
+    assert names(troubles.find_outages(now)) == set()
+    assert names(troubles.find_outages(now + 10 * timedelta(seconds=1))) == quick
+    slow = {AlertKind.LOG_WAITING, AlertKind.CONFIGURATION_STALE}
+    assert names(troubles.find_outages(now + MINUTE)) == quick | slow
+
+
+def test_lost_entries_are_told_when_more_are_lost(monkeypatch):
+    """Once for each loss, also by a process that lost them before its first look."""
+    watch = AlertWatch()
+    monkeypatch.setattr(journal, "lost", 2)
+    watch.round()
+    watch.round()
+    (line,) = list_alerts()
+    assert (line.kind, line.last_seen_at - line.first_seen_at) == (AlertKind.LOG_LOST, timedelta(0))
+    assert ": 2." in line.sentence
+    monkeypatch.setattr(journal, "lost", 3)
+    watch.round()
+    assert list_alerts()[0].last_seen_at > line.last_seen_at
+
+
+def test_a_webhook_that_fails_three_times_is_an_alert_until_something_arrives(chat, settings):
+    """On the page; a delivery ends it."""
+    ledger.note_trouble(trouble_of(AlertKind.DISK, "data directory", free=1), NOON)
+    chat.replies[:] = [(503, b"busy")] * 3
+    for minutes in (0, 1, 3):
+        assert AlertKind.WEBHOOK_FAILING not in [line.kind for line in list_alerts()]
+        sending.send_due(settings.ALERT_WEBHOOK, NOON + minutes * MINUTE)
+        chat.replies[:] = chat.replies[:2]
+    failing = next(line for line in list_alerts() if line.kind is AlertKind.WEBHOOK_FAILING)
+    assert "503" in failing.sentence
+    assert chat.base.rpartition("/")[2] in failing.sentence
+    chat.replies.clear()
+    sending.send_due(settings.ALERT_WEBHOOK, NOON + 10 * MINUTE)
+    assert all(line.ended_at for line in list_alerts() if line.kind is AlertKind.WEBHOOK_FAILING)
+
+
+@pytest.mark.parametrize(
+    ("days_ago", "overdue"),
+    [
+        ([], False),
+        ([7], False),
+        ([9], True),
+        ([1.9, 2.9], False),
+        ([2.1, 3.1], True),
+        ([13, 20], False),
+        ([15, 22], True),
+    ],
+)
+def test_a_job_is_overdue_after_twice_its_own_interval(days_ago, overdue):
+    """A job that never ran was never set up; two runs within hours are one."""
+    runs = [NOON - each * DAY for each in days_ago]
+    assert is_overdue(runs, NOON) is overdue
+    assert is_overdue([run - each for run in runs for each in (timedelta(0), MINUTE)], NOON) is overdue
+
+
+def test_backup_and_prune_that_no_longer_run_are_told_until_they_do(monkeypatch):
+    """A copy before a migration is no backup, and a newcomer has neither."""
+    assert names(troubles.find_overdue(timezone.now() + 100 * DAY)) == set()
+    record_backup(SYSTEM, {"folder": "20261122-before-0030"})
+    prune(SYSTEM, timezone.now())
+    assert names(troubles.find_overdue(timezone.now() + 100 * DAY)) == {AlertKind.PRUNE_OVERDUE}
+    record_backup(SYSTEM, {})
+    monkeypatch.setattr(timezone, "now", lambda: datetime.now(UTC) + 100 * DAY)
+    AlertWatch().round()
+    overdue = {AlertKind.BACKUP_OVERDUE, AlertKind.PRUNE_OVERDUE}
+    assert {line.kind for line in list_alerts() if line.ended_at is None} == overdue
+    record_backup(SYSTEM, {})
+    prune(SYSTEM, timezone.now())
+    assert {line.kind for line in list_alerts() if line.ended_at is not None} == overdue
+
+
+def test_a_process_that_is_killed_is_told_and_one_that_ends_in_order_is_not(tmp_path):
+    """Each is found once, by whichever process looks first."""
+    words = (
+        "import django; django.setup(); from routing_admin.server.process_mark import process_mark as m; m.place(); "
+    )
+    environment = {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
+    for ending in ("m.remove()", "import os; os.kill(os.getpid(), 9)"):
+        subprocess.run([sys.executable, "-c", words + ending], env=environment, check=False)
+    own = ProcessMark()
+    own.place()
+    assert own.count_crashes() == 1
+    assert own.count_crashes() == 0
+    own.remove()
+    subprocess.run([sys.executable, "-c", words + "import os; os._exit(1)"], env=environment, check=False)
+    watch = AlertWatch()
+    watch.round()
+    watch.round()
+    assert [(line.kind, line.times) for line in list_alerts()] == [(AlertKind.PROCESS_CRASHED, 1)]
