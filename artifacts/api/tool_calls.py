@@ -13,10 +13,12 @@ from artifacts.api.describing import Describe, add_description
 from artifacts.api.uploads import link_json
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
 from artifacts.core.delivery.get_artifact import ArtifactNotFound, get_artifact
+from artifacts.core.delivery.tools import TEXTS
 from artifacts.queries import library
 from artifacts.storage.content import RowStore
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.reasons import ReasonCode
+from capabilities.core.texts.description import nearest
 from capabilities.core.wire import WriteData, base64_text
 from capabilities.ports import ports
 from capabilities.queries import registry
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
     from capabilities.acts import Actor
 
-PAGE = 50
+PAGE = 20
 """Artifacts in a list for a model, where it names no number."""
 BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "owner")
 """What a model is told of an artifact that it has not read."""
@@ -132,7 +134,8 @@ def _list(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
         q=arguments.get("q") or "",
         kind=arguments.get("kind") or "",
     )
-    return {"artifacts": [_brief(row) for row in page.rows], "nextCursor": page.next_cursor}
+    listed = {"artifacts": [_brief(row) for row in page.rows], "nextCursor": page.next_cursor}
+    return {**listed, "more": TEXTS[nearest(caller.language)]["more"]} if page.next_cursor else listed
 
 
 def _brief(row: Artifact) -> dict[str, Any]:

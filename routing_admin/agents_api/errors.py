@@ -27,6 +27,7 @@ from capabilities.errors import ActionError, InvalidError, first_problems
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.databases import away
 from routing_admin.databases.away import WAIT_SECONDS
+from routing_admin.databases.explaining import explain_failure
 from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.server.metrics import request_metrics
 from routing_admin.server.request_id import request_id_of
@@ -127,7 +128,7 @@ def on_database_error(request: HttpRequest, error: DatabaseError | InterfaceErro
     """While the database does not answer nobody is let in and nobody's key is called wrong: 503, try again."""
     if not away.is_away(error):
         return on_crash(request, error)
-    log.error("a call needs the database, which does not answer: %s: %s", type(error).__name__, error)
+    log.error("a call needs the database: %s", explain_failure(error))
     return _come_again(refusal(request, 503, UNAVAILABLE, away.explain(error)))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, NotSupportedError, connections
 
-from routing_admin.databases.away import is_away
+from routing_admin.databases.away import DatabaseFault, fault_of, is_away
 from routing_admin.databases.router import POSTGRESQL
 
 BOOTSTRAP = "Run: python manage.py bootstrap"
@@ -60,7 +60,12 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
 )
 """What a server's or the driver's words mean."""
-OLDER = re.compile(r'relation "[^"]*" does not exist|column [^ ]+ does not exist|no such table|no such column')
+READ_ONLY = (
+    "The database at {place} is read-only: {said}. Name the primary server in DATABASE_URL. If this is the primary, "
+    "make room on its disk, or turn off its default_transaction_read_only."
+)
+READ_ONLY_FILE = "The database {name} is read-only: {said}. Let the server's user write the file and its folder."
+FORBIDDEN = "The user {user} lacks a right in {name}: {said}. Grant it, or make that user the owner of the tables."
 CORRECT = "or correct host and port in DATABASE_URL"
 
 
@@ -70,11 +75,16 @@ def explain_failure(error: BaseException, alias: str = "default") -> str | None:
         return DRIVER if "psycopg" in str(error) or "pq wrapper" in str(error) else None
     if not isinstance(error, DatabaseError | InterfaceError):
         return None
-    if OLDER.search(str(error)):
+    if fault_of(error) is DatabaseFault.OUTDATED:
         return f"The database lacks the tables of this version. {BOOTSTRAP}."
     settings = connections[alias].settings_dict
     if connections[alias].vendor != POSTGRESQL:
-        return f"The database {settings['NAME']} does not answer: {_first_line(error)}." if is_away(error) else None
+        sentence = (
+            READ_ONLY_FILE
+            if fault_of(error) is DatabaseFault.READ_ONLY
+            else "The database {name} does not answer: {said}."
+        )
+        return sentence.format(name=settings["NAME"], said=_first_line(error)) if is_away(error) else None
     return _explain_postgresql(error, settings)
 
 
@@ -90,9 +100,13 @@ def _explain_postgresql(error: DatabaseError | InterfaceError, settings: dict[st
         return (
             f"The server at {words['place']} is too old: {words['said']}. Upgrade it, or name another in DATABASE_URL."
         )
+    if fault_of(error) is DatabaseFault.READ_ONLY:
+        return READ_ONLY.format(**words)
     for pattern, sentence in REASONS:
         if re.search(pattern, str(error)):
             return sentence.format(**words)
+    if fault_of(error) is DatabaseFault.FORBIDDEN:
+        return FORBIDDEN.format(**words)
     if is_away(error):
         return f"The database at {words['place']} does not answer: {words['said']}."
     return None

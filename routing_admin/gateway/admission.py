@@ -73,7 +73,7 @@ def error_of_fault(error: Exception) -> GatewayError:
     While the database does not answer nobody is let in and nobody is told that his key is wrong: 503, try again.
     """
     if away.is_away(error):
-        log.error("a call needs the database: %s", explain_failure(error) or f"{type(error).__name__}: {error}")
+        log.error("a call needs the database: %s", explain_failure(error))
         busy = GatewayError(503, UNAVAILABLE, away.explain(error))
         busy.retry_after, busy.should_retry = away.AGAIN_SECONDS, True
         return busy

@@ -21,7 +21,7 @@ from django.db import connections
 
 from routing_admin.databases.away import is_of_values
 from routing_admin.databases.outage_log import OutageLog
-from routing_admin.databases.router import LOGS
+from routing_admin.databases.router import LOGS, drop_connections
 from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.request_log.call_signs import call_signs
 from routing_admin.request_log.counting import count_entries
@@ -222,6 +222,7 @@ class Journal:
         self.behind_since = self.behind_since or datetime.now(UTC)
         if error is not None:
             self._outage.note(error)
+            drop_connections()  # the next try may be at another server
 
     def _drain(self) -> None:
         """Writes what is on disk, and first of what is in memory; the log is up to date again when it takes both."""

@@ -4,21 +4,53 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
 
 from artifacts.core.errors import StoreAwayError
 from capabilities.core.permissions import Right, least_role
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
-from routing_admin.databases.away import AGAIN_SECONDS, is_away
+from routing_admin.databases.away import AGAIN_SECONDS, DatabaseFault, fault_of, is_away
 from routing_admin.server.disk_space import low_disk_space
 from routing_admin.server.permissions import READING
 from routing_admin.server.places import OverloadedError
 
 log = logging.getLogger(__name__)
+
+SILENT: tuple[Promise, Promise] = (
+    gettext_lazy("The database is not responding"),
+    gettext_lazy(
+        "Another program has locked it, or its file cannot be read. Nothing was changed. Try again in a moment. The "
+        "server log names the cause."
+    ),
+)
+OUTAGES: Mapping[DatabaseFault | None, tuple[Promise, Promise]] = {
+    DatabaseFault.READ_ONLY: (
+        gettext_lazy("The database is read-only"),
+        gettext_lazy(
+            "Nothing was changed, and nothing can be until the server is connected to a database that takes writes. "
+            "Calls that store nothing continue. The server log says what to do."
+        ),
+    ),
+    DatabaseFault.FORBIDDEN: (
+        gettext_lazy("The database denies the server a right"),
+        gettext_lazy("Nothing was changed. The server log names the right that is missing."),
+    ),
+    DatabaseFault.OUTDATED: (
+        gettext_lazy("The database is being upgraded"),
+        gettext_lazy(
+            "It lacks a table or column of this version. Nothing was changed. Try again in a few minutes; if this "
+            "lasts, run: python manage.py bootstrap"
+        ),
+    ),
+}
+"""Headline and explanation of the outages of which more can be said than `SILENT` does."""
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -43,7 +75,13 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return render(request, "500.html", status=500)
     snapshot.look()
     request.user = AnonymousUser()  # who is signed in stands in the database, too
-    said = {"unread_since": snapshot.unread_since(), "disk_space": low_disk_space()}
+    headline, explanation = OUTAGES.get(fault_of(error), SILENT) if error else SILENT
+    said = {
+        "headline": headline,
+        "explanation": explanation,
+        "unread_since": snapshot.unread_since(),
+        "disk_space": low_disk_space(),
+    }
     return _come_again(render(request, "503.html", said, status=503))
 
 

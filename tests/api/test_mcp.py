@@ -180,6 +180,16 @@ async def test_words_are_stored_listed_and_read_again(installation: Installation
         assert ref not in json.dumps(listed.structured_content)
 
 
+async def test_a_list_that_goes_on_says_how(installation: Installation) -> None:
+    async with installation.client("vision-agent") as client:
+        for name in ("one.md", "two.md"):
+            await client.call_tool("store_artifact", {"text": name, "filename": name})
+        first = (await client.call_tool("list_artifacts", {"limit": 1})).structured_content
+        assert "nextCursor" in first["more"]
+        found = await client.call_tool("list_artifacts", {"q": "one.md", "limit": 1, "cursor": ""})
+        assert "more" not in found.structured_content
+
+
 async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> None:
     """It is taken out of the call before that is parsed, and is in its place again when the tool is called."""
     text = 'He said: "你好 😀\\"\n' * 60_000

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +23,9 @@ from django.db import (
     ProgrammingError,
     connections,
 )
+from django.db.backends.signals import connection_created
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from routing_admin.databases.away import DatabaseFault, explain, fault_of, is_away, is_of_values
@@ -29,8 +34,11 @@ from routing_admin.models import RequestLog
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of
 from routing_admin.request_log.journal import BATCH, Journal
-from tests.engines.databases import is_postgresql
-from tests.engines.others import other_connection
+from tests.cast import PASSWORD, browser_of
+from tests.engines.databases import database_of, is_postgresql
+from tests.engines.others import MAIN, other_connection
+from tests.gateway.plane import PNG_URL, image, said
+from tests.gateway.serving import Server, served
 
 rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 
@@ -104,30 +112,34 @@ def test_each_outage_has_its_sentence() -> None:
 
 
 @contextmanager
-def read_only() -> Iterator[None]:
-    """This thread's connections, as to a database that only reads."""
-    statement = "SET default_transaction_read_only = {}" if is_postgresql() else "PRAGMA query_only = {}"
-    for alias in ("default", "logs"):
-        connections[alias].cursor().execute(statement.format("on"))
+def connected_with(statement: str) -> Iterator[None]:
+    """All connections of this thread, old and new ones, after that statement."""
+
+    def limit(connection: Any, **_: Any) -> None:
+        connection.cursor().execute(statement)
+
+    connections.close_all()
+    connection_created.connect(limit)
     try:
         yield
     finally:
-        for alias in ("default", "logs"):
-            connections[alias].cursor().execute(statement.format("off"))
+        connection_created.disconnect(limit)
+        connections.close_all()
+
+
+def read_only() -> AbstractContextManager[None]:
+    return connected_with("SET default_transaction_read_only = on" if is_postgresql() else "PRAGMA query_only = on")
 
 
 @contextmanager
 def without_rights() -> Iterator[None]:
-    """The same as another user, who may read."""
+    """As another user, who may read."""
     with other_connection() as other:
         other.execute("CREATE ROLE limited; GRANT SELECT ON ALL TABLES IN SCHEMA public TO limited")
-        for alias in ("default", "logs"):
-            connections[alias].cursor().execute("SET ROLE limited")
         try:
-            yield
+            with connected_with("SET ROLE limited"):
+                yield
         finally:
-            for alias in ("default", "logs"):
-                connections[alias].cursor().execute("RESET ROLE")
             other.execute("DROP OWNED BY limited; DROP ROLE limited")
 
 
@@ -230,3 +242,78 @@ def test_a_damaged_line_and_a_bad_row_on_disk_are_lost_once_and_hold_up_no_other
     catch_up(journal)
     assert set(RequestLog.objects.values_list("pk", flat=True)) == {"first", "last"}
     assert journal.lost == 2
+
+
+def ask(server: Server, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
+    """Status and body of a call over a socket."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    known = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
+    connection.request("GET" if body is None else "POST", path, body and json.dumps(body), known | headers)
+    response = connection.getresponse()
+    found = response.status, response.read().decode()
+    connection.close()
+    return found
+
+
+@pytest.mark.skipif(not is_postgresql(), reason="about PostgreSQL: python -m tests.engines")
+def test_a_server_whose_database_only_reads_goes_on_says_so_and_loses_nothing(tmp_path: Path) -> None:
+    """As after a failover: connections that lead to a server without writes are replaced when it takes them again."""
+    database = database_of(tmp_path)["DATABASE_URL"].rpartition("/")[2]
+    with served(tmp_path) as server:
+        text = {"text": "a few words", "filename": "notes.txt"}
+        ids = [f"before-{at}" for at in range(3)]
+        assert [chat(server, each) for each in ids] == [200] * 3
+        switch(tmp_path, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
+        status, told = ask(server, "/api/v1/artifacts", text)
+        while status != 503 or "read-only" not in told:  # first the connections that were ended are noticed
+            status, told = ask(server, "/api/v1/artifacts", text)
+        status, told = ask(server, "/v1/chat/completions", said(image(PNG_URL), model="one/lab"))
+        assert (status, "read-only" in told) == (503, True)
+        meanwhile = [f"meanwhile-{at}" for at in range(20)]
+        assert [chat(server, each) for each in meanwhile] == [200] * 20
+        status, told = ask(server, "/readyz?full")
+        assert (status, json.loads(told)["checks"]["databases"]) == (503, "failed")
+        numbers = ask(server, "/metrics")[1]
+        assert "routing_admin_database_up 0.0" in numbers
+        assert "routing_admin_log_entries_lost_total 0.0" in numbers
+        assert ask(server, "/login/")[0] == 200
+        switch(tmp_path, f'ALTER DATABASE "{database}" RESET default_transaction_read_only', end=False)
+        while ask(server, f"/api/v1/requests/{meanwhile[-1]}")[0] == 503:
+            assert server.process.poll() is None
+        assert [server.timeline(each)["outcome"] for each in (*ids, *meanwhile)] == ["ok"] * 23
+        while ask(server, "/api/v1/artifacts", text)[0] == 503:
+            assert server.process.poll() is None
+        assert "Traceback" not in server.log
+        assert server.log.count("writing the request log works again") == 1
+
+
+def chat(server: Server, name: str) -> int:
+    return ask(server, "/v1/chat/completions", said("hello", model="one/lab"), **{"x-request-id": name})[0]
+
+
+def switch(directory: Path, statement: str, *, end: bool = True) -> None:
+    """Change what holds for new connections; those that there are end, or stay as they are."""
+    with other_connection(directory / MAIN) as other:
+        other.execute("SET default_transaction_read_only = off")
+        other.execute(statement)
+        if end:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+
+@rows
+@pytest.mark.parametrize(("language", "words"), [("en", "The database is read-only"), ("zh-hans", "数据库目前只读")])
+def test_a_page_that_must_write_says_that_the_database_only_reads(
+    demo: None, admin_account: Any, language: str, words: str
+) -> None:
+    """503 with Retry-After; pages that read are shown, and whoever wants to sign in learns the same."""
+    known = browser_of(admin_account, raise_request_exception=False, headers={"accept-language": language})
+    stranger = Client(raise_request_exception=False, headers={"accept-language": language})
+    with read_only():
+        assert known.get(reverse("dashboard")).status_code == 200
+        entered = {"username": admin_account.username, "password": PASSWORD}
+        for told in (known.post(reverse("demo_remove")), stranger.post(reverse("login"), entered)):
+            assert (told.status_code, told.headers["Retry-After"]) == (503, "2")
+            assert words in told.content.decode()

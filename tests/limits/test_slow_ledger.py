@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pytest
+from django.db import InternalError
+from psycopg.errors import ReadOnlySqlTransaction
 
 from capabilities.core.services.agent_limits import AgentLimits, Meter
 from capabilities.core.services.limit_holders import agent_holder
@@ -115,6 +117,50 @@ def test_a_share_grows_within_the_limit_before_a_call_is_refused(keeper: ShareKe
         except TimeoutError:
             break
     assert let_in == LIMIT // 16
+
+
+def test_calls_on_extended_shares_are_two_lines_with_their_number(
+    keeper: ShareKeeper, ledger: SlowLedger, clock: Clock, caplog: pytest.LogCaptureFixture
+):
+    """One when the first needs it, one when the ledger answers."""
+    free = first_share(keeper, ledger)
+    waiting = [each for each in begin(keeper, free + 5) if isinstance(each, Waiter)]
+    clock.seconds = 1.5
+    assert all(keeper.give_up(each) is not None for each in waiting)
+    ledger.gate.set()
+    keeper.tell()
+    said = [each.getMessage() for each in caplog.records if "extended shares" in each.getMessage()]
+    assert said == [
+        "the ledger of limits does not answer in time: calls are let in on extended shares",
+        "the ledger of limits answers again: 5 calls used extended shares",
+    ]
+
+
+@dataclass
+class ReadOnlyLedger(SlowLedger):
+    """As of a database that only reads, so many times."""
+
+    failures: int = 5
+
+    def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> list[Booking]:
+        if self.failures:
+            self.failures -= 1
+            raise InternalError("cannot execute INSERT") from ReadOnlySqlTransaction()
+        return super().exchange(process, orders, now)
+
+
+def test_a_ledger_that_only_reads_is_one_line_and_another_when_it_takes_writes(caplog: pytest.LogCaptureFixture):
+    """Without a traceback, however many rounds fail."""
+    ledger = ReadOnlyLedger()
+    ledger.gate.set()
+    keeper = ShareKeeper(ledger, lambda: UTC, lambda: None, Clock(), lambda: NOON)
+    (waiter,) = begin(keeper, 1)
+    assert isinstance(waiter, Waiter)
+    assert waiter.answer.result(60) is not None
+    keeper.stop()
+    said = [each for each in caplog.records if "drawing shares of limits" in each.getMessage()]
+    assert [(each.levelname, each.exc_info) for each in said] == [("ERROR", None), ("WARNING", None)]
+    assert "after 5 failed attempts" in said[1].getMessage()
 
 
 def test_a_call_is_told_of_a_limit_only_where_the_limit_has_not_so_much_left(

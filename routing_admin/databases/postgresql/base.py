@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from django.db.backends.postgresql import features, operations, psycopg_any
 from django.db.backends.postgresql.base import DatabaseWrapper as DjangoWrapper
+from django.db.utils import DatabaseErrorWrapper
 from psycopg import Connection, OperationalError, pq
 from psycopg.adapt import AdaptersMap
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.types.json import Jsonb
 from psycopg.types.string import StrDumperUnknown
 from psycopg_pool import PoolTimeout
@@ -22,6 +25,8 @@ USUAL_SECONDS = 5.0
 """How long a page or a command waits for a lock or a connection."""
 REFUSED_SECONDS = 1.0
 """How long it waits for a connection while the server takes none."""
+RECONNECT_SECONDS = 5.0
+"""How often a pool connects anew while the server only reads."""
 OLDEST = (15,)
 """The oldest PostgreSQL that is served."""
 
@@ -67,6 +72,15 @@ class PooledConnection(Connection[Any]):
         return made
 
 
+class ErrorWrapper(DatabaseErrorWrapper):
+    """Django's, which has the pool look for a server that takes writes where this one takes none."""
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if isinstance(error, ReadOnlySqlTransaction):
+            self.wrapper.leave_read_only_server()  # type: ignore[attr-defined]
+        super().__exit__(kind, error, traceback)
+
+
 class DatabaseFeatures(features.DatabaseFeatures):
     """Django's, of the versions that are served."""
 
@@ -86,6 +100,18 @@ class DatabaseWrapper(DjangoWrapper):
 
     features_class = DatabaseFeatures
     ops_class = DatabaseOperations
+
+    @cached_property
+    def wrap_database_errors(self) -> ErrorWrapper:
+        """What turns the driver's errors into Django's."""
+        return ErrorWrapper(self)
+
+    def leave_read_only_server(self) -> None:
+        """Have the pool replace its connections, now and then: after a failover they lead to what was the primary."""
+        pool, now = self.pool, time.monotonic()
+        if pool is not None and now - getattr(pool, "replaced_at", float("-inf")) > RECONNECT_SECONDS:
+            pool.replaced_at = now
+            pool.drain()
 
     @property
     def pool(self) -> Any:
