@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from django.db.backends.postgresql import features, operations, psycopg_any
 from django.db.backends.postgresql.base import DatabaseWrapper as DjangoWrapper
-from django.db.utils import DatabaseErrorWrapper
 from psycopg import Connection, OperationalError, pq
 from psycopg.adapt import AdaptersMap
-from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.types.json import Jsonb
 from psycopg.types.string import StrDumperUnknown
 from psycopg_pool import PoolTimeout
@@ -26,7 +24,9 @@ USUAL_SECONDS = 5.0
 REFUSED_SECONDS = 1.0
 """How long it waits for a connection while the server takes none."""
 RECONNECT_SECONDS = 5.0
-"""How often a pool connects anew while the server only reads."""
+"""How long a pool keeps connections to a server that is read-only: after a failover, they lead to the old primary."""
+READ_ONLY_SIGNS = ("default_transaction_read_only", "in_hot_standby")
+"""Settings that the server reports unasked, at connection and when they change."""
 OLDEST = (15,)
 """The oldest PostgreSQL that is served."""
 
@@ -60,6 +60,15 @@ _refused = _Refused()
 class PooledConnection(Connection[Any]):
     """A connection of a pool, which itself says no more than that there is none."""
 
+    made_at = 0.0
+
+    @property
+    def is_worth_replacing(self) -> bool:
+        """Whether its server is read-only, and another may be found by now."""
+        if all(self.info.parameter_status(name) != "on" for name in READ_ONLY_SIGNS):
+            return False
+        return time.monotonic() - self.made_at > RECONNECT_SECONDS
+
     @classmethod
     def connect(cls, conninfo: str = "", **more: Any) -> Any:
         """A new one. Raises `OperationalError` with what the server, or the way to it, has against it."""
@@ -69,16 +78,8 @@ class PooledConnection(Connection[Any]):
             _refused.error = error
             raise
         _refused.error = None
+        made.made_at = time.monotonic()
         return made
-
-
-class ErrorWrapper(DatabaseErrorWrapper):
-    """Django's, which has the pool look for a server that takes writes where this one takes none."""
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if isinstance(error, ReadOnlySqlTransaction):
-            self.wrapper.leave_read_only_server()  # type: ignore[attr-defined]
-        super().__exit__(kind, error, traceback)
 
 
 class DatabaseFeatures(features.DatabaseFeatures):
@@ -100,18 +101,6 @@ class DatabaseWrapper(DjangoWrapper):
 
     features_class = DatabaseFeatures
     ops_class = DatabaseOperations
-
-    @cached_property
-    def wrap_database_errors(self) -> ErrorWrapper:
-        """What turns the driver's errors into Django's."""
-        return ErrorWrapper(self)
-
-    def leave_read_only_server(self) -> None:
-        """Have the pool replace its connections, now and then: after a failover they lead to what was the primary."""
-        pool, now = self.pool, time.monotonic()
-        if pool is not None and now - getattr(pool, "replaced_at", float("-inf")) > RECONNECT_SECONDS:
-            pool.replaced_at = now
-            pool.drain()
 
     @property
     def pool(self) -> Any:
@@ -136,7 +125,12 @@ class DatabaseWrapper(DjangoWrapper):
         pool.open()
         seconds = wait_seconds(USUAL_SECONDS if _refused.error is None else REFUSED_SECONDS)
         try:
-            return pool.getconn(timeout=seconds)
+            found = pool.getconn(timeout=seconds)
+            if found.is_worth_replacing:
+                pool.putconn(found)
+                pool.drain()
+                found = pool.getconn(timeout=seconds)
+            return found
         except PoolTimeout as late:
             refusal = _refused.error
             if refusal is None:
