@@ -86,12 +86,15 @@ def metrics_sockets(port: int) -> list[socket]:
         return []
     found = socket(AF_INET6 if ":" in settings.METRICS_HOST else AF_INET)
     found.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+    problem = "the pages have this port" if settings.METRICS_PORT == port else ""
     try:
-        if port == settings.METRICS_PORT:
-            raise OSError("the pages have this port")
-        found.bind((settings.METRICS_HOST, settings.METRICS_PORT))
+        if not problem:
+            found.bind((settings.METRICS_HOST, settings.METRICS_PORT))
     except (OSError, OverflowError) as error:
+        problem = str(error)
+    if problem:
         where = f"{settings.METRICS_HOST} port {settings.METRICS_PORT}"
-        message = f"/metrics cannot be served at {where}: {error}. Set ROUTING_ADMIN_METRICS_PORT to a free port."
-        raise CommandError(message) from None
+        raise CommandError(
+            f"/metrics cannot be served at {where}: {problem}. Set ROUTING_ADMIN_METRICS_PORT to a free port."
+        )
     return [found]
