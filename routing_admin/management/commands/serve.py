@@ -86,7 +86,7 @@ def metrics_sockets(port: int) -> list[socket]:
         return []
     found = socket(AF_INET6 if ":" in settings.METRICS_HOST else AF_INET)
     found.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
-    problem = "the pages have this port" if settings.METRICS_PORT == port else ""
+    problem = "the pages have this port" if port == settings.METRICS_PORT else ""
     try:
         if not problem:
             found.bind((settings.METRICS_HOST, settings.METRICS_PORT))
