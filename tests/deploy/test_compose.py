@@ -13,8 +13,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,8 +24,8 @@ import pytest
 import yaml
 
 from routing_admin.server.readiness import PROBE_SECONDS
+from tests.deploy.proxies import RESOLVES, find_nginx, inner_proxy, version_of, wait_for
 from tests.engines.cluster import running_cluster
-from tests.engines.programs import find_program
 from tests.engines.redis import redis_running
 from tests.engines.s3 import CREDENTIALS, s3_server
 from tests.gateway.serving import ROOT, free_port
@@ -40,6 +38,8 @@ FOREIGN = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL", "TES
 OURS = ("setup", "one", "two", "daily")
 VARIABLE = re.compile(r"\$\{(\w+)\}")
 SECRETS = {
+    "OUTER_PROXY": "127.0.0.1",
+    "LISTEN": "8000",
     "PUBLIC_URL": "http://localhost",
     "SECRET_KEY": "x" * 50,
     "ENCRYPTION_KEYS": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
@@ -91,10 +91,7 @@ def words_of(service: str) -> list[str]:
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """Everything that compose.yaml names, running."""
-    nginx = find_program("nginx")
-    if nginx is None:
-        missing = "nginx is missing: apt-get install nginx-light"
-        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    find_nginx()
     folder = tmp_path_factory.mktemp("compose")
     with ExitStack() as stack:
         cluster = stack.enter_context(running_cluster())
@@ -117,7 +114,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         }
         for port in ports.values():
             wait_for(f"http://127.0.0.1:{port}/readyz")
-        url = stack.enter_context(proxy(nginx, folder, ports))
+        url = stack.enter_context(inner_proxy(folder, ports))
         yield Installation(environment_for("one", environment, folder, ports["one"]), url, servers)
 
 
@@ -133,37 +130,6 @@ def running(service: str, environment: dict[str, str]) -> Iterator[subprocess.Po
     with subprocess.Popen(words_of(service), cwd=ROOT, env=environment) as process:
         yield process
         process.terminate()
-
-
-@contextmanager
-def proxy(nginx: str, folder: Path, ports: Mapping[str, int]) -> Iterator[str]:
-    """nginx with the file of deploy/, its servers and its own port replaced."""
-    port, text = free_port(), (DEPLOY / "nginx.conf").read_text()
-    for name, of in ports.items():
-        text = text.replace(f"server {name}:8000", f"server 127.0.0.1:{of}")
-    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};")
-    paths = "".join(
-        f"{name}_temp_path {folder}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    whole = f"daemon off; pid {folder}/nginx.pid; events {{}}\nhttp {{ access_log off;\n{paths}{text}}}\n"
-    file = folder / "nginx.conf"
-    file.write_text(whole)
-    with subprocess.Popen([nginx, "-e", f"{folder}/nginx.log", "-c", str(file)]) as process:
-        wait_for(f"http://127.0.0.1:{port}/healthz")
-        yield f"http://127.0.0.1:{port}"
-        process.terminate()
-
-
-def wait_for(url: str) -> None:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            urllib.request.urlopen(url, timeout=2).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError(f"{url} is not responding")
 
 
 def caller(installation: Installation) -> httpx.Client:
@@ -190,6 +156,7 @@ def test_images_are_pinned_and_our_two_servers_are_alike():
     images = [service["image"] for name, service in SERVICES.items() if name not in OURS]
     assert all(re.search(r":[\d.]+(-\w+)?$", image) for image in images)
     assert SERVICES["one"] == SERVICES["two"]
+    assert version_of(SERVICES["proxy"]["image"]) >= RESOLVES[:2]
 
 
 def test_what_the_image_copies_and_runs_is_there():

@@ -1,0 +1,104 @@
+"""nginx with the file of deploy/, and one that terminates TLS in front of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.engines.programs import find_program
+from tests.gateway.serving import ROOT, free_port
+from tests.lab.certificate import self_signed
+
+CONF = ROOT / "deploy/nginx.conf"
+RESOLVES = (1, 27, 3)
+"""The first version whose `server` takes `resolve`."""
+
+
+def find_nginx() -> str:
+    """The path of nginx; skips the test where there is none, and fails it in continuous integration."""
+    nginx = find_program("nginx")
+    if nginx is None:
+        missing = "nginx is missing: apt-get install nginx-light"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    return nginx
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """The version of nginx that a name or a line says."""
+    found = re.search(r"nginx[:/]([\d.]+)", text)
+    assert found
+    return tuple(map(int, found[1].split(".")))
+
+
+@contextmanager
+def inner_proxy(folder: Path, ports: Mapping[str, int], outer: str = "127.0.0.1") -> Iterator[str]:
+    """The address of nginx with the file of deploy/, its servers and its own port replaced; it believes `outer`."""
+    port, text = free_port(), CONF.read_text()
+    said = subprocess.run([find_nginx(), "-v"], capture_output=True, text=True, check=True).stderr
+    if version_of(said) < RESOLVES:
+        text = text.replace(" resolve;", ";")
+    for name, of in ports.items():
+        text = text.replace(f"server {name}:8000", f"server 127.0.0.1:{of}")
+    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};")
+    text = text.replace("${OUTER_PROXY}", outer).replace("${NGINX_LOCAL_RESOLVERS}", "127.0.0.1")
+    with running_nginx(folder, "inner", text, port):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def tls_proxy(folder: Path, inner: str, address: str) -> Iterator[str]:
+    """The https address of one that calls `inner` from `address`, as docs/scale.md has it."""
+    certificate, key = self_signed()
+    port = free_port()
+    (location,) = re.findall(r"```nginx\n(.*?)```", (ROOT / "docs/scale.md").read_text(), re.DOTALL)
+    text = f"""server {{
+        listen 127.0.0.1:{port} ssl;
+        ssl_certificate {certificate};
+        ssl_certificate_key {key};
+        proxy_bind {address};
+        {location.replace("http://127.0.0.1:8000", inner)}
+    }}"""
+    with running_nginx(folder, "outer", text, port):
+        yield f"https://127.0.0.1:{port}"
+
+
+@contextmanager
+def running_nginx(folder: Path, name: str, text: str, port: int) -> Iterator[None]:
+    """nginx with that in its `http` block, once something listens at the port."""
+    home = folder / f"nginx-{name}"
+    home.mkdir()
+    paths = "".join(
+        f"{each}_temp_path {home}/{each};\n" for each in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    file = home / "nginx.conf"
+    file.write_text(f"daemon off; pid {home}/pid; events {{}}\nhttp {{ access_log off;\n{paths}{text}}}\n")
+    with subprocess.Popen([find_nginx(), "-e", f"{home}/log", "-c", str(file)]) as process:
+        try:
+            wait_for(f"http://127.0.0.1:{port}/healthz", any_status=True)
+            yield
+        finally:
+            process.terminate()
+
+
+def wait_for(url: str, *, any_status: bool = False) -> None:
+    """Wait until that is answered with success, or at all."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            urllib.request.urlopen(url, timeout=2).close()
+        except OSError as error:
+            if any_status and isinstance(error, urllib.error.HTTPError):
+                return
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError(f"{url} is not responding")
