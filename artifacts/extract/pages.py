@@ -45,7 +45,8 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
 
 def _open(source: BinaryIO) -> pypdfium2.PdfDocument:
     try:
-        return pypdfium2.PdfDocument(source)
+        # Of a stream, it would be called back, by code that ctypes writes: a unit with MemoryDenyWriteExecute refuses.
+        return pypdfium2.PdfDocument(source.read())
     except pypdfium2.PdfiumError as error:
         raise RefusedError("encrypted" if "password" in str(error).lower() else "failed") from error
 
