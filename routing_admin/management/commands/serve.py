@@ -42,6 +42,8 @@ class Command(command.Command):
         """Runs until it is told to stop. Raises `CommandError` where the database has not this version's tables."""
         if missing := integrity.migrations():
             raise CommandError(f"{missing[0]} (and {len(missing) - 2} more). {missing[-1]}")
+        for path in integrity.take_back_rights():
+            log.warning("%s was readable by others on this machine; now only by its owner", path)
         raise_descriptor_limit()
         if shortage := find_descriptor_shortage():
             log.warning("%s", shortage)
