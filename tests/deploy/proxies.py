@@ -21,6 +21,13 @@ from tests.lab.certificate import self_signed
 CONF = ROOT / "deploy/nginx.conf"
 RESOLVES = (1, 27, 3)
 """The first version whose `server` takes `resolve`."""
+FOREIGN = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL", "TESTS_")
+"""Variables of this machine that no service has."""
+
+
+def own_environment() -> dict[str, str]:
+    """This machine's environment without what a service gets from its own file."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
 
 
 def find_nginx() -> str:

@@ -5,11 +5,8 @@ No image is fetched: PostgreSQL, Redis and nginx are this machine's, the S3 stor
 
 from __future__ import annotations
 
-import configparser
 import json
-import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -24,7 +21,7 @@ import pytest
 import yaml
 
 from routing_admin.server.readiness import PROBE_SECONDS
-from tests.deploy.proxies import RESOLVES, find_nginx, inner_proxy, version_of, wait_for
+from tests.deploy.proxies import RESOLVES, find_nginx, inner_proxy, own_environment, version_of, wait_for
 from tests.engines.cluster import running_cluster
 from tests.engines.redis import redis_running
 from tests.engines.s3 import CREDENTIALS, s3_server
@@ -33,8 +30,6 @@ from tests.gateway.serving import ROOT, free_port
 DEPLOY = ROOT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-FOREIGN = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL", "TESTS_")
-"""Variables of this machine that no container has."""
 OURS = ("setup", "one", "two", "daily")
 VARIABLE = re.compile(r"\$\{(\w+)\}")
 SECRETS = {
@@ -59,15 +54,6 @@ class Installation:
     environment: Mapping[str, str]
     url: str
     servers: Mapping[str, subprocess.Popen[bytes]]
-
-
-class RepeatedLines(dict[str, Any]):
-    """A section of a unit in which a key may stand several times: its lines together."""
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        if isinstance(value, list) and key in self:
-            value = [*self[key], *value]
-        super().__setitem__(key, value)
 
 
 def variables(value: Any) -> set[str]:
@@ -104,8 +90,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
             "http://files:8333": files.url,
         }
         given = {name: fill(value, places) for name, value in SERVICES["one"]["environment"].items()}
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-        environment = {**inherited, **given, "ROUTING_ADMIN_ALLOWED_HOSTS": "127.0.0.1"}
+        environment = {**own_environment(), **given, "ROUTING_ADMIN_ALLOWED_HOSTS": "127.0.0.1"}
         subprocess.run(words_of("setup"), cwd=ROOT, env=environment_for("setup", environment, folder), check=True)
         ports = {name: free_port() for name in ("one", "two")}
         servers = {
@@ -179,41 +164,6 @@ def test_probes_ask_the_right_question_and_outlast_the_answer():
     assert min(waits) > PROBE_SECONDS
     assert all(SERVICES[name]["healthcheck"] == {"disable": True} for name in ("setup", "daily"))
     assert SERVICES["proxy"]["depends_on"] == {name: {"condition": "service_healthy"} for name in ("one", "two")}
-
-
-def test_the_unit_of_systemd_runs_commands_that_are_there():
-    """One process that ends by SIGTERM, with time to drain."""
-    unit = configparser.RawConfigParser(strict=False)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read(DEPLOY / "routing-admin.service")
-    words = shlex.split(unit["Service"]["ExecStart"])
-    assert words[1:] == ["manage.py", "serve"]
-    assert "=+/opt/routing-admin/.venv/bin/python -m compileall -q" in (DEPLOY / "routing-admin.service").read_text()
-    assert int(unit["Service"]["TimeoutStopSec"]) > 30
-
-
-def test_what_is_due_once_a_day_is_done_by_commands_that_are_there(tmp_path):
-    """The daily unit's lines, one after the other, with its folders elsewhere: fourteen backups stay."""
-    unit = configparser.RawConfigParser(strict=False, dict_type=RepeatedLines)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
-    unit.read(DEPLOY / "routing-admin-daily.service")
-    backups, data = tmp_path / "backups", tmp_path / "data"
-    for number in range(14):
-        (backups / f"2020-01-{number + 10}").mkdir(parents=True)
-    (backups / "2020-02-01.part" / "artifacts").mkdir(parents=True)  # of a killed backup of an earlier version
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-    environment = {**inherited, "ROUTING_ADMIN_DATA_DIR": str(data)}
-    subprocess.run([sys.executable, "manage.py", "bootstrap"], cwd=ROOT, env=environment, check=True)
-    for line in unit["Service"]["ExecStart"].splitlines():
-        words = [word.replace("$$", "$").replace("%%", "%") for word in shlex.split(line)]
-        places = (("/opt/routing-admin/.venv/bin/python", sys.executable), ("/var/backups/routing-admin", str(backups)))
-        for place, here in places:
-            words = [word.replace(place, here) for word in words]
-        subprocess.run(words, cwd=ROOT, env=environment, check=True)
-    kept = sorted(path.name for path in backups.iterdir())
-    assert len(kept) == 14
-    assert kept[0] == "2020-01-11"
-    assert (backups / kept[-1] / "manifest.json").exists()
 
 
 def test_two_servers_behind_the_proxy_are_one_installation(installation):

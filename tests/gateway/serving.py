@@ -155,14 +155,14 @@ def served(
     configured: Callable[[Lab], dict[str, Any]] = routing,
     settings: Mapping[str, str] = MappingProxyType({}),
     options: Sequence[str] = (),
-    descriptors: int = 0,
+    prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
     """The demo, the lab's providers beside it, and a server that listens; `configured` gives the file imported.
 
-    `settings` are variables of its environment without their prefix, `options` those of `serve`; `descriptors` is its
-    hard limit of open files.
+    `settings` are variables of its environment without their prefix, `options` those of `serve`; `prefix` is a command
+    that runs it.
     """
-    with Lab(script) as lab, serving(directory, lab, [configured(lab)], settings, options, descriptors) as server:
+    with Lab(script) as lab, serving(directory, lab, [configured(lab)], settings, options, prefix) as server:
         yield server
 
 
@@ -173,7 +173,7 @@ def serving(
     files: Iterable[Any],
     settings: Mapping[str, str] = MappingProxyType({}),
     options: Sequence[str] = (),
-    descriptors: int = 0,
+    prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
     """A server that listens, with the demo and then these files imported, in order."""
     environment = environment_of(directory, lab) | {f"ROUTING_ADMIN_{name}": value for name, value in settings.items()}
@@ -184,7 +184,7 @@ def serving(
         file.write_text(json.dumps(content))
         commands.append(("import_config", str(file)))
     *_, key = manage_all(environment, *commands, ("issue_agent_key", "text-agent"))
-    server = listening(environment, key, lab, directory, options, descriptors=descriptors)
+    server = listening(environment, key, lab, directory, options, prefix=prefix)
     try:
         yield server
     finally:
@@ -208,14 +208,12 @@ def listening(
     directory: Path,
     options: Sequence[str] = (),
     tries: int = 5,
-    descriptors: int = 0,
+    prefix: Sequence[str] = (),
 ) -> Server:
     """The server once it answers to its own key; another port when somebody else took the one that was free."""
     for _ in range(tries):
         port = free_port()
-        words = [sys.executable, "manage.py", "serve", "--port", str(port), *options]
-        if descriptors:
-            words = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *words]
+        words = [*prefix, sys.executable, "manage.py", "serve", "--port", str(port), *options]
         with (directory / LOG).open("ab") as log:
             process = subprocess.Popen(words, cwd=ROOT, env=environment, stderr=log)
         server = Server(port, key, lab, directory, process)

@@ -56,9 +56,10 @@ async def test_idle_connections_to_providers_leave_the_callers_their_descriptors
     """Four hosts were called by 60 agents each, behind a proxy: whoever comes next is answered, and not reset."""
     with ExitStack() as stack:
         labs = [stack.enter_context(Lab()) for _ in range(4)]
+        limited = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh"]
         settings = {"TRUSTED_PROXIES": "1", "ALLOWED_ORIGINS": "*"}
         server = stack.enter_context(
-            served(tmp_path, configured=lambda lab: several(lab, labs), settings=settings, descriptors=DESCRIPTORS)
+            served(tmp_path, configured=lambda lab: several(lab, labs), settings=settings, prefix=limited)
         )
         for number in range(len(labs)):
             assert set(await call_at_once(server.url, server.key, f"host-{number}/fault:delay:seconds=1")) == {200}
