@@ -185,7 +185,7 @@ def explain_price(price: Price) -> str:
     if judge_price(price) is FactVerdict.CONTESTED:
         differing = find_contested(price) | {"input", "output"}
         each = join_words(f"{one.source} ({_amounts(one, differing)})" for one in stated)
-        return _("contested: %(each)s; %(source)s counts") % {"each": each, "source": price.source}
+        return _("%(each)s; %(source)s counts") % {"each": each, "source": price.source}
     return (_("%(names)s agree") if price.others else _("only %(names)s")) % {"names": names}
 
 

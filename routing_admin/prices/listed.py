@@ -65,6 +65,21 @@ def _find(endpoint: str, model: str) -> ModelInfo | None:
         return None
 
 
+@lru_cache(maxsize=2000)
+def changes_by_hour(endpoint: str, model: str) -> bool:
+    """Return whether the package prices a model by the hour of the day, which no other list does.
+
+    Azure's row of a DeepSeek model is DeepSeek's own, whose hours Azure does not have.
+    """
+    from genai_prices.data_snapshot import get_snapshot
+    from genai_prices.types import TimeOfDateConstraint
+
+    info = _find(endpoint, model)
+    own = get_snapshot().find_provider(None, None, endpoint).models if info else ()
+    prices = info.prices if info and info in own and isinstance(info.prices, list) else ()
+    return any(isinstance(each.constraint, TimeOfDateConstraint) for each in prices)
+
+
 def convert_price(prices: ModelPrice) -> Price | None:
     """The price of one of the package's rows in our rates; None for one that is not by tokens."""
     from genai_prices.types import TieredPrices

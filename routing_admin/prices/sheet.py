@@ -15,7 +15,7 @@ from capabilities.core.wire import Usage
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.prices.catalogued import catalogued_prices
-from routing_admin.prices.listed import TIERS, listed_price
+from routing_admin.prices.listed import TIERS, changes_by_hour, listed_price
 from routing_admin.prices.yuan import yuan_price
 
 
@@ -47,7 +47,7 @@ class PriceSheet:
 def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
     """Return the price of the lists, whatever the administrator says; nothing for what answers in this process.
 
-    Only genai-prices knows what a service tier costs, so its price counts alone there.
+    Only genai-prices knows what a service tier costs, and what an hour of the day does: there its price counts alone.
     """
     if is_embedded(endpoint):
         return FREE
@@ -55,7 +55,8 @@ def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price
     if yuan is not None:
         return yuan
     listed = listed_price(endpoint, model, at, tier)
-    return listed if tier in TIERS else _weigh(endpoint, model, listed)
+    alone = tier in TIERS or changes_by_hour(endpoint, model)
+    return listed if alone else _weigh(endpoint, model, listed)
 
 
 @lru_cache(maxsize=2000)

@@ -67,6 +67,13 @@ def test_a_service_tier_has_the_price_of_the_list_that_knows_tiers() -> None:
     assert list_price(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo", NOW, "flex") is None
 
 
+def test_a_price_that_changes_with_the_hour_is_contested_by_no_list_without_hours() -> None:
+    """DeepSeek doubles its prices from 1 to 4 and from 6 to 10 o'clock (UTC)."""
+    prices = [list_price("https://api.deepseek.com", "deepseek-v4-pro", NOW.replace(hour=hour)) for hour in (2, 12)]
+    assert [(each.tiers[0].rates.input, each.others) for each in prices if each] == [(1_320_000, ()), (660_000, ())]
+    assert find("https://mine.openai.azure.com/openai", "deepseek-v4-pro").tiers[0].rates.input == 1_740_000
+
+
 @pytest.mark.parametrize(
     ("endpoint", "models"),
     [
