@@ -12,7 +12,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import connections
+from django.db import DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from artifacts.core.errors import StoreAwayError
@@ -26,18 +26,22 @@ from routing_admin.configuration.audit import verify_audit
 from routing_admin.configuration.history import newest_configuration
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import diff
+from routing_admin.databases.away import DatabaseFault, fault_of
+from routing_admin.databases.probing import check_writable
 from routing_admin.models import Revision
 
 
 def databases() -> list[str]:
-    """Problems of the database files; an engine that checks itself is only asked for an answer."""
+    """Problems of the database files; of an engine that checks itself, whether it takes writes."""
     found = []
+    try:
+        check_writable()
+    except DatabaseError as error:
+        if fault_of(error) is not DatabaseFault.OUTDATED:  # `migrations` names what is missing
+            raise
     for alias in connections:
         with connections[alias].cursor() as cursor:
-            if connections[alias].vendor != "sqlite":
-                cursor.execute("SELECT 1")
-                continue
-            for pragma in ("quick_check", "foreign_key_check"):
+            for pragma in ("quick_check", "foreign_key_check") if connections[alias].vendor == "sqlite" else ():
                 cursor.execute(f"PRAGMA {pragma}")
                 said = [row for row in cursor.fetchall() if row != ("ok",)]
                 found += [f"{alias}: {pragma} says {' '.join(map(str, row))}" for row in said[:10]]

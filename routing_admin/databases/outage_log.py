@@ -15,7 +15,7 @@ class OutageLog:
 
     log: logging.Logger
     what: str
-    _said: str = ""
+    _last_kind: str = ""
     _failures: int = 0
 
     def note(self, error: BaseException) -> None:
@@ -23,12 +23,12 @@ class OutageLog:
         self._failures += 1
         words = explain_failure(error) or f"{type(error).__name__}: {error}"
         kind = fault_of(error) if is_away(error) else words
-        if kind != self._said:
-            self._said = str(kind)
+        if kind != self._last_kind:
+            self._last_kind = str(kind)
             self.log.error("%s failed: %s", self.what, words, exc_info=None if is_away(error) else error)
 
     def end(self) -> None:
         """Note that the work succeeded."""
         if self._failures:
             self.log.warning("%s works again after %d failed attempts", self.what, self._failures)
-            self._said, self._failures = "", 0
+            self._last_kind, self._failures = "", 0

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import psycopg
 import pytest
+from django.core.management import call_command
 from django.db import (
     DatabaseError,
     DataError,
@@ -201,6 +202,16 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
     check_writable()
     said = [each for each in caplog.records if "writing the request log" in each.getMessage()]
     assert [(each.levelname, each.exc_info) for each in said] == [("ERROR", None), ("WARNING", None)]
+
+
+@rows
+def test_doctor_says_that_a_database_is_read_only(capsys: pytest.CaptureFixture[str]) -> None:
+    """And what to do about it."""
+    with read_only(), pytest.raises(SystemExit):
+        call_command("doctor")
+    told = capsys.readouterr()
+    assert "bad  databases" in told.out
+    assert "is read-only: " in told.err
 
 
 @rows

@@ -83,7 +83,7 @@ class Command(command.Command):
 
 
 def metrics_sockets(port: int) -> list[socket]:
-    """The socket at which `/metrics` is served by itself, if there is one. Raises `CommandError` where it cannot be."""
+    """Return the socket at which `/metrics` is served by itself, if any. Raise `CommandError` where it cannot be."""
     if settings.METRICS_PORT is None:
         return []
     found = socket(AF_INET6 if ":" in settings.METRICS_HOST else AF_INET)
