@@ -51,17 +51,39 @@ class FairSlots:
 
         Hold it before taking a database's lock or connection, never the other way round.
         """
-        if getattr(self._thread, "holds", False):
+        if self._holder() is not None:
             yield
             return
         name = name or requester.get()
         self.acquire(name)
-        self._thread.holds = True
+        self._thread.name = name
         try:
             yield
         finally:
-            self._thread.holds = False
-            self.release(name)
+            if self._holder() is not None:  # else it was not had again after a pause
+                self._thread.name = None
+                self.release(name)
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Let others have this thread's slot, if it holds one, while it waits for something else.
+
+        Raise `OverloadedError` afterwards where none is free soon.
+        """
+        name = self._holder()
+        if name is None:
+            yield
+            return
+        self._thread.name = None
+        self.release(name)
+        try:
+            yield
+        finally:
+            self.acquire(name)
+            self._thread.name = name
+
+    def _holder(self) -> str | None:
+        return getattr(self._thread, "name", None)
 
     def acquire(self, name: str) -> None:
         """Take a slot, which the caller releases. Raise `OverloadedError` as `hold` does."""
@@ -106,3 +128,7 @@ class FairSlots:
 
     def _rank(self, name: str) -> tuple[int, int]:
         return self._held[name], self._turns[name]
+
+
+heavy_work = FairSlots(slots=1, queue=64, wait_seconds=30.0)
+"""Threads that compute for long, one at a time: each holds the interpreter in turn, and a small call waits for each."""

@@ -18,7 +18,6 @@ from capabilities.core.json_scan import (
     scan_json,
 )
 from capabilities.core.worded import Worded, worded
-from capabilities.fair_slots import FairSlots
 
 AT_ONCE_BYTES = 4 * 1024 * 1024
 """A text up to this size is parsed in one step, which takes some ten milliseconds."""
@@ -27,9 +26,6 @@ LARGE_BYTES = 128 * 1024
 QUICK_BYTES, QUICK_VALUES = 2 * 1024 * 1024, 2_000
 """A text up to this size with so few values is parsed in less time than a thread is entered and left."""
 TOO_LARGE = "json_too_large"
-
-parsing_slots = FairSlots(slots=1, queue=64, wait_seconds=30.0)
-"""Threads parse one large text at a time: a parser holds the interpreter, and several would hold it in turn."""
 
 
 class JsonTooLargeError(ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -58,6 +59,8 @@ def agent_of(headers: Mapping[str, str]) -> str:
     return "" if caller is None else caller.key_owner
 
 
+SWITCH_SECONDS = 0.001
+"""A call gives the interpreter away some ten times, and waits so long for it each time while a thread computes."""
 pages = limit_requests(limit_bodies(cast(App, site)), agent_of)
 mcp_door = McpDoor()
 redis_rounds = RedisRounds(link, news, (ledger.beat,))
@@ -106,6 +109,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     # THREADS of them may wait for files' readers; as many more never do
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * THREADS))
     process_upstream().limit_connections(max_connections(descriptor_limit()))  # each caller needs one at a time
+    sys.setswitchinterval(SWITCH_SECONDS)
     memory.settle()
     memory.note_loop()
     tracing.start()

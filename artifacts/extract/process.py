@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from artifacts.core.store import LocalFile
-from capabilities.fair_slots import FairSlots, OverloadedError, requester
+from capabilities.fair_slots import FairSlots, OverloadedError, heavy_work, requester
 
 TIMEOUT_SECONDS = 30.0
 
@@ -63,20 +63,27 @@ def run(
     """
     name = requester.get()
     try:
-        if not long_slots.acquire_at_once(name):
-            with quick_slots.hold(name):
-                result = _open_and_run(path, operation, options, max_output, QUICK)
-            if result.reason != "timeout":
-                return result
-            long_slots.acquire(name)
-        try:
-            return _open_and_run(path, operation, options, max_output, Budget(timeout))
-        finally:
-            long_slots.release(name)
+        with heavy_work.pause():
+            return _run_in_slot(name, path, operation, options, max_output, timeout)
     except OverloadedError:
         return Result(reason="busy")
     except (OSError, ValueError):
         return Result(reason="failed")
+
+
+def _run_in_slot(
+    name: str, path: LocalFile, operation: str, options: Mapping[str, object], max_output: int, timeout: float
+) -> Result:
+    if not long_slots.acquire_at_once(name):
+        with quick_slots.hold(name):
+            result = _open_and_run(path, operation, options, max_output, QUICK)
+        if result.reason != "timeout":
+            return result
+        long_slots.acquire(name)
+    try:
+        return _open_and_run(path, operation, options, max_output, Budget(timeout))
+    finally:
+        long_slots.release(name)
 
 
 def _open_and_run(

@@ -22,13 +22,12 @@ from capabilities.core.permissions import path_of_route
 from capabilities.core.problems import Problem
 from capabilities.core.storable import find_unstorable, path_of, settle
 from capabilities.errors import InvalidError
-from capabilities.fair_slots import OverloadedError, requester
+from capabilities.fair_slots import OverloadedError, heavy_work, requester
 from capabilities.json_bodies import (
     LARGE_BYTES,
     JsonTooLargeError,
     load_json,
     nests_too_deeply,
-    parsing_slots,
     too_deep,
 )
 
@@ -107,7 +106,7 @@ def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
     """
     data = read_body(request)
     try:
-        with parsing_slots.hold() if len(data) > LARGE_BYTES else nullcontext():
+        with heavy_work.hold() if len(data) > LARGE_BYTES else nullcontext():
             value = load_json(data)
     except (JsonTooLargeError, OverloadedError) as error:
         raise CallError(error.status, error.code, str(error)) from None

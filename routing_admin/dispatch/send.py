@@ -76,7 +76,7 @@ class Dispatch:
     `request_id` and `caller_headers` are for providers that are told of them. `hold` is what is reserved of limits;
     `begin_describing` gives what has models asked about files that a candidate cannot read, nobody is asked without it;
     `describing` is that, from the first such file on. `told_failures` knows in the end of those that a model was told.
-    What `is_large` is prepared in a thread, with files or without.
+    What `is_heavy` is prepared in a thread, with files or without.
     """
 
     planned: PlannedRequest
@@ -91,7 +91,7 @@ class Dispatch:
     hold: Reservation | None = None
     begin_describing: Callable[[], Describing] | None = None
     describing: Describing | None = None
-    is_large: bool = False
+    is_heavy: bool = False
     told_failures: DescriptionDesk | None = None
 
     def beside(self, planned: PlannedRequest, request_id: str) -> Dispatch:
@@ -163,7 +163,7 @@ class Dispatch:
         """Prepared here, or in a thread when files may be read or stored."""
         work = partial(prepare_for, self.planned, chat, to, call)
         if not chat.has_files or (not call.without_capabilities and is_sent_as_it_came(chat, to.reader)):
-            return await self.in_thread(work) if self.is_large else work()
+            return await self.in_thread(work) if self.is_heavy else work()
         if ContentPolicy.DESCRIBER not in to.reader.policies:
             return await self.in_thread(work)
         if self.describing is None and self.begin_describing is not None:

@@ -44,6 +44,7 @@ from routing_admin.dispatch.turns import turn_memory, turn_of
 from routing_admin.gateway.admission import admit_known_caller, check_method, error_of_fault
 from routing_admin.gateway.body import is_packed, unpack
 from routing_admin.gateway.callers import look_up_caller
+from routing_admin.gateway.counts import is_crowded
 from routing_admin.gateway.door import ChatCall, Door
 from routing_admin.gateway.errors import GatewayError, gateway_error_of, gateway_error_of_limit, reply_of
 from routing_admin.gateway.fields import Object
@@ -167,9 +168,10 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
         state = snapshot.newest.fresh()
         if state is None:
             state = await run_in_thread(call, snapshot.current)
-        decide = partial(_decide, door, call, principal, state, body, recorder)
-        admitted = await run_in_own_share(call, decide) if is_large or door.needs_thread(body, size) else decide()
-        admitted.dispatch.is_large = is_large
+        is_heavy = is_large or is_crowded(body)
+        decide = partial(_decide, door, call, principal, state, body, recorder, is_heavy=is_heavy)
+        in_thread = is_heavy or door.needs_thread(body, size)
+        admitted = await run_in_own_share(call, decide, is_heavy=is_heavy) if in_thread else decide()
         further = list_label_holders(state.configuration, principal.key_owner, admitted.labels)
         if further:
             hold = await _join(hold, call, further)
@@ -230,6 +232,8 @@ def _decide(
     state: snapshot.Snapshot,
     body: Object,
     recorder: RequestRecorder,
+    *,
+    is_heavy: bool,
 ) -> AdmittedCall:
     """The request parsed and planned. Raises `GatewayError`."""
     chat_call = door.parse(body, RowStore(principal.agent).part)
@@ -260,7 +264,8 @@ def _decide(
     record_plan(recorder, planned, target.task_type)
     dispatch = Dispatch(
         planned,
-        in_thread=partial(run_in_own_share, call),
+        in_thread=partial(run_in_own_share, call, is_heavy=is_heavy),
+        is_heavy=is_heavy,
         keep_media=partial(store_generated, actor),
         request_id=call.request_id,
         caller_headers=call.headers,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
-from capabilities.fair_slots import requester
+from capabilities.fair_slots import heavy_work, requester
 from routing_admin.databases.away import WAIT_SECONDS, is_away
 from routing_admin.databases.router import borrowed_connections
 from routing_admin.databases.waiting import in_line, waiting_at_most
@@ -28,10 +29,18 @@ async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
         return await asyncio.to_thread(_with_rows, queued)
 
 
-async def run_in_own_share(call: HttpCall, work: Callable[[], T]) -> T:
-    """Return what `work` gives, which may wait for a file's reader: one agent's files never take all threads."""
+async def run_in_own_share(call: HttpCall, work: Callable[[], T], *, is_heavy: bool = False) -> T:
+    """Return what `work` gives, which may wait for a file's reader: one agent's files never take all threads.
+
+    What `is_heavy` computes alone; raises `OverloadedError` where others do for long.
+    """
     async with slot(threads(), requester.get()):
-        return await run_in_thread(call, work)
+        return await run_in_thread(call, partial(_alone, work) if is_heavy else work)
+
+
+def _alone(work: Callable[[], T]) -> T:
+    with heavy_work.hold():
+        return work()
 
 
 def _with_rows(work: Callable[[], T]) -> T:

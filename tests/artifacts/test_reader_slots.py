@@ -12,7 +12,7 @@ from samples import pdf
 
 from artifacts.extract import process
 from artifacts.extract.process import Budget, Result, long_slots, quick_slots, run
-from capabilities.fair_slots import FairSlots, requester
+from capabilities.fair_slots import FairSlots, heavy_work, requester
 
 OPTIONS = {"reader": "pdf", "max_chars": 99}
 
@@ -69,6 +69,26 @@ def test_a_small_file_is_read_while_long_work_of_another_agent_goes_on(kept: Any
         result = run(kept(pdf("words")), "text", OPTIONS, max_output=4096)
         requester.reset(token)
     assert (result.reason, b"words" in result.payload) == ("", True)
+
+
+def test_others_compute_while_a_reader_is_waited_for(kept: Any) -> None:
+    """A large body whose PDF is looked into keeps no other agent's from being parsed; it goes on when it can."""
+    file, done = kept(pdf("long")), list[Result]()
+
+    def work() -> None:
+        requester.set("many")
+        with heavy_work.hold():
+            done.append(run(file, "text", OPTIONS, max_output=4096))
+
+    with taken(long_slots, "x", 2), taken(quick_slots, "many", 1):
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        wait_for(quick_slots, 1)
+        assert heavy_work.acquire_at_once("other")
+    wait_for(heavy_work, 1)
+    heavy_work.release("other")
+    thread.join(60)
+    assert b"long" in done[0].payload
 
 
 def test_what_is_not_done_in_the_quick_slot_is_read_in_a_long_one(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:

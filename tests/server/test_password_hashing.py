@@ -139,8 +139,22 @@ def test_one_address_fills_three_quarters_of_the_queue_and_no_more() -> None:
     wait_for_waiters(slots, 4)
     with pytest.raises(OverloadedError), slots.hold("third"):
         pass
-    for each in holders:
+    for each in (holders[0], holders[-1], *holders[1:-1]):  # as they get it
         each.end()
+
+
+def test_a_thread_that_waits_for_something_else_lets_others_have_its_slot() -> None:
+    """It has it again afterwards; one without a slot takes none by that."""
+    slots = FairSlots(1, 4, 30.0)
+    with slots.hold("one"):
+        with slots.pause():
+            other = Holder(slots, "other")
+            assert other.holds.wait(30)
+            other.end()
+        assert not slots.acquire_at_once("third")
+    with slots.pause():
+        pass
+    assert slots.acquire_at_once("third")
 
 
 @pytest.mark.django_db(databases=["default", "logs"])

@@ -12,8 +12,8 @@ from artifacts.storage.content import RowStore
 from capabilities.core.delivery.token_estimates import estimate_chat
 from capabilities.core.permissions import methods_of_call
 from capabilities.core.wire import Answer
-from capabilities.fair_slots import OverloadedError
-from capabilities.json_bodies import LARGE_BYTES, parsing_slots
+from capabilities.fair_slots import OverloadedError, heavy_work
+from capabilities.json_bodies import is_quick
 from routing_admin.configuration import snapshot
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.route_headers import header_value
@@ -76,8 +76,8 @@ def _count(call: HttpCall) -> HttpReply:
         check_method(call.method, call.path, methods_of_call(COUNT))
         principal = admit_caller(call.method, call.query, call.headers, COUNT)
         hold = enter_limited(principal, len(call.body.data))
-        is_large = is_packed(call) or len(call.body.data) > LARGE_BYTES
-        with parsing_slots.hold(principal.key_owner) if is_large else nullcontext():
+        is_large = is_packed(call) or not is_quick(call.body.data)
+        with heavy_work.hold(principal.key_owner) if is_large else nullcontext():
             parsed, state = parse(read_object(call), RowStore(principal.agent).part), snapshot.current()
         target = resolve_model(state, parsed.model, parsed.task_type, principal.rights)
         planned = plan_request(
