@@ -139,6 +139,7 @@ SETTINGS: tuple[Setting, ...] = (
         _("Port that serves /metrics and nothing else, so that no proxy hides it."),
     ),
     Setting("ROUTING_ADMIN_METRICS_HOST", "127.0.0.1", _("Address of this port.")),
+    Setting("ROUTING_ADMIN_METRICS_AGENTS", "0", _("How many agents have their own series in /metrics.")),
     Setting(
         "ROUTING_ADMIN_METRICS_TOKEN",
         "",

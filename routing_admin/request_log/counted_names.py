@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import islice
+
+from django.conf import settings
 
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
@@ -17,8 +20,8 @@ from routing_admin.core.planning.model_names import provider_and_model
 class CountedNames:
     """The names of one configuration; any other is `other`."""
 
-    def __init__(self, configuration: Configuration, other: str) -> None:
-        self._other = other
+    def __init__(self, configuration: Configuration, other: str, agents: tuple[str, ...] = ()) -> None:
+        self._other, self.agents = other, agents
         self._providers = {"", *(each.name for each in configuration.providers)}
         self._models = {*_models_in(configuration), ("", "")}
         self._routes = {
@@ -41,6 +44,10 @@ class CountedNames:
         """Return the name under which a route, or what was called without one, is counted."""
         return task_type if task_type in self._routes else self._other
 
+    def agent(self, name: str) -> str:
+        """Return the name under which an agent is counted, where agents are."""
+        return name if name in self.agents else self._other
+
     def is_known(self, route: str, provider: str, model: str) -> bool:
         """Whether something could be counted under these names."""
         return self.route(route) == route and self.place(provider, model) == (provider, model)
@@ -57,7 +64,8 @@ def _models_in(configuration: Configuration) -> Iterator[tuple[str, str]]:
 
 
 def _build(state: Snapshot, other: str) -> CountedNames:
-    return CountedNames(state.configuration, other)
+    agents = islice((each.id for each in state.configured), settings.METRICS_AGENTS)
+    return CountedNames(state.configuration, other, tuple(agents))
 
 
 _names_of: Callable[[Snapshot, str], CountedNames] = lru_cache(maxsize=4)(_build)

@@ -31,7 +31,7 @@ OPERATIONS = {"v1/embeddings": "embeddings", "v1/images": "generate_content"}
 """What OpenTelemetry calls the work of a surface, by the name that the log has for it; all others are `chat`."""
 
 
-NAMED = frozenset({"route", "provider", "model", *PLACE})
+NAMED = frozenset({"agent", "route", "provider", "model", *PLACE})
 """Labels that name what is configured."""
 
 
@@ -63,7 +63,8 @@ def without_former_names(family: MetricFamily) -> MetricFamily:
     def is_known(labels: tuple[str, ...]) -> bool:
         found = dict(zip(columns, labels, strict=True))
         place = found.get("provider") or found.get(PLACE[1], ""), found.get("model") or found.get(PLACE[2], "")
-        return names.is_known(found.get("route", ""), *place)
+        agent = found.get("agent", OTHER)
+        return names.agent(agent) == agent and names.is_known(found.get("route", ""), *place)
 
     return replace(family, values={labels: value for labels, value in family.values.items() if is_known(labels)})
 
@@ -72,6 +73,8 @@ def _count(entry: Entry, names: CountedNames) -> None:
     facts, route = entry.facts, names.route(entry.facts.task_type)
     operation = operation_of(facts.surface)
     request_metrics.count_request(route, facts.surface, facts.outcome, facts.duration_ms / 1000)
+    if names.agents:
+        request_metrics.count_agent_request(names.agent(facts.agent), facts.outcome)
     for attempt in entry.attempts:
         place = names.place(attempt.provider, attempt.model)
         request_metrics.count_attempt(route, *place, attempt.outcome)

@@ -147,6 +147,11 @@ class RequestMetrics:
             SECONDS,
         )
         self._usage = Tally("gen_ai_client_token_usage", "Tokens of a call.", (*PLACE, "gen_ai_token_type"), TOKENS)
+        self._agents = Tally(
+            "routing_admin_agent_requests",
+            "Requests of agents by how they ended, where ROUTING_ADMIN_METRICS_AGENTS allows it.",
+            ("agent", "ending"),
+        )
         self._refused_keys = Tally(
             "routing_admin_keys_refused",
             "Calls refused for their key or token, by the API they called and the code of the error.",
@@ -161,6 +166,10 @@ class RequestMetrics:
         """One more request, what became of it, and how long it took."""
         self._requests.add(1, route, surface, outcome, ending_of(outcome).value)
         self._latency.observe(seconds, route)
+
+    def count_agent_request(self, agent: str, outcome: str) -> None:
+        """One more request of an agent."""
+        self._agents.add(1, agent, ending_of(outcome).value)
 
     def count_attempt(self, route: str, provider: str, model: str, outcome: str) -> None:
         """One more candidate that was reached."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -9,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from capabilities.core.operations.table import OPERATIONS
 from capabilities.core.wire import Usage
-from capabilities.models import Provider, Service
+from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import UsageSum
@@ -154,6 +156,34 @@ def test_series_go_with_what_is_removed_and_return_with_it():
     Service.objects.create(service_id="gone", name="gone", provider=third, model="g")
     snapshot.refresh()
     assert value("routing_admin_attempts_total", **place) == 1
+
+
+def test_agents_have_series_only_as_far_as_a_setting_says(settings: Any):
+    """The first by id that administrators keep; those that programs make at run time never take a place."""
+    limits = {"requestsPerMinute": 4}
+    Agent.objects.create(agent_id="a-made", origin=Agent.Origin.RUNTIME)
+    for name in ("b-kept", "c-kept"):
+        Agent.objects.create(agent_id=name, limits=limits)
+    journal = Journal()
+
+    def call(name: str) -> None:
+        journal.record(entry_of(RequestFacts(f"{name}-{len(samples())}", timezone.now(), "v1", agent=name), ()))
+        journal.flush()
+
+    snapshot.refresh()
+    call("b-kept")
+    assert not [name for name, _ in samples() if name.startswith("routing_admin_agent_")]
+    settings.METRICS_AGENTS = 1
+    Agent.objects.filter(agent_id="c-kept").update(name="changed")
+    snapshot.refresh()
+    for name in ("a-made", "b-kept", "c-kept"):
+        call(name)
+    ends = {"ending": "answered"}
+    assert value("routing_admin_agent_requests_total", agent="b-kept", **ends) == 1
+    assert value("routing_admin_agent_requests_total", agent=OTHER, **ends) == 2
+    left = {labels for name, labels in samples() if name == "routing_admin_agent_limit_remaining_ratio"}
+    assert left == {frozenset({("agent", "b-kept"), ("limit", "requestsPerMinute")})}
+    assert value("routing_admin_agent_limit_remaining_ratio", agent="b-kept", limit="requestsPerMinute") == 1
 
 
 def invented(name: str, route: str, model: str) -> Entry:
