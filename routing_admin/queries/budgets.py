@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from capabilities.core.services.agent_limits import AgentLimits, limits_of
 from capabilities.core.services.labels import LabelKind
-from capabilities.core.services.limit_holders import id_of_label
+from capabilities.core.services.limit_holders import id_of_agent, id_of_label
+from capabilities.models import Agent
 from capabilities.ports import LimitUse, ports
 from routing_admin.models import LabelBudget
 
@@ -41,3 +42,11 @@ def list_budgets() -> list[BudgetLine]:
 def _line_of(row: LabelBudget) -> BudgetLine:
     kind, _, name = row.label.partition(":")
     return BudgetLine(row.label, LabelKind(kind), name, row.limits, limits_of(row.limits))
+
+
+def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]:
+    """Return what the agents with these ids used of each of their limits."""
+    rows = Agent.objects.filter(agent_id__in=agents) if agents else ()
+    names = {id_of_agent(row.agent_id): row.agent_id for row in rows}
+    uses = ports.limit_uses.of({id_of_agent(row.agent_id): limits_of(row.limits) for row in rows}) if names else {}
+    return {names[holder]: found for holder, found in uses.items()}

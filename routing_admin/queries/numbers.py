@@ -13,10 +13,6 @@ from artifacts.actions import count_used_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.actions.stored_keys import agents_behind
-from capabilities.core.services.agent_limits import limits_of
-from capabilities.core.services.limit_holders import id_of_agent
-from capabilities.models import Agent
-from capabilities.ports import ports
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import list_runs
 from routing_admin.configuration.installation import read_keeping
@@ -30,6 +26,7 @@ from routing_admin.dispatch.send import process_run_context
 from routing_admin.environment import program_version
 from routing_admin.limits.gate import keeper
 from routing_admin.queries.alerts import count_open
+from routing_admin.queries.budgets import find_agent_uses
 from routing_admin.queries.standings import list_standings, list_unable
 from routing_admin.queries.tokens import tokens_behind
 from routing_admin.redis_link.link import link
@@ -199,15 +196,13 @@ def _of_rows() -> Iterator[MetricFamily]:
 
 def _of_agents() -> Iterator[MetricFamily]:
     """What is left of the limits of those agents that have series of their own."""
-    rows = Agent.objects.filter(agent_id__in=names_now(OTHER).agents) if settings.METRICS_AGENTS else ()
-    names = {id_of_agent(row.agent_id): row.agent_id for row in rows}
-    uses = ports.limit_uses.of({id_of_agent(row.agent_id): limits_of(row.limits) for row in rows})
+    uses = find_agent_uses(names_now(OTHER).agents)
     yield MetricFamily(
         name="routing_admin_agent_limit_remaining_ratio",
         explanation="What is left of an agent's limit in its window of now, from 0 to 1.",
         values={
-            (names[holder], each.meter.value): each.remaining / each.limit if each.limit else 0.0
-            for holder, found in uses.items()
+            (agent, each.meter.value): each.remaining / each.limit if each.limit else 0.0
+            for agent, found in uses.items()
             for each in found
         },
         labels=("agent", "limit"),
