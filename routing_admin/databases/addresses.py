@@ -34,6 +34,7 @@ POOL = {"min_size": 1, "max_size": 20, "num_workers": 2, "reconnect_timeout": 1.
 It tries anew for whoever asks instead of growing slower the longer the server is away.
 """
 FORM = "postgres://user:password@host:5432/name"
+"""Several hosts are joined by commas: `host1:5432,host2:5432`."""
 
 
 def is_postgresql(url: str) -> bool:
@@ -58,24 +59,39 @@ def postgresql_databases(url: str) -> dict[str, dict[str, Any]]:
 def _settings_of(url: str) -> dict[str, Any]:
     try:
         parts = urlsplit(url)
-        port = parts.port
+        hosts, ports = _hosts_of(parts)
     except ValueError:
         raise _refusal("its host or port cannot be read; a password is percent-encoded (@ is %40, / is %2F)") from None
     options = _options_of(parts)
     name = unquote(parts.path.removeprefix("/"))
     if (not name and "service" not in options) or "/" in name:
         raise _refusal("it names no database")
-    host = unquote(parts.hostname or "") or options.pop("host", "")
+    host = hosts or options.pop("host", "")
+    if "," in host:
+        options.setdefault("target_session_attrs", "read-write")  # the others are its replicas
     return {
         "ENGINE": ENGINE,
         "NAME": name,
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
         "HOST": host,
-        "PORT": str(port or options.pop("port", "")),
+        "PORT": ports or options.pop("port", ""),
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {**NAMED, **options},
     }
+
+
+def _hosts_of(parts: SplitResult) -> tuple[str, str]:
+    """Hosts and ports, joined by commas as libpq takes them. Raises `ValueError`."""
+    places = parts.netloc.rpartition("@")[2].split(",")
+    found = [urlsplit(f"//{place}") for place in places]
+    hosts = [unquote(each.hostname or "") for each in found]
+    if len(found) == 1:
+        return hosts[0], str(found[0].port or "")
+    if not all(hosts):
+        raise ValueError("a host is empty")
+    ports = [str(each.port or 5432) for each in found]
+    return ",".join(hosts), ",".join(ports)
 
 
 def _options_of(parts: SplitResult) -> dict[str, str]:

@@ -90,7 +90,7 @@ def explain_failure(error: BaseException, alias: str = "default") -> str | None:
 
 def _explain_postgresql(error: DatabaseError | InterfaceError, settings: dict[str, Any]) -> str | None:
     words = {
-        "place": f"{settings['HOST'] or 'the local socket'}:{settings['PORT'] or 5432}",
+        "place": _places_of(settings),
         "user": settings["USER"] or "of this process",
         "name": settings["NAME"],
         "said": _first_line(error),
@@ -110,6 +110,12 @@ def _explain_postgresql(error: DatabaseError | InterfaceError, settings: dict[st
     if is_away(error):
         return f"The database at {words['place']} does not answer: {words['said']}."
     return None
+
+
+def _places_of(settings: dict[str, Any]) -> str:
+    hosts, ports = settings["HOST"].split(","), str(settings["PORT"] or 5432).split(",")
+    ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
+    return ", ".join(f"{host or 'the local socket'}:{port}" for host, port in zip(hosts, ports, strict=True))
 
 
 def _first_line(error: BaseException) -> str:

@@ -65,6 +65,25 @@ def test_an_address_has_all_that_a_connection_needs() -> None:
     assert (local["HOST"], local["PORT"], local["NAME"]) == ("/run/postgresql", "", "gateway")
 
 
+@pytest.mark.parametrize(
+    ("places", "hosts", "ports"),
+    [
+        ("db1,db2", "db1,db2", "5432,5432"),
+        ("db1:5433,db2", "db1,db2", "5433,5432"),
+        ("db1:1,[::1]:2,db3:3", "db1,::1,db3", "1,2,3"),
+    ],
+)
+def test_several_hosts_lead_to_the_one_that_takes_writes(places: str, hosts: str, ports: str) -> None:
+    """As libpq has them, unless the address says otherwise; no password, however written, is part of a host."""
+    one = postgresql_databases(f"postgres://ann:p,%40@{places}/gateway")["default"]
+    assert (one["HOST"], one["PORT"], one["PASSWORD"]) == (hosts, ports, "p,@")
+    assert one["OPTIONS"]["target_session_attrs"] == "read-write"
+    any_one = postgresql_databases(f"postgres://ann@{places}/gateway?target_session_attrs=any")["default"]
+    assert any_one["OPTIONS"]["target_session_attrs"] == "any"
+    with pytest.raises(SystemExit, match="host or port cannot be read"):
+        postgresql_databases(f"postgres://ann:secret@{places},/gateway")
+
+
 def test_a_driver_that_is_missing_is_named_with_its_command() -> None:
     """Whatever Django says of it."""
     said = explain_failure(ImproperlyConfigured("Error loading psycopg2 or psycopg module"))

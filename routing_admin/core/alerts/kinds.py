@@ -170,7 +170,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
                 ),
             },
             worded("Start the database, or connect to the primary. Nothing needs to be restored."),
-            "docs/alerts.md#database",
+            "docs/runbook/database-away.md",
             STATE,
         ),
         AlertKind.ARTIFACT_STORE: KindRow(
@@ -179,7 +179,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             worded("artifact store"),
             {Stage.USUAL: worded("The artifact store does not answer. Uploads and calls with files fail.")},
             worded("Check the store. python manage.py doctor says why it does not answer."),
-            "docs/alerts.md#artifact_store",
+            "docs/runbook/store-away.md",
             STATE,
         ),
         AlertKind.REDIS: KindRow(
@@ -188,7 +188,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             worded("Redis"),
             {Stage.USUAL: worded("%(problem)s Calls continue; limits are drawn from the database.")},
             worded("Start Redis, or correct REDIS_URL."),
-            "docs/alerts.md#redis",
+            "docs/runbook/redis-away.md",
             STATE,
         ),
         AlertKind.LOG_WAITING: KindRow(
@@ -197,7 +197,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             worded("server"),
             {Stage.USUAL: worded("Requests have waited for the request log on %(name)s for %(seconds)s seconds.")},
             worded("Restore the database, and keep the disk of the data directory from filling up."),
-            "docs/alerts.md#log_waiting",
+            "docs/runbook/database-away.md",
             STATE,
         ),
         AlertKind.LOG_LOST: KindRow(
@@ -215,7 +215,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             worded("server"),
             {Stage.USUAL: worded("%(name)s has not been able to read the configuration for %(seconds)s seconds.")},
             worded("Restore the database. Until then, changes and revoked keys are not noticed."),
-            "docs/alerts.md#configuration_stale",
+            "docs/runbook/database-away.md",
             STATE,
         ),
         AlertKind.WEBHOOK_FAILING: KindRow(
