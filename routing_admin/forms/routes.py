@@ -13,7 +13,7 @@ from capabilities.core.ranges import LONGEST_SECONDS, MAX_TOKENS, RETRIES, SHORT
 from capabilities.core.storable import is_storable
 from capabilities.forms.content_policies import policy_choices
 from capabilities.forms.json_objects import JsonObjectField
-from routing_admin.core.configuration.specs import REFUSE, SKIP
+from routing_admin.core.configuration.specs import NO_DIRECTIVE, REFUSE, SKIP
 from routing_admin.core.fallback.policy import ErrorPreset
 from routing_admin.core.planning.model_names import LONGEST_NAME
 
@@ -29,6 +29,11 @@ DROPS = (
 OVERFLOWS = (
     ("", _("try it anyway")),
     (SKIP, _("skip it if another model can take it")),
+)
+
+DIRECTIVES = (
+    ("", _("the request's language, else the default")),
+    (NO_DIRECTIVE, _("as the caller wrote, without a directive")),
 )
 
 SECONDS = (SHORTEST_SECONDS, LONGEST_SECONDS)
@@ -73,6 +78,7 @@ class RouteForm(forms.Form):
     preset = forms.ChoiceField(label=_("Preset"), choices=PRESETS)
     on_drop = forms.ChoiceField(label=_("What a model does not accept"), choices=DROPS, required=False)
     on_overflow = forms.ChoiceField(label=_("A request too long for a model"), choices=OVERFLOWS, required=False)
+    directive = forms.ChoiceField(label=_("Language of the answer"), choices=DIRECTIVES, required=False)
     policy = forms.ChoiceField(
         label=_("Files that a model cannot read"),
         choices=policy_choices(_("as set by each model service")),

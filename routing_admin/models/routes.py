@@ -23,6 +23,7 @@ class TaskRoute(models.Model):
     content = models.JSONField(default=dict, blank=True)
     on_drop = models.CharField(max_length=20, blank=True, default="")
     on_overflow = models.CharField(max_length=20, blank=True, default="")
+    directive = models.CharField(max_length=20, blank=True, default="")
     extra = models.JSONField(default=dict, blank=True)
     position = models.PositiveIntegerField(default=0)
     version = models.PositiveIntegerField(default=1)

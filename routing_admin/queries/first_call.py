@@ -11,6 +11,7 @@ from capabilities.models import AgentKey
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.planning.model_names import task_name
+from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.models import MissedCall, RequestLog
 from routing_admin.queries.requests import LoggedRequest
 
@@ -44,6 +45,15 @@ def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
     own = MissedCall.objects.filter(key=key.public_id, at__gte=key.created_at)
     others = MissedCall.objects.filter(at__gte=since).exclude(key=key.public_id)
     return FirstCall(request, tuple(own[:MOST_MISSED]), tuple(others[:MOST_MISSED]))
+
+
+def directive_of(row: RequestLog) -> str:
+    """Return the line that the call's route adds to every call, as the route is now; empty for a call of no route."""
+    configuration = snapshot.current().configuration
+    route = configuration.route(row.task_type)
+    if route is None:
+        return ""
+    return plan_route(configuration, route, RoutingQuery(direct=row.asked_model == row.model)).directive
 
 
 def list_nearest_names(name: str) -> list[str]:

@@ -17,6 +17,7 @@ from capabilities.core.exchange import ExchangeRate
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Capabilities, Source
 from routing_admin.core.configuration.specs import (
+    NO_DIRECTIVE,
     REFUSE,
     SKIP,
     AgentSpec,
@@ -143,6 +144,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
         "extra": FieldRow(unknown_fields, {"x-note": {"b": 1, "a": 2}}),
         "on_drop": FieldRow(st.sampled_from(["", REFUSE]), REFUSE),
         "on_overflow": FieldRow(st.sampled_from(["", SKIP]), SKIP),
+        "directive": FieldRow(st.sampled_from(["", NO_DIRECTIVE]), NO_DIRECTIVE),
     },
     AliasSpec: {"name": FieldRow(words, "gpt"), "target": FieldRow(words, "task:default")},
     AgentSpec: {

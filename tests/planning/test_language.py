@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from routing_admin.core.configuration.specs import NO_DIRECTIVE, CandidateSpec, Configuration, RouteSpec
 from routing_admin.core.planning.language import (
     get_language_directive,
     inject_directive,
     match_language,
     resolve_language,
 )
+from routing_admin.core.planning.plan import RoutingQuery, plan_route
 
 DIRECTIVES = {"en": "Please respond in English.", "zh": "请使用中文回答。"}
 """What the seeds say to a model, word for word."""
@@ -82,3 +84,14 @@ def test_the_directive_is_there_exactly_once_however_often_it_is_injected(turns,
     """Injecting again changes nothing."""
     once = inject_directive(ChatRequest(turns), directive)
     assert inject_directive(once, directive) == once
+
+
+@pytest.mark.parametrize(
+    ("route", "language", "expected"),
+    [("", None, DIRECTIVES["zh"]), (NO_DIRECTIVE, None, ""), (NO_DIRECTIVE, "en-GB", DIRECTIVES["en"])],
+)
+def test_a_route_may_leave_the_language_to_the_caller(route: str, language: str | None, expected: str) -> None:
+    """A request that names a language is answered in it all the same."""
+    spec = RouteSpec("coding", (CandidateSpec("p"),), directive=route)
+    configuration = Configuration(default_language="zh")
+    assert plan_route(configuration, spec, RoutingQuery(language=language)).directive == expected

@@ -58,6 +58,7 @@ def test_an_answered_call_is_told_with_who_answered(admin: Client, viewer: Clien
         page = text_of(panel(client, key, mark="old"))
         assert "The first call arrived and was answered" in page
         assert "<code>task:planning</code>" in page
+        assert "The route planning puts this line before the system prompt of each call: “请使用中文回答。”" in page
         assert "echo/echo-text" in page
         assert re.search(r"\d+ in, \d+ out", page)
         assert f'href="/requests/{RequestLog.objects.get(key=key[3:11]).pk}/"' in page

@@ -136,6 +136,7 @@ def route_spec(row: TaskRoute) -> RouteSpec:
         extra=row.extra,
         on_drop=row.on_drop,
         on_overflow=row.on_overflow,
+        directive=row.directive,
     )
 
 

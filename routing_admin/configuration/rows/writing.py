@@ -216,6 +216,7 @@ def route_fields(spec: RouteSpec, position: int) -> dict[str, Any]:
         "content": dict(spec.content),
         "on_drop": spec.on_drop,
         "on_overflow": spec.on_overflow,
+        "directive": spec.directive,
         "enabled": spec.enabled,
         "extra": dict(spec.extra),
         "position": position,

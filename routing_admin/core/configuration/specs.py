@@ -145,6 +145,9 @@ REFUSE = "refuse"
 SKIP = "skip"
 """A route's word that a model is passed by that a request is too long for."""
 
+NO_DIRECTIVE = "none"
+"""A route's word that its models answer in whichever language the caller wrote."""
+
 
 @dataclass(frozen=True, slots=True)
 class RouteSpec:
@@ -152,7 +155,8 @@ class RouteSpec:
 
     `on_error` is a preset's name or a table of error → action, empty for the default; `deadline` (whole answer) and
     `first_content` in seconds, None for the default. `on_drop` is `refuse` where a candidate that takes less than the
-    whole request is passed by, `on_overflow` is `skip` where one is that it is too long for; else they are empty.
+    whole request is passed by, `on_overflow` is `skip` where one is that it is too long for, `directive` is `none`
+    where nothing is said to the model about the language of its answer; else they are empty.
     """
 
     task_type: str
@@ -168,6 +172,7 @@ class RouteSpec:
     extra: JsonObject = field(default_factory=dict)
     on_drop: str = ""
     on_overflow: str = ""
+    directive: str = ""
 
     @property
     def primary(self) -> CandidateSpec:

@@ -14,6 +14,7 @@ from capabilities.core.providers.environment import further_variables, key_varia
 from capabilities.core.providers.presets import protocol_of
 from routing_admin.core.configuration.as_json import same_value
 from routing_admin.core.configuration.specs import (
+    NO_DIRECTIVE,
     REFUSE,
     SKIP,
     CandidateSpec,
@@ -36,7 +37,9 @@ PROVIDER_OWN_KEYS = (
 )
 PROVIDER_KEYS = PROVIDER_SEED_KEYS + PROVIDER_OWN_KEYS
 ROUTE_SEED_KEYS = ("provider", "model", "temperature", "maxTokens", "fallback")
-ROUTE_OWN_KEYS = ("primary", "onError", "retries", "deadline", "content", "onDrop", "onOverflow", "enabled")
+ROUTE_OWN_KEYS = (
+    *("primary", "onError", "retries", "deadline", "content", "onDrop", "onOverflow", "directive", "enabled"),
+)
 ROUTE_KEYS = ROUTE_SEED_KEYS + ROUTE_OWN_KEYS
 PARAMETER_KEYS = ("temperature", "maxTokens", "extraBody")
 CANDIDATE_KEYS = ("provider", "model", *PARAMETER_KEYS)
@@ -158,6 +161,7 @@ def _route_fields(task_type: str, raw: Mapping[str, Any], providers: Collection[
         enabled=True if enabled is None else enabled,
         on_drop=REFUSE if raw.get("onDrop") == REFUSE else "",
         on_overflow=SKIP if raw.get("onOverflow") == SKIP else "",
+        directive=NO_DIRECTIVE if raw.get("directive") == NO_DIRECTIVE else "",
     )
 
 
@@ -176,6 +180,7 @@ def _route_canonical(route: RouteSpec, providers: Collection[str]) -> dict[str, 
             "content": route.content or None,
             "onDrop": route.on_drop or None,
             "onOverflow": route.on_overflow or None,
+            "directive": route.directive or None,
             "enabled": None if route.enabled else False,
         }
     )

@@ -13,7 +13,7 @@ from capabilities.core.providers.environment import FIRST_KEY, overrides
 from capabilities.core.providers.origins import DEFAULT_PROXY
 from capabilities.core.storable import is_storable, unreadable_text
 from capabilities.core.worded import worded
-from routing_admin.core.configuration.specs import REFUSE, SKIP
+from routing_admin.core.configuration.specs import NO_DIRECTIVE, REFUSE, SKIP
 from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import (
     dropped_field,
@@ -90,6 +90,7 @@ ROUTE_RULES = (
     Rule("content", rule.mapping),
     Rule("onDrop", rule.one_of(("drop", REFUSE))),
     Rule("onOverflow", rule.one_of(("send", SKIP))),
+    Rule("directive", rule.one_of(("language", NO_DIRECTIVE))),
     Rule("enabled", rule.flag),
 )
 

@@ -47,6 +47,7 @@ UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
         "content": worded("content rules"),
         "on_drop": worded("rule on what may be left out"),
         "on_overflow": worded("rule on requests that are too long"),
+        "directive": worded("rule on the language of answers"),
     }
 )
 """What the seeds' programs have no word for, with ours."""

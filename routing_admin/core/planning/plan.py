@@ -13,6 +13,7 @@ from capabilities.core.values import value_class
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import (
     DEFAULT_ROUTE,
+    NO_DIRECTIVE,
     SKIP,
     CandidateSpec,
     Configuration,
@@ -60,10 +61,9 @@ class RoutingQuery:
     params: Params = field(default_factory=Params)
     direct: bool = False
 
-    @property
-    def is_told_a_language(self) -> bool:
-        """Whether a directive leads its messages (MMR-P11, CONTRACT §6)."""
-        return bool(self.language) or not self.direct
+    def is_directed(self, route: RouteSpec) -> bool:
+        """Return whether a directive leads its messages: always where it names a language, else as the route says."""
+        return bool(self.language) or not (self.direct or route.directive == NO_DIRECTIVE)
 
 
 def is_taken(route: RouteSpec) -> bool:
@@ -132,7 +132,7 @@ def plan_route(
         task_type=route.task_type,
         matched=matched,
         language=resolve_language(query.language, default, directives),
-        directive=get_language_directive(query.language, default, directives) if query.is_told_a_language else "",
+        directive=get_language_directive(query.language, default, directives) if query.is_directed(route) else "",
         policy=policy_of(route, preset),
         timeouts=_request_timeouts(route, candidates),
         has_pools=any(each.keys for each in candidates),

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 
 from capabilities.queries.agents import find_key
 from capabilities.views.answers import require_found
-from routing_admin.queries.first_call import FirstCall, find_first_call, list_nearest_names
+from routing_admin.queries.first_call import FirstCall, directive_of, find_first_call, list_nearest_names
 from routing_admin.queries.requests import LoggedRequest
 from routing_admin.request_log.advice import advise
 from routing_admin.request_log.sentences import render_logged
@@ -66,6 +66,7 @@ def context_of(key: AgentKey, first: FirstCall) -> dict[str, Any]:
         "own": [describe_own(each) for each in first.own],
         "others": [describe_other(each) for each in first.others],
         "base_url": base_url(),
+        "directive": directive_of(request.row) if request and first.is_answered else "",
     }
 
 

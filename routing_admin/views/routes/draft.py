@@ -67,6 +67,7 @@ class Draft:
             content=_content(base, found.get("policy", "")),
             on_drop=found.get("on_drop", base.on_drop),
             on_overflow=found.get("on_overflow", base.on_overflow),
+            directive=found.get("directive", base.directive),
         )
 
     def _candidates(self, base: RouteSpec) -> Iterator[CandidateSpec]:
@@ -145,6 +146,7 @@ def draft_of(route: RouteSpec, version: int | None) -> Draft:
     data["policy"] = policy_word(route.content)
     data["on_drop"] = route.on_drop
     data["on_overflow"] = route.on_overflow
+    data["directive"] = route.directive
     if route.enabled:
         data["enabled"] = "on"
     for number, spec in enumerate(route.candidates, start=1):

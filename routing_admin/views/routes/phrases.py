@@ -71,6 +71,7 @@ FIELDS: Mapping[str, Text] = {
     "content": gettext_lazy("content policy"),
     "on_drop": gettext_lazy("what may be left out"),
     "on_overflow": gettext_lazy("what happens to a request too long for a model"),
+    "directive": gettext_lazy("language of the answer"),
 }
 
 
