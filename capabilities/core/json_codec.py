@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from capabilities.core.halves import may_hold_half, mend, mend_text
+from capabilities.core.json_scan import MAX_ANSWER_VALUES, NUMBERS_PER_ANSWER_VALUE, TooManyValuesError, is_bounded
 
 Read = Callable[[bytes | str], Any]
 Write = Callable[[Any, Callable[[Any], Any]], bytes]
@@ -31,8 +32,13 @@ def give_codec(read: Read, write: Write) -> None:
     _given[:] = [(read, write)]
 
 
-def read_json(data: bytes | str) -> Any:
-    """The value in JSON text. Raises `ValueError`, or `RecursionError` for one that nests without end."""
+def read_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
+    """The value in JSON text. Raises `ValueError`, or `RecursionError` for one that nests without end.
+
+    Raises `TooManyValuesError` where that is more than a provider may send, unless it `is_trusted`.
+    """
+    if not is_trusted and not is_bounded(data, MAX_ANSWER_VALUES, NUMBERS_PER_ANSWER_VALUE):
+        raise TooManyValuesError
     for read, _ in _given:
         try:
             return read(data)
@@ -47,9 +53,9 @@ def _read_int(text: str) -> int | float:
     return number if isinstance(number, float) or -(2**63) <= number < 2**64 else float(number)
 
 
-def read_mended_json(data: bytes | str) -> Any:
+def read_mended_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
     """The same with half a surrogate pair joined with its neighbor, or as U+FFFD: nothing writes half a pair."""
-    value = read_json(data)
+    value = read_json(data, is_trusted=is_trusted)
     return mend(value) if may_hold_half(data) else value
 
 

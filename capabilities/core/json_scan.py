@@ -15,6 +15,10 @@ from typing import Any
 
 BLOCK = 16 * 1024
 """Bytes that are looked through in one step. A shorter string is never long."""
+MAX_ANSWER_VALUES = 100_000
+"""Values of JSON in a provider's answer, or in an event of one: they are parsed in ten milliseconds."""
+NUMBERS_PER_ANSWER_VALUE = 16
+"""A batch of embeddings has a million numbers and more."""
 MAX_INNER_VALUES = 20_000
 """Values of JSON within a string: arguments of a tool, or what one answered."""
 NUMBERS_PER_VALUE = 4
@@ -43,19 +47,20 @@ class JsonScan:
     containers: int = 0
     commas: int = 0
     long_strings: list[tuple[int, int]] = field(default_factory=list)
+    numbers_per_value: int = NUMBERS_PER_VALUE
 
     @property
     def values(self) -> int:
-        """Strings, names among them, lists and objects count one each, numbers and words a quarter."""
-        return self.strings + self.containers + self.commas // NUMBERS_PER_VALUE
+        """Strings, names among them, lists and objects count one each, numbers and words a part of one."""
+        return self.strings + self.containers + self.commas // self.numbers_per_value
 
 
-def scan_json(data: bytes | bytearray, max_values: int) -> JsonScan:
+def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int = NUMBERS_PER_VALUE) -> JsonScan:
     """Count the values of a JSON text, in time linear in its length; what is no JSON is counted somehow.
 
     Raises `TooManyValuesError` as soon as there are more than `max_values`.
     """
-    scan, start, opened, inside, quote = JsonScan(), 0, 0, False, 0
+    scan, start, opened, inside, quote = JsonScan(numbers_per_value=numbers_per_value), 0, 0, False, 0
     while start < len(data):
         if inside:
             if quote < start and (quote := data.find(b'"', start)) == -1:
@@ -85,12 +90,15 @@ def _last_place(data: bytes | bytearray, start: int, quote: int) -> int:
     return quote - BLOCK + before if before else start
 
 
-def is_bounded(text: str | bytes) -> bool:
-    """Return whether JSON that a caller's string holds may be parsed: the bound on its body does not see inside."""
-    if len(text) <= MAX_INNER_VALUES:
+def is_bounded(
+    text: str | bytes, max_values: int = MAX_INNER_VALUES, numbers_per_value: int = NUMBERS_PER_VALUE
+) -> bool:
+    """Return whether JSON may be parsed that a caller's string holds, where the bound on its body does not see it."""
+    if len(text) <= max_values:
         return True
+    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
     try:
-        scan_json(text.encode("utf-8", "replace") if isinstance(text, str) else text, MAX_INNER_VALUES)
+        scan_json(data, max_values, numbers_per_value)
     except TooManyValuesError:
         return False
     return True

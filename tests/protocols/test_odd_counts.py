@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capabilities.core.json_codec import read_json
 from capabilities.core.operations import usage as operations
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.anthropic import usage as anthropic
@@ -18,7 +19,8 @@ from capabilities.core.protocols.fields import MAX_COUNT, count_of
 from capabilities.core.protocols.gemini import usage as gemini
 from capabilities.core.protocols.openai import usage as openai
 from capabilities.core.protocols.openai_responses import usage as responses
-from capabilities.core.wire import Answer, Usage
+from capabilities.core.protocols.stream import BAD_EVENTS
+from capabilities.core.wire import Answer, Failure, Usage
 
 Read = Callable[[Any], Usage]
 READERS: Mapping[str, tuple[Read, Mapping[str, str], Mapping[str, Mapping[str, str]]]] = {
@@ -88,3 +90,22 @@ def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
     said = PROTOCOLS["openai"].decode(200, {}, json.dumps({"choices": [choice], "usage": usage}).encode())
     assert isinstance(said, Answer)
     assert (said.text, said.usage) == ("Here.", Usage(None, MAX_COUNT))
+
+
+@pytest.mark.parametrize("name", sorted(set(PROTOCOLS) - {"echo"}))
+def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -> None:
+    """Whole, as an event of a stream, or as an error: not one of its lists is made, and the next candidate is asked."""
+    bomb = b'{"x":[' + b"[]," * 200_000 + b"[]]}"
+    whole = PROTOCOLS[name].decode(200, {"content-type": "application/json"}, bomb)
+    streamed = list(PROTOCOLS[name].decoder().feed((b"data: " + bomb + b"\n\n") * BAD_EVENTS))
+    refused = PROTOCOLS[name].decode(400, {"content-type": "application/json"}, bomb)
+    assert isinstance(whole, Failure)
+    assert "more than 100000 JSON values" in whole.message
+    assert isinstance(streamed[-1], Failure)
+    assert "more than 100000 JSON values" in str(streamed[-1].message)
+    assert isinstance(refused, Failure)
+
+
+def test_a_million_numbers_of_an_embedding_are_read() -> None:
+    """Numbers cost little of what lists do."""
+    assert len(read_json(b"[" + b"0.25," * 1_000_000 + b"0]")) == 1_000_001

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.json_codec import read_json
+from capabilities.core.json_scan import MAX_ANSWER_VALUES, TooManyValuesError
 from capabilities.core.protocols.error_body import PARAM, ErrorBody, error_of, parse_error
 from capabilities.core.protocols.retry_after import names_nonsense, retry_after
 from capabilities.core.providers.redaction import READ_CHARACTERS, brief
@@ -244,6 +245,10 @@ def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
         return Failure(Fault.BAD_CONTENT_TYPE, page, 200)
     try:
         return read_json(body)
+    except TooManyValuesError:
+        return Failure(
+            Fault.TOO_LARGE, worded("the answer has more than %(limit)s JSON values", limit=MAX_ANSWER_VALUES), 200
+        )
     except (ValueError, RecursionError) as error:
         kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
         if "json" not in kind.lower() and start and start not in b'{["-0123456789tfn':

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from capabilities.core.halves import HalfJoiner, may_hold_half, mend
 from capabilities.core.json_codec import read_json
+from capabilities.core.json_scan import MAX_ANSWER_VALUES, TooManyValuesError
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, Supplement, ToolCallDelta, Usage
@@ -223,6 +224,10 @@ def json_event(event: SseEvent) -> dict[str, Any]:
     """The event's JSON object; raises `MalformedEventError`."""
     try:
         value = read_json(event.data)
+    except TooManyValuesError:
+        raise MalformedEventError(
+            worded("the answer has more than %(limit)s JSON values", limit=MAX_ANSWER_VALUES)
+        ) from None
     except (ValueError, RecursionError):
         raise MalformedEventError(worded("not JSON: %(said)s", said=brief(event.data, limit=80))) from None
     if not isinstance(value, dict):

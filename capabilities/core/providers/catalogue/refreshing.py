@@ -140,7 +140,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
     if len(data) > LARGEST:
         raise UnreadableCatalogueError(TOO_LARGE)
     try:
-        value = read_mended_json(data)
+        value = read_mended_json(data, is_trusted=True)
     except (ValueError, RecursionError) as error:
         raise UnreadableCatalogueError(NO_JSON) from error
     if not isinstance(value, dict):
