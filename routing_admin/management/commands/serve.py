@@ -14,7 +14,6 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
 from routing_admin.configuration import integrity
-from routing_admin.configuration.integrity import artifact_store
 from routing_admin.management import command
 from routing_admin.server.descriptors import find_descriptor_shortage, raise_descriptor_limit
 from routing_admin.server.worker_board import shared_folder
@@ -65,8 +64,6 @@ class Command(command.Command):
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             lifespan="auto",
         )
-        for problem in artifact_store():  # calls without files are answered meanwhile
-            self.stderr.write(problem)
         sockets = metrics_sockets(config.port)
         if config.workers > 1:
             with shared_folder():
