@@ -11,6 +11,7 @@ from collections.abc import Callable
 from tests.bench.table import show
 from tests.chaos.callers import Finding, finding
 from tests.chaos.drains import drain
+from tests.chaos.engines import push_engines
 from tests.chaos.hostile import attack
 from tests.chaos.kills import kill_again_and_again
 from tests.chaos.locks import lock_and_release
@@ -26,6 +27,7 @@ PIECES: dict[str, tuple[Callable[[int], Finding], int, str]] = {
     "drains": (drain, 5, "end the server under load so often"),
     "hostile": (attack, 1, "make every attack of hostile clients and providers so often"),
     "machines": (push_machines, 2, "stop and start PostgreSQL, Redis and S3 under three processes so often"),
+    "engines": (push_engines, 1, "play every fault of PostgreSQL, Redis, S3 and our processes so often"),
 }
 """Each piece: what runs it, how much of it by default, and the words of its option."""
 MOST_TOLD = 20

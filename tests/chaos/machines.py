@@ -13,10 +13,11 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 import psycopg
@@ -254,8 +255,11 @@ def workers_of(main: int) -> list[int]:
 
 
 @contextmanager
-def machines(keys: int) -> Iterator[Machines]:
-    """An installation of three processes, each with a data directory of its own as on a machine of its own."""
+def machines(keys: int, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[Machines]:
+    """An installation of three processes, each with a data directory of its own as on a machine of its own.
+
+    `settings` are further variables of its environment.
+    """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="routing-admin-machines-")))
         lab, cluster = stack.enter_context(Lab({})), stack.enter_context(running_cluster(lasting=True))
@@ -270,6 +274,7 @@ def machines(keys: int) -> Iterator[Machines]:
             "ROUTING_ADMIN_ARTIFACTS_URL": f"s3://{bucket.bucket.name}/machines?{place}",
             "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
             **CREDENTIALS,
+            **settings,
         }
         environments = [environment_of(folder / str(number), lab) | shared for number in range(MACHINES)]
         manage(environments[0], "bootstrap")

@@ -1,0 +1,203 @@
+"""What the engines of an installation may do at night: each fault begins, lasts while calls come in, and ends."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from tests.chaos.machines import MACHINES, Machines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+HOT_TABLES = (
+    "routing_admin_requestlog",
+    "routing_admin_limitwindow",
+    "routing_admin_installation",
+    "artifacts_artifact",
+)
+END_BACKENDS = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'routing_admin'"
+
+
+@dataclass(frozen=True)
+class EngineFault:
+    """One fault: `lasting` begins and ends it, after so many seconds and once its `alert` was sent.
+
+    `cuts` says that it may cut calls, since it kills a machine.
+    """
+
+    name: str
+    lasting: Callable[[Machines], AbstractContextManager[object]]
+    seconds: float = 4.0
+    alert: str = ""
+    cuts: bool = False
+
+
+@contextmanager
+def nothing(_: Machines) -> Iterator[None]:
+    """What it is compared with."""
+    yield
+
+
+@contextmanager
+def stopped_database(found: Machines) -> Iterator[None]:
+    """PostgreSQL is stopped in order, and started."""
+    found.cluster.stop()
+    try:
+        yield
+    finally:
+        found.cluster.start()
+
+
+@contextmanager
+def restarted_database(found: Machines) -> Iterator[None]:
+    """PostgreSQL is ended as by a power cut, and started at once."""
+    found.cluster.stop("immediate")
+    found.cluster.start()
+    yield
+
+
+@contextmanager
+def read_only_database(found: Machines) -> Iterator[None]:
+    """PostgreSQL reads and refuses every write, as behind a failover that leaves connections on the old primary."""
+    _set_read_only(found, "on")
+    try:
+        yield
+    finally:
+        _set_read_only(found, "off")
+
+
+def _set_read_only(found: Machines, value: str) -> None:
+    found.cluster.ask("postgres", f"ALTER SYSTEM SET default_transaction_read_only = {value}")
+    found.cluster.ask("postgres", "SELECT pg_reload_conf()")
+
+
+@contextmanager
+def ended_backends(found: Machines) -> Iterator[None]:
+    """Every connection of the program is ended, again and again."""
+    for _ in range(5):
+        found.cluster.ask("postgres", END_BACKENDS)
+        found.over.wait(0.3)
+    yield
+
+
+@contextmanager
+def exhausted_connections(found: Machines) -> Iterator[None]:
+    """The program's connections are ended, and others take all there are."""
+    taken = []
+    try:
+        for _ in range(3):
+            with contextlib.suppress(psycopg.OperationalError):
+                while True:
+                    taken.append(psycopg.connect(found.environments[0]["DATABASE_URL"], autocommit=True))
+            taken[0].execute(END_BACKENDS)
+        yield
+    finally:
+        for each in taken:
+            each.close()
+
+
+@contextmanager
+def locked_tables(found: Machines) -> Iterator[None]:
+    """Another session holds the hottest tables, against readers too."""
+    with psycopg.connect(found.environments[0]["DATABASE_URL"]) as other:
+        other.execute(f"LOCK TABLE {', '.join(HOT_TABLES)} IN ACCESS EXCLUSIVE MODE")
+        yield
+        other.rollback()
+
+
+@contextmanager
+def killed_redis(found: Machines) -> Iterator[None]:
+    """Redis is killed, and comes back empty."""
+    found.redis.kill()
+    try:
+        yield
+    finally:
+        found.redis.start()
+
+
+@contextmanager
+def paused_redis(found: Machines) -> Iterator[None]:
+    """Redis takes connections and answers nothing."""
+    found.redis.freeze()
+    try:
+        yield
+    finally:
+        found.redis.thaw()
+
+
+@contextmanager
+def flushed_redis(found: Machines) -> Iterator[None]:
+    """Redis loses what it had."""
+    found.redis.client().flushall()
+    yield
+
+
+@contextmanager
+def hanging_store(found: Machines) -> Iterator[None]:
+    """S3 takes connections and answers nothing."""
+    found.gate.hold()
+    try:
+        yield
+    finally:
+        found.gate.open()
+
+
+@contextmanager
+def stopped_store(found: Machines) -> Iterator[None]:
+    """S3 takes no connection."""
+    found.gate.shut()
+    try:
+        yield
+    finally:
+        found.gate.open()
+
+
+@contextmanager
+def killed_worker(found: Machines) -> Iterator[None]:
+    """One process of the machine with two is killed; its machine makes another."""
+    found.kill_worker()
+    yield
+
+
+@contextmanager
+def killed_machine(found: Machines) -> Iterator[None]:
+    """All processes of that machine are killed, and started anew."""
+    found.kill_last()
+    yield
+
+
+@contextmanager
+def rolling_restart(found: Machines) -> Iterator[None]:
+    """One machine after the other is ended in order and started anew; its callers go to another meanwhile."""
+    for number in range(MACHINES):
+        process = found.servers[number].process
+        process.terminate()
+        process.wait(timeout=60)
+        found.servers[number] = found.start(number)
+    yield
+
+
+FAULTS = (
+    EngineFault("nothing", nothing),
+    EngineFault("PostgreSQL stopped", stopped_database, alert="database"),
+    EngineFault("PostgreSQL restarted", restarted_database, 1.0),
+    EngineFault("PostgreSQL read-only", read_only_database, alert="database"),
+    EngineFault("PostgreSQL backends ended", ended_backends, 1.0),
+    EngineFault("PostgreSQL connections exhausted", exhausted_connections),
+    EngineFault("PostgreSQL tables locked", locked_tables),
+    EngineFault("Redis killed", killed_redis, alert="redis"),
+    EngineFault("Redis paused", paused_redis, alert="redis"),
+    EngineFault("Redis flushed", flushed_redis, 1.0),
+    EngineFault("S3 hanging", hanging_store, 6.0, alert="artifact_store"),
+    EngineFault("S3 down", stopped_store, alert="artifact_store"),
+    EngineFault("worker killed", killed_worker, 1.0, cuts=True),
+    EngineFault("server killed", killed_machine, 1.0, cuts=True),
+    EngineFault("rolling restart", rolling_restart, 1.0),
+)

@@ -1,0 +1,293 @@
+"""Every fault of PostgreSQL, Redis, S3 and our own processes under a steady load, and what each was said to be.
+
+Calls go to three machines, the last of which has two processes. A call whose machine is gone before it was read goes to
+another one, as behind a load balancer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import psycopg
+
+from routing_admin.core.alerts.kinds import AlertKind
+from tests.bench.table import show
+from tests.chaos.callers import CUT, Finding, Reply, ask, at_once, chat, finding, send, upload
+from tests.chaos.engine_faults import FAULTS, EngineFault
+from tests.chaos.machines import BUDGET, LIMIT, MACHINES, PATIENCE, PAUSE, REFUSALS, WRITTEN, Machines, machines
+from tests.engines.webhook import Chat, running_chat
+from tests.gateway.serving import manage
+
+CALLERS = 4
+SETTLE_SECONDS = 1.0
+STATE = re.compile(
+    r"^routing_admin_(\w*_(?:up|open|lost|waiting|repaired|stale|unread|failed|age|refused)\w*(?:\{[^}]*\})?) (\S+)$",
+    re.M,
+)
+"""The numbers that may tell of a fault."""
+HEADS = (
+    "fault",
+    "calls",
+    "failed",
+    "cut",
+    "passed on",
+    "slowest s",
+    "with limits",
+    "uploads",
+    "lost",
+    "doubled",
+    "back s",
+)
+SAID = ("fault", "readyz", "alerts", "log lines", "metrics")
+
+
+@dataclass
+class Tally:
+    """What came of the calls that began during one fault, and what was said of it."""
+
+    fault: EngineFault
+    answers: Counter[str] = field(default_factory=Counter)
+    limited: Counter[int] = field(default_factory=Counter)
+    uploads: Counter[int] = field(default_factory=Counter)
+    answered: list[tuple[str, int, float, float]] = field(default_factory=list)
+    """Calls with the machine that answered, and when each began and was answered."""
+    slowest: float = 0.0
+    back: float = 0.0
+    lost: int = 0
+    doubled: int = 0
+    said: tuple[str, str, str, str] = ("", "", "", "")
+
+    @property
+    def failed(self) -> int:
+        """Calls that were answered with something else than 200."""
+        return sum(count for status, count in self.answers.items() if status.isdigit() and status != "200")
+
+    def row(self) -> tuple[object, ...]:
+        """Its line of the table."""
+        calls = sum(count for status, count in self.answers.items() if status != "passed on")
+        cut, passed = self.answers["cut"], self.answers["passed on"]
+        others = (_words(self.limited), _words(self.uploads))
+        return (
+            *(self.fault.name, calls, self.failed, cut, passed, self.slowest),
+            *(*others, self.lost, self.doubled, self.back),
+        )
+
+    def losses(self) -> Iterator[str]:
+        """What should not have been."""
+        name = self.fault.name
+        if self.failed:
+            yield f"{name}: {self.failed} calls failed: {_words(self.answers)}"
+        if self.answers["cut"] and not self.fault.cuts:
+            yield f"{name}: {self.answers['cut']} calls were cut"
+        if self.lost or self.doubled:
+            yield f"{name}: {self.lost} rows lost, {self.doubled} doubled"
+        for what, counts in (("uploads", self.uploads), ("calls with limits", self.limited)):
+            if strange := {status: n for status, n in counts.items() if status not in (0, 200, *REFUSALS)}:
+                yield f"{name}: {what} were answered {strange}"
+
+
+def _words(counts: Mapping[int, int] | Mapping[str, int]) -> str:
+    return ", ".join(f"{count} × {status or 'cut'}" for status, count in sorted(counts.items(), key=str))
+
+
+@dataclass
+class Night:
+    """The load, and the fault that lasts at the moment."""
+
+    found: Machines
+    webhook: Chat
+    tally: Tally
+    tallies: list[Tally] = field(default_factory=list)
+
+    def call(self, number: int) -> None:
+        """Chat calls of a known key, one after the other; each first at the next machine."""
+        count = 0
+        while not self.found.over.wait(PAUSE):
+            count, tally = count + 1, self.tally
+            name, began = f"engines-{len(self.tallies)}-{number}-{count}", time.monotonic()
+            for step in range(MACHINES + 1):
+                at = (number + count + step) % MACHINES
+                try:
+                    reply = chat(self.found.servers[at], name)
+                except CUT as error:
+                    if tally.fault.cuts and not isinstance(error, ConnectionRefusedError):
+                        tally.answers["cut"] += 1
+                        break
+                    tally.answers["passed on"] += 1
+                else:
+                    self._note(tally, name, at, reply, began)
+                    break
+            else:
+                tally.answers["cut"] += 1
+            tally.slowest = max(tally.slowest, time.monotonic() - began)
+
+    def _note(self, tally: Tally, name: str, at: int, reply: Reply, began: float) -> None:
+        tally.answers[str(reply.status)] += 1
+        if reply.status == 200:
+            tally.answered.append((name, at, began, time.monotonic()))
+
+    def spend(self) -> None:
+        """Calls of an agent with a limit."""
+        self._repeat(lambda at: chat(replace(self.found.servers[at], key=self.found.spender), ""), "limited")
+
+    def store(self) -> None:
+        """Uploads, each kept whole or refused."""
+
+        def one(at: int) -> Reply:
+            content = os.urandom(20_000)
+            reply = upload(self.found.servers[at], content)
+            if reply.status == 200:
+                self.found.files[reply.json["id"]] = content
+            return reply
+
+        self._repeat(one, "uploads")
+
+    def _repeat(self, one: Callable[[int], Reply], what: str) -> None:
+        count = 0
+        while not self.found.over.wait(2 * PAUSE):
+            count, tally = count + 1, self.tally
+            try:
+                getattr(tally, what)[one(count % MACHINES).status] += 1
+            except ConnectionRefusedError:  # the machine is gone; the next call goes to the next one
+                continue
+            except CUT:
+                getattr(tally, what)[0] += 1
+
+    def play(self) -> None:
+        """Every fault once."""
+        try:
+            for fault in FAULTS:
+                try:
+                    self._play(fault)
+                except Exception as error:
+                    self.found.losses.append(f"{fault.name} could not be played: {error!r}")
+        finally:
+            self.found.over.set()
+
+    def _play(self, fault: EngineFault) -> None:
+        self.tally = tally = Tally(fault)
+        self.tallies.append(tally)
+        print(f"{fault.name} …", flush=True)
+        before, alerts, lines = self._state(), len(self.webhook.received), self._lines()
+        with fault.lasting(self.found):
+            self.found.over.wait(fault.seconds)
+            self._wait_for_alert(fault.alert, alerts)
+            ready, after = self._ready(), self._state()
+        tally.back = self._wait_until_ready()
+        self.found.over.wait(SETTLE_SECONDS)
+        kinds = ", ".join(self._alerts(alerts))
+        moved = [
+            f"{name} {before.get(name, '-')} → {value}" for name, value in after.items() if before.get(name) != value
+        ]
+        now = self._lines()
+        logged = f"{now['lines'] - lines['lines']}, {now['tracebacks'] - lines['tracebacks']} tracebacks"
+        tally.said = (ready, kinds or "none", logged, "; ".join(moved) or "nothing")
+        if now["tracebacks"] > lines["tracebacks"]:
+            self.found.losses.append(f"{fault.name}: {now['tracebacks'] - lines['tracebacks']} tracebacks in the logs")
+
+    def _alerts(self, since: int) -> list[str]:
+        bodies = json.dumps([each.body for each in self.webhook.received[since:]])
+        return [kind.value for kind in AlertKind if f'"{kind.value}"' in bodies]
+
+    def _wait_for_alert(self, kind: str, since: int) -> None:
+        """Until it was sent, while the fault lasts."""
+        until = time.monotonic() + PATIENCE
+        while kind and kind not in self._alerts(since):
+            if time.monotonic() > until:
+                self.found.losses.append(f"{self.tally.fault.name}: no alert {kind} was sent")
+                return
+            self.found.over.wait(0.2)
+
+    def _ready(self) -> str:
+        """What the machines say together: how they are, and what does not work."""
+        states = Counter[str]()
+        for server in self.found.servers:
+            try:
+                said = ask(server, "GET", "/readyz").json
+                states[" ".join((said["status"], *said["degraded"]))] += 1
+            except (*CUT, ValueError):
+                states["no answer"] += 1
+        return ", ".join(f"{count} × {state}" for state, count in states.items())
+
+    def _state(self) -> dict[str, str]:
+        try:
+            return dict(STATE.findall(send(self.found.servers[0], "GET", "/metrics").body.decode()))
+        except CUT:
+            return {"metrics": "no answer"}
+
+    def _lines(self) -> Counter[str]:
+        texts = [(server.directory / "server.log").read_text() for server in self.found.servers]
+        return Counter(
+            lines=sum(text.count("\n") for text in texts), tracebacks=sum(text.count("Traceback") for text in texts)
+        )
+
+    def _wait_until_ready(self) -> float:
+        """How long it takes until every machine says that all its dependencies work."""
+        began = time.monotonic()
+        for number in range(MACHINES):
+            while not self._is_whole(number):
+                if time.monotonic() - began > PATIENCE:
+                    self.found.losses.append(f"{self.tally.fault.name}: machine {number} is not whole again")
+                    break
+                self.found.over.wait(0.1)
+        return time.monotonic() - began
+
+    def _is_whole(self, number: int) -> bool:
+        try:
+            return ask(self.found.servers[number], "GET", "/readyz?full").status == 200
+        except CUT:
+            return False
+
+    def count_rows(self) -> None:
+        """Looks for the row of every answered call, and for those that are there twice."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            with psycopg.connect(self.found.environments[0]["DATABASE_URL"]) as rows:
+                there = rows.execute("select id from routing_admin_requestlog where id like 'engines-%'").fetchall()
+            counts = Counter(row[0].partition("~")[0] for row in there)
+            for tally in self.tallies:
+                names = {name for name, at, *times in tally.answered if not self._is_excused(at, *times)}
+                tally.lost = len(names - set(counts))
+                tally.doubled = sum(counts[name] > 1 for name in names)
+            if time.monotonic() > until or not any(tally.lost for tally in self.tallies):
+                return
+            time.sleep(0.5)
+
+    def _is_excused(self, at: int, began: float, answered: float) -> bool:
+        """Whether a machine was killed before it had to have written the row."""
+        return at == MACHINES - 1 and any(began <= kill < answered + WRITTEN for kill in self.found.kills)
+
+
+@contextmanager
+def night() -> Iterator[Night]:
+    """The machines, their webhook, and an agent with a limit."""
+    with running_chat() as webhook:
+        hook = {"ROUTING_ADMIN_ALERT_WEBHOOK": f"{webhook.base}/hook"}
+        with machines(0, hook) as found:
+            manage(found.environments[0], "shell", "-c", LIMIT % (BUDGET * 1000))
+            yield Night(found, webhook, Tally(FAULTS[0]))
+
+
+def push_engines(rounds: int) -> Finding:
+    """Every fault so often; no call of a known key fails, no row is lost or doubled, no artifact is half there."""
+    losses, calls = list[str](), 0
+    for _ in range(rounds):
+        with night() as one:
+            callers = [lambda number=number: one.call(number) for number in range(CALLERS)]
+            losses += [repr(error) for error in at_once(one.play, one.spend, one.store, *callers)]
+            one.count_rows()
+            one.found.check()
+            losses += one.found.losses
+        losses += [loss for tally in one.tallies for loss in tally.losses()]
+        calls += sum(tally.answers.total() for tally in one.tallies)
+        show("faults of the engines under load", HEADS, [tally.row() for tally in one.tallies])
+        show("what was said of them", SAID, [(tally.fault.name, *tally.said) for tally in one.tallies])
+    facts = f"{calls} calls, {len(FAULTS)} faults, {len(one.found.files)} uploads kept"
+    return finding("engines", f"{rounds} rounds", facts, losses)
