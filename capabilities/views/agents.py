@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -42,7 +43,7 @@ from capabilities.views.refused_forms import add_refusal, find_differences, rene
 if TYPE_CHECKING:
     from capabilities.models import Agent
 
-MAX_LINES = 200
+PER_PAGE = 50
 PLACES = {"serviceId": "service", "taskType": "task_type"}
 
 
@@ -50,9 +51,9 @@ def agents(request: HttpRequest) -> HttpResponse:
     """Every living agent with what it reads and whom it hands over to."""
     q = request.GET.get("q", "").strip()
     lines = list_agents(q)
+    page = Paginator(lines, PER_PAGE).get_page(request.GET.get("page"))
     template = "capabilities/agents.html#rows" if wants_fragment(request) else "capabilities/agents.html"
-    shown = {"lines": lines[:MAX_LINES], "more": max(0, len(lines) - MAX_LINES)}
-    return render(request, template, {**shown, "q": q, "sentence": summarize(lines)})
+    return render(request, template, {"lines": page, "page": page, "q": q, "sentence": summarize(lines)})
 
 
 def summarize(lines: list[AgentLine]) -> str:

@@ -220,3 +220,13 @@ def test_of_many_who_can_take_something_a_few_are_named(admin, demo):
     snapshot.refresh()
     page = text_of(admin.get("/agents/text-agent/"))
     assert re.search(r"Hands images to eye-0(, [\w-]+){4} and 7 more\.", " ".join(page.split()))
+
+
+def test_many_agents_are_listed_in_pages_and_a_search_reaches_every_one(admin: Client) -> None:
+    for number in range(120):
+        Agent.objects.create(agent_id=f"zz-{number:03}")
+    snapshot.forget()
+    pages = [admin.get(f"/agents/?page={number}").content.decode() for number in (1, 2, 3)]
+    assert [sum(f'href="/agents/zz-{number:03}/"' in page for page in pages) for number in range(120)] == [1] * 120
+    assert "1 to 50 of" in pages[0]
+    assert "zz-119" in text_of(admin.get("/agents/?q=zz-119"))
