@@ -16,6 +16,7 @@ from capabilities.acts import Actor
 from capabilities.core.services.registry import document_path
 from capabilities.errors import ActionError, InvalidError
 from routing_admin.databases.explaining import explain_failure
+from routing_admin.databases.progress import shown_on
 from routing_admin.databases.router import POSTGRESQL
 from routing_admin.databases.schema import NewerSchemaError, refuse_newer_schema
 
@@ -42,7 +43,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Runs it, in English. Raises `CommandError` for a refusal: a line for each problem."""
         try:
-            with override("en"):
+            with override("en"), shown_on(self.stdout):
                 if connection.vendor == POSTGRESQL:
                     connection.ensure_connection()  # nothing is half done before it is known that there is none
                 if self.refuses_newer_schema:

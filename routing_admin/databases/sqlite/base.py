@@ -116,3 +116,25 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.connection.execute(f"PRAGMA busy_timeout = {int(wanted * 1000)}")
             self._now = wanted
         return self.connection.cursor(factory=Cursor)
+
+
+ROOM = {"cache_size": -200_000, "wal_autocheckpoint": 8000}
+"""For work on many rows: pages that are changed again and again are written once."""
+
+
+@contextmanager
+def roomy(connection: Any) -> Iterator[None]:
+    """Give SQLite memory for work on many rows, and take it back; every other engine has its own."""
+    if connection.vendor != "sqlite":
+        yield
+        return
+    with connection.cursor() as cursor:
+        usual = {name: cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ROOM}
+        for name, value in ROOM.items():
+            cursor.execute(f"PRAGMA {name} = {value}")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            for name, value in usual.items():
+                cursor.execute(f"PRAGMA {name} = {value}")

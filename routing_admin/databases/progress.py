@@ -1,0 +1,116 @@
+"""Progress of long work, with the time left: on a terminal one line that changes, elsewhere a line now and then."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from django.core.management.base import OutputWrapper
+
+QUIET_SECONDS = 3.0
+"""Work that is done by then says nothing."""
+LINE_SECONDS = 5.0
+"""How often a line is written that is not a terminal's."""
+TERMINAL_SECONDS = 0.5
+
+
+@dataclass(slots=True)
+class Progress:
+    """How much of a piece of work is done; `total` 0 means that it is not known."""
+
+    name: str
+    total: int
+    out: OutputWrapper | None
+    clock: Callable[[], float] = time.monotonic
+    done: int = 0
+    began: float = field(init=False)
+    _next: float = field(init=False)
+    _is_shown: bool = False
+
+    def __post_init__(self) -> None:
+        self.began = self.clock()
+        self._next = self.began + QUIET_SECONDS
+
+    def advance(self, count: int = 1) -> None:
+        """Count what was done, and say how far it is if it is time to."""
+        self.done += count
+        self.show()
+
+    def show(self) -> None:
+        """Say how far it is if it is time to."""
+        now = self.clock()
+        if self.out is None or now < self._next:
+            return
+        is_terminal = self.out.isatty()
+        self._next = now + (TERMINAL_SECONDS if is_terminal else LINE_SECONDS)
+        self._is_shown = is_terminal
+        self.out.write(f"\r{self.line(now)}\033[K" if is_terminal else f"{self.line(now)}\n", ending="")
+        self.out.flush()
+
+    def line(self, now: float) -> str:
+        """Return what is said at a moment."""
+        spent = now - self.began
+        if not self.total:
+            return f"{self.name}: {self.done:,} so far, {spent:.0f} s"
+        left = spent * max(self.total - self.done, 0) / self.done if self.done else 0
+        part = f"{self.name}: {self.done:,} of {self.total:,}"
+        return f"{part}, about {left:.0f} s left" if self.done else f"{part}, {spent:.0f} s so far"
+
+    def close(self) -> None:
+        """Clear the line of a terminal."""
+        if self._is_shown and self.out is not None:
+            self.out.write("\r\033[K", ending="")
+            self.out.flush()
+
+
+@dataclass(slots=True)
+class _Shown:
+    out: OutputWrapper | None = None
+
+
+_shown = _Shown()
+
+
+@contextmanager
+def shown_on(out: OutputWrapper) -> Iterator[None]:
+    """Say on this stream how far the work in the block is."""
+    before, _shown.out = _shown.out, out
+    try:
+        yield
+    finally:
+        _shown.out = before
+
+
+@contextmanager
+def progress_of(name: str, total: int = 0) -> Iterator[Progress]:
+    """Yield the counter of a piece of work."""
+    counter = Progress(name, total, _shown.out)
+    try:
+        yield counter
+    finally:
+        counter.close()
+
+
+@contextmanager
+def watched(name: str, total: int, measure: Callable[[], int]) -> Iterator[None]:
+    """Say how far one long call of the block is: a thread measures what is done, since the call itself cannot tell."""
+    ended = threading.Event()
+    with progress_of(name, total) as counter:
+
+        def watch() -> None:
+            while not ended.wait(TERMINAL_SECONDS):
+                counter.done = measure()
+                counter.show()
+
+        thread = threading.Thread(target=watch, daemon=True)
+        if counter.out is not None:
+            thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            if counter.out is not None:
+                thread.join()

@@ -1,0 +1,43 @@
+"""Long work says how far it is and how much time is left; short work says nothing."""
+
+from __future__ import annotations
+
+import io
+
+from django.core.management.base import OutputWrapper
+
+from routing_admin.databases.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def said(out: io.StringIO, seconds: list[float], total: int = 100) -> str:
+    """What is written when ten more are done at each of these moments."""
+    moments = iter([0.0, *seconds])
+    counter = Progress("Rows", total, OutputWrapper(out), lambda: next(moments))
+    for _ in seconds:
+        counter.advance(10)
+    counter.close()
+    return out.getvalue()
+
+
+def test_work_of_less_than_three_seconds_says_nothing() -> None:
+    assert said(io.StringIO(), [1, 2, 2.9]) == ""
+
+
+def test_a_log_gets_a_line_every_few_seconds_with_the_time_left() -> None:
+    lines = said(io.StringIO(), [2, 4, 6, 10]).splitlines()
+    assert lines == ["Rows: 20 of 100, about 16 s left", "Rows: 40 of 100, about 15 s left"]
+
+
+def test_a_terminal_gets_one_line_that_is_cleared_at_the_end() -> None:
+    text = said(Terminal(), [4, 5])
+    assert "\n" not in text
+    assert text.endswith("20 of 100, about 20 s left\x1b[K\r\x1b[K")
+
+
+def test_work_of_unknown_length_says_what_is_done() -> None:
+    assert said(io.StringIO(), [4], total=0) == "Rows: 10 so far, 4 s\n"
