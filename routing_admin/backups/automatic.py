@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from django.conf import settings
 from django.utils import timezone
 
 from capabilities.acts import Act, Actor
+from capabilities.quantities import size_text
 from routing_admin.backups import databases
 from routing_admin.backups.folders import PART, new_folder, remove_unfinished
 from routing_admin.backups.manifest import BackupError, write_manifest
@@ -25,8 +27,10 @@ SPARE_BYTES = 1024 * 1024
 """What is left free at least."""
 
 
-def back_up_before_migrating() -> Path | None:
+def back_up_before_migrating(tell: Callable[[str], object]) -> Path | None:
     """Copies the databases where migrations are pending, and says where to; None where nothing is to be saved.
+
+    `tell` hears before it starts how much of the disk this takes.
 
     Raises `BackupError` when the disk has no room for the copy and for what the migrations write.
     """
@@ -35,7 +39,7 @@ def back_up_before_migrating() -> Path | None:
     if not pending:
         return None
     root.mkdir(mode=0o700, exist_ok=True)
-    _check_room(len(pending))
+    _check_room(len(pending), tell)
     out = root / f"{timezone.now():%Y%m%dT%H%M%S%f}-before-{pending[-1][1]}"
     with new_folder(out) as part:
         copies = copy_databases(part)
@@ -51,11 +55,13 @@ def note_backup(actor: Actor, out: Path) -> None:
         pass
 
 
-def _check_room(count: int) -> None:
-    needed = SPARE_BYTES + (2 * databases.measure_files() if databases.are_files() else measure_rows())
+def _check_room(count: int, tell: Callable[[str], object]) -> None:
+    """Raise `BackupError` unless there is room for the copy, and for a table and its journal as migrations write it."""
+    needed = SPARE_BYTES + (3 * databases.measure_files() if databases.are_files() else measure_rows())
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:
         raise BackupError(
             f"Pending migrations: {count}. The disk has no room for the backup before them: {needed} bytes needed, "
             f"{free} free. Free up space, or skip the backup: bootstrap --no-backup."
         )
+    tell(f"  pending migrations: {count}; they and the backup before them take up to {size_text(needed)} of the disk")

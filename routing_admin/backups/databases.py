@@ -12,11 +12,13 @@ from pathlib import Path
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from routing_admin.core.audit import AuditHead
+from routing_admin.databases.progress import watched
 from routing_admin.databases.router import LOGS
 from routing_admin.databases.sqlite.base import make_private
 
 FILES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "routing_admin.sqlite3", LOGS: "logs.sqlite3"}
 """What each database is called in a backup."""
+MB = 1_000_000
 BESIDE = ("", "-wal", "-shm", "-journal")
 """How the names of SQLite's files go on."""
 
@@ -35,7 +37,11 @@ def copy_database(alias: str, path: Path) -> None:
     connection = connections[alias]
     connection.ensure_connection()
     make_private(str(path))
-    with closing(sqlite3.connect(path)) as copy:
+    size = file_of(alias).stat().st_size // MB if file_of(alias).exists() else 0
+    with (
+        closing(sqlite3.connect(path)) as copy,
+        watched(f"{FILES[alias]} copied, MB", size, lambda: path.stat().st_size // MB),
+    ):
         connection.connection.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")
     sync(path)

@@ -20,8 +20,17 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, ProgrammingError, connect
 from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
-from routing_admin.actions.moving.rows import DifferenceError, Places, compare_rows, empty_tables, number_anew
-from routing_admin.actions.moving.tables import Table, alias_of, list_tables, read_batches, write_rows
+from routing_admin.actions.moving.rows import (
+    DifferenceError,
+    Places,
+    carry_rows,
+    drop_indexes,
+    empty_tables,
+    list_indexes,
+    make_indexes,
+    number_anew,
+)
+from routing_admin.actions.moving.tables import list_tables
 from routing_admin.actions.moving.target import ALIASES, Destination, MoveError
 from routing_admin.backups import databases
 from routing_admin.backups.manifest import BackupError, Manifest
@@ -47,8 +56,11 @@ def save_rows(part: Path) -> None:
         files.make_tables(until)
         tables = list_tables(registry)
         empty_tables(tables, ALIASES)
+        indexes = list_indexes(tables, ALIASES)
+        drop_indexes(indexes)
         with one_moment():
-            _carry(tables, SERVED, ALIASES)
+            carry_rows(tables, SERVED, ALIASES)
+        make_indexes(indexes)
         number_anew(tables, ALIASES)
     for alias, name in NAMES.items():
         databases.close_for_good(part / name)
@@ -71,7 +83,10 @@ def bring_back_rows(folder: Path, manifest: Manifest) -> None:
             tables = list_tables()
             with transaction.atomic():
                 empty_tables(tables, SERVED)
-                _carry(tables, ALIASES, SERVED)
+                indexes = list_indexes(tables, SERVED)
+                drop_indexes(indexes)
+                carry_rows(tables, ALIASES, SERVED)
+                make_indexes(indexes)
                 number_anew(tables, SERVED)
 
 
@@ -148,14 +163,3 @@ def _files_in(folder: Path) -> Iterator[Destination]:
         raise BackupError(f"The rows could not be copied. The database says: {str(problem).splitlines()[0]}") from None
     finally:
         files.close()
-
-
-def _carry(tables: list[Table], here: Places, there: Places) -> None:
-    """Inserts every row, and looks at all of them on both sides. Raises `DifferenceError`."""
-    for table in tables:
-        to = there[alias_of(table)]
-        with transaction.atomic(using=to):
-            for rows in read_batches(table, here[alias_of(table)]):
-                write_rows(table, to, rows)
-    for table in tables:
-        compare_rows(table, here[alias_of(table)], there[alias_of(table)])

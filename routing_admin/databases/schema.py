@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from django.apps import apps
+from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
+
+from routing_admin.databases.progress import watched
+from routing_admin.databases.router import LOGS
 
 Migration = tuple[str, str]
 """The app's label and the migration's name."""
@@ -91,3 +97,51 @@ def list_pending() -> list[Migration]:
                 (one.app_label, one.name) for one, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())
             ]
     return list(dict.fromkeys(found))
+
+
+@dataclass(slots=True)
+class _Statements:
+    """The statements of migrations, each counted by the rows of the table it names."""
+
+    rows: Mapping[str, int]
+    done: int = 0
+
+    def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        result = execute(sql, params, many, context)
+        self.done += max((count for table, count in self.rows.items() if f'{table}"' in sql), default=0)
+        return result
+
+
+def migrate() -> None:
+    """Apply what is pending, and say how far it is."""
+    for alias in (DEFAULT_DB_ALIAS, LOGS):
+        weights = _weigh_pending(alias)
+        statements = _Statements({table: rows for table, (rows, _) in weights.items()})
+        total = sum(rows * times for rows, times in weights.values())
+        with (
+            watched(f"Migrations of {alias}, rows", total, partial(getattr, statements, "done")),
+            connections[alias].execute_wrapper(statements),
+        ):
+            call_command("migrate", database=alias, verbosity=0, interactive=False)
+
+
+def _weigh_pending(alias: str) -> dict[str, tuple[int, int]]:
+    """Return each table that pending migrations name, with its rows and how often they do."""
+    connection = connections[alias]
+    if not list_applied(alias):
+        return {}
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    names = [
+        f"{one.app_label}_{name}".lower()
+        for one, _ in plan
+        for operation in one.operations
+        if (name := getattr(operation, "model_name", None) or getattr(operation, "hints", {}).get("model_name"))
+    ]
+    there = set(connection.introspection.table_names())
+    with connection.cursor() as cursor:
+        found = {}
+        for name in set(names) & there:
+            cursor.execute(f'SELECT count(*) FROM "{name}"')  # noqa: S608  # our models' own names
+            found[name] = (cursor.fetchone()[0], names.count(name))
+    return found

@@ -55,7 +55,8 @@ def facts() -> dict[str, Any]:
     from artifacts.storage.content import byte_store
     from capabilities.models import Provider
     from capabilities.secrets import open_key
-    from routing_admin.actions.moving.tables import alias_of, digest_table, list_tables
+    from routing_admin.actions.moving.streams import digest_table
+    from routing_admin.actions.moving.tables import alias_of, list_tables
     from routing_admin.configuration import exports
     from routing_admin.core.files.exporting import Mode
     from routing_admin.core.files.importing import FileFormat

@@ -19,7 +19,7 @@ from typing import Any
 from django.db import DatabaseError, connections, transaction
 from django.utils.connection import ConnectionDoesNotExist
 
-from routing_admin.actions.moving.rows import empty_tables, number_anew
+from routing_admin.actions.moving.rows import drop_indexes, empty_tables, list_indexes, make_indexes, number_anew
 from routing_admin.actions.moving.tables import Table, alias_of
 from routing_admin.databases.router import LOGS
 from routing_admin.environment import BASE_DIR
@@ -28,8 +28,8 @@ from routing_admin.settings import databases
 ALIASES = {"default": "target", LOGS: "target_logs"}
 """What the databases of the target are called here."""
 MARKS = "move_marks"
-SOURCE, READY, DONE = "source", "ready", "done"
-"""Marks of a move: whose it is, that its tables are empty, that its rows are there."""
+SOURCE, INDEXES, READY, DONE = "source", "indexes", "ready", "done"
+"""Marks of a move: whose it is, which indexes wait for its rows, that its tables are empty, that its rows are there."""
 MADE_BY_DJANGO = frozenset({"django_content_type", "auth_permission"})
 """Tables that are filled when they are made."""
 
@@ -111,6 +111,9 @@ class Destination:
             return
         self.make_tables()
         empty_tables(tables, ALIASES)
+        if self.read_mark("target", INDEXES) is None:
+            self.write_mark("target", INDEXES, list_indexes(tables, ALIASES))
+        drop_indexes(self.read_mark("target", INDEXES))
         self.write_mark("target", READY, True)
 
     @property
@@ -119,8 +122,9 @@ class Destination:
         return bool(self.read_mark("target", DONE))
 
     def finish(self, tables: list[Table]) -> None:
-        """Sets what numbers new rows, and takes the marks away, those of the main database last."""
+        """Makes indexes, sets what numbers new rows, and takes the marks away, those of the main database last."""
         self.write_mark("target", DONE, True)
+        make_indexes(self.read_mark("target", INDEXES) or ())
         number_anew(tables, ALIASES)
         for alias in reversed(ALIASES.values()):
             self.execute(alias, f"DROP TABLE IF EXISTS {MARKS}")

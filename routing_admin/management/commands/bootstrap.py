@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
@@ -29,7 +28,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.integrity import take_back_rights
 from routing_admin.databases.postgresql.partitions import make_days
-from routing_admin.databases.router import LOGS
+from routing_admin.databases.schema import migrate
 from routing_admin.demo import load as demo
 from routing_admin.demo.requests import record_demo_request
 from routing_admin.management import command
@@ -56,8 +55,7 @@ class Command(command.Command):
         Raises `CommandError` when there is no room for the backup before pending migrations.
         """
         saved = self.backup() if options["backup"] else None
-        call_command("migrate", verbosity=0, interactive=False)
-        call_command("migrate", database=LOGS, verbosity=0, interactive=False)
+        migrate()
         make_days(timezone.now())
         if saved:
             note_backup(SYSTEM, saved)
@@ -88,7 +86,7 @@ class Command(command.Command):
     def backup(self) -> Path | None:
         """The backup before pending migrations. Raises `CommandError` without room for it."""
         try:
-            return back_up_before_migrating()
+            return back_up_before_migrating(self.stdout.write)
         except BackupError as refusal:
             raise CommandError(str(refusal)) from refusal
 

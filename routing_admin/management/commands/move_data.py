@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,9 +13,11 @@ from artifacts.core.store import ByteStore
 from capabilities.core.counts import count_of
 from routing_admin.actions.moving.copying import copy_rows, verify_rows
 from routing_admin.actions.moving.files import FILES, check_store, copy_files, open_target_store, verify_files
+from routing_admin.actions.moving.rows import count_all
 from routing_admin.actions.moving.serving import is_in_use
 from routing_admin.actions.moving.tables import list_tables
-from routing_admin.actions.moving.target import Destination, MoveError
+from routing_admin.actions.moving.target import ALIASES, Destination, MoveError
+from routing_admin.databases.progress import progress_of
 from routing_admin.management import command
 
 IN_USE = "This installation's database is in use. Stop `manage.py serve` and other commands, then try again."
@@ -66,9 +67,13 @@ class Command(command.Command):
             target.claim()
         target.prepare(tables)
         self.move_files(store)
-        for table in tables if not target.is_done else ():
-            copy_rows(target, table, partial(self.show_rows, table._meta.db_table))
-        count = sum(verify_rows(table) for table in tables)
+        total = count_all(tables, {alias: alias for alias in ALIASES})
+        if not target.is_done:
+            with progress_of("Rows copied", total) as counter:
+                for table in tables:
+                    copy_rows(target, table, counter)
+        with progress_of("Rows verified on both sides", 2 * total) as counter:
+            count = sum(verify_rows(table, counter) for table in tables)
         target.finish(tables)
         self.stdout.write(
             f"Same on both sides, counted and hashed: {count_of(count, 'row')} in {count_of(len(tables), 'table')}."
@@ -78,19 +83,11 @@ class Command(command.Command):
         """The artifacts' bytes come before their rows. Raises `MoveError`."""
         if store is None:
             return
-        lost = copy_files(store, self.show_files)
+        with progress_of("Files copied") as counter:
+            lost = copy_files(store, lambda _: counter.advance())
         self.stdout.write(f"Read back and verified by SHA-256: {count_of(verify_files(store, lost), 'artifact file')}.")
         for sha256 in lost:
             self.stderr.write(f"The file with SHA-256 {sha256} is also missing or damaged here. Run: doctor")
-
-    def show_rows(self, table: str, count: int) -> None:
-        """A line of progress."""
-        self.stdout.write(f"{count:>10}  {table}")
-
-    def show_files(self, count: int) -> None:
-        """A line of progress, now and then."""
-        if count % 100 == 0:
-            self.stdout.write(f"{count:>10}  files")
 
     def tell_settings(self, url: str, artifacts: str) -> None:
         """What to set so that the next start is there."""
