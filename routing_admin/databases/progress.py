@@ -18,14 +18,14 @@ TERMINAL_SECONDS = 0.5
 
 
 @dataclass(slots=True)
-class Progress:
+class WorkProgress:
     """How much of a piece of work is done; `total` 0 means that it is not known."""
 
     name: str
     total: int
     out: OutputWrapper | None
     clock: Callable[[], float] = time.monotonic
-    done: int = 0
+    count: int = 0
     began: float = field(init=False)
     _next: float = field(init=False)
     _is_shown: bool = False
@@ -36,7 +36,7 @@ class Progress:
 
     def advance(self, count: int = 1) -> None:
         """Count what was done, and say how far it is if it is time to."""
-        self.done += count
+        self.count += count
         self.show()
 
     def show(self) -> None:
@@ -54,10 +54,10 @@ class Progress:
         """Return what is said at a moment."""
         spent = now - self.began
         if not self.total:
-            return f"{self.name}: {self.done:,} so far, {spent:.0f} s"
-        left = spent * max(self.total - self.done, 0) / self.done if self.done else 0
-        part = f"{self.name}: {self.done:,} of {self.total:,}"
-        return f"{part}, about {left:.0f} s left" if self.done else f"{part}, {spent:.0f} s so far"
+            return f"{self.name}: {self.count:,} so far, {spent:.0f} s"
+        left = spent * max(self.total - self.count, 0) / self.count if self.count else 0
+        part = f"{self.name}: {self.count:,} of {self.total:,}"
+        return f"{part}, about {left:.0f} s left" if self.count else f"{part}, {spent:.0f} s so far"
 
     def close(self) -> None:
         """Clear the line of a terminal."""
@@ -67,27 +67,27 @@ class Progress:
 
 
 @dataclass(slots=True)
-class _Shown:
+class _ProgressStream:
     out: OutputWrapper | None = None
 
 
-_shown = _Shown()
+_stream = _ProgressStream()
 
 
 @contextmanager
 def shown_on(out: OutputWrapper) -> Iterator[None]:
     """Say on this stream how far the work in the block is."""
-    before, _shown.out = _shown.out, out
+    before, _stream.out = _stream.out, out
     try:
         yield
     finally:
-        _shown.out = before
+        _stream.out = before
 
 
 @contextmanager
-def progress_of(name: str, total: int = 0) -> Iterator[Progress]:
+def progress_of(name: str, total: int = 0) -> Iterator[WorkProgress]:
     """Yield the counter of a piece of work."""
-    counter = Progress(name, total, _shown.out)
+    counter = WorkProgress(name, total, _stream.out)
     try:
         yield counter
     finally:
@@ -102,7 +102,7 @@ def watched(name: str, total: int, measure: Callable[[], int]) -> Iterator[None]
 
         def watch() -> None:
             while not ended.wait(TERMINAL_SECONDS):
-                counter.done = measure()
+                counter.count = measure()
                 counter.show()
 
         thread = threading.Thread(target=watch, daemon=True)

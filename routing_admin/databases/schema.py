@@ -100,15 +100,15 @@ def list_pending() -> list[Migration]:
 
 
 @dataclass(slots=True)
-class _Statements:
+class _MigrationStatements:
     """The statements of migrations, each counted by the rows of the table it names."""
 
     rows: Mapping[str, int]
-    done: int = 0
+    count: int = 0
 
     def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         result = execute(sql, params, many, context)
-        self.done += max((count for table, count in self.rows.items() if f'{table}"' in sql), default=0)
+        self.count += max((count for table, count in self.rows.items() if f'{table}"' in sql), default=0)
         return result
 
 
@@ -116,10 +116,10 @@ def migrate() -> None:
     """Apply what is pending, and say how far it is."""
     for alias in (DEFAULT_DB_ALIAS, LOGS):
         weights = _weigh_pending(alias)
-        statements = _Statements({table: rows for table, (rows, _) in weights.items()})
+        statements = _MigrationStatements({table: rows for table, (rows, _) in weights.items()})
         total = sum(rows * times for rows, times in weights.values())
         with (
-            watched(f"Migrations of {alias}, rows", total, partial(getattr, statements, "done")),
+            watched(f"Migrations of {alias}, rows", total, partial(getattr, statements, "count")),
             connections[alias].execute_wrapper(statements),
         ):
             call_command("migrate", database=alias, verbosity=0, interactive=False)

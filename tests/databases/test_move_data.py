@@ -133,7 +133,7 @@ django.setup()
 from routing_admin.actions.moving.copying import copy_rows
 from routing_admin.actions.moving.tables import list_tables
 from routing_admin.actions.moving.target import DONE, MARKS, Destination
-from routing_admin.databases.progress import Progress
+from routing_admin.databases.progress import WorkProgress
 target, tables = Destination(sys.argv[1]), list_tables()
 target.open()
 assert not target.check(tables)
@@ -143,11 +143,11 @@ if sys.argv[2] == "behind its tables":
 if sys.argv[2] == "among its rows":
     target.prepare(tables)
     for table in tables[: len(tables) // 2]:
-        copy_rows(target, table, Progress("Rows", 0, None))
+        copy_rows(target, table, WorkProgress("Rows", 0, None))
 if sys.argv[2] == "behind its last row":
     target.prepare(tables)
     for table in tables:
-        copy_rows(target, table, Progress("Rows", 0, None))
+        copy_rows(target, table, WorkProgress("Rows", 0, None))
     target.write_mark("target", DONE, True)
     target.execute("target_logs", f"DROP TABLE {MARKS}")
 os._exit(9)

@@ -6,7 +6,7 @@ import io
 
 from django.core.management.base import OutputWrapper
 
-from routing_admin.databases.progress import Progress
+from routing_admin.databases.progress import WorkProgress
 
 
 class Terminal(io.StringIO):
@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 def said(out: io.StringIO, seconds: list[float], total: int = 100) -> str:
     """What is written when ten more are done at each of these moments."""
     moments = iter([0.0, *seconds])
-    counter = Progress("Rows", total, OutputWrapper(out), lambda: next(moments))
+    counter = WorkProgress("Rows", total, OutputWrapper(out), lambda: next(moments))
     for _ in seconds:
         counter.advance(10)
     counter.close()

@@ -8,10 +8,10 @@ from routing_admin.actions.moving.rows import DifferenceError, compare
 from routing_admin.actions.moving.streams import Kinds, digest_table, read_batches, write_rows
 from routing_admin.actions.moving.tables import Table, alias_of, references_of
 from routing_admin.actions.moving.target import ALIASES, Destination, MoveError
-from routing_admin.databases.progress import Progress
+from routing_admin.databases.progress import WorkProgress
 
 
-def copy_rows(target: Destination, table: Table, counter: Progress) -> None:
+def copy_rows(target: Destination, table: Table, counter: WorkProgress) -> None:
     """Carries the rows that are not there yet. Rows that refer to one another in their own table come in one
     transaction, whose end looks at references."""
     to = ALIASES[alias_of(table)]
@@ -22,7 +22,7 @@ def copy_rows(target: Destination, table: Table, counter: Progress) -> None:
         _copy_batches(target, table, to, counter)
 
 
-def _copy_batches(target: Destination, table: Table, to: str, counter: Progress) -> None:
+def _copy_batches(target: Destination, table: Table, to: str, counter: WorkProgress) -> None:
     name, key = table._meta.db_table, Kinds(table).key
     for rows in read_batches(table, alias_of(table), target.read_mark(to, name)):
         with transaction.atomic(using=to):
@@ -31,7 +31,7 @@ def _copy_batches(target: Destination, table: Table, to: str, counter: Progress)
         counter.advance(len(rows))
 
 
-def verify_rows(table: Table, counter: Progress) -> int:
+def verify_rows(table: Table, counter: WorkProgress) -> int:
     """How many rows a table has on both sides. Raises `MoveError` where count or digest differ."""
     try:
         here = digest_table(table, alias_of(table), counter)

@@ -19,7 +19,7 @@ from psycopg.types.string import StrDumperUnknown
 
 from capabilities.core.storable import settle, settle_json, storable_text
 from routing_admin.actions.moving.tables import Table, columns_of
-from routing_admin.databases.progress import Progress
+from routing_admin.databases.progress import WorkProgress
 from routing_admin.databases.router import POSTGRESQL
 
 BATCH = 5000
@@ -158,7 +158,7 @@ class TableDigest:
         self.sum = total % 2**256
 
 
-def digest_table(table: Table, alias: str, counter: Progress | None = None) -> TableDigest:
+def digest_table(table: Table, alias: str, counter: WorkProgress | None = None) -> TableDigest:
     """Return the digest of all rows as they are now."""
     digest, kinds = TableDigest(), Kinds(table)
     for rows in read_batches(table, alias, in_order=False):
