@@ -96,4 +96,5 @@ def metrics_sockets(port: int) -> list[socket]:
         raise CommandError(
             f"/metrics cannot be served at {where}: {problem}. Set ROUTING_ADMIN_METRICS_PORT to a free port."
         )
+    log.info("/metrics is at http://%s:%d/metrics, too", settings.METRICS_HOST, settings.METRICS_PORT)
     return [found]
