@@ -35,7 +35,11 @@ class Reply:
 
 
 def send(
-    server: Server, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    server: Server,
+    method: str,
+    path: str,
+    body: bytes | Iterable[bytes] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Reply:
     """A call, and its answer whole. Raises `CUT` where there is none."""
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import json
 import socket
 import time
 import zlib
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from typing import Any
 
@@ -84,6 +87,41 @@ def json_bombs(stage: Stage) -> None:
     for path, data, headers in tries:
         status = send(stage.server, "POST", path, data, headers).status
         stage.note(f"{status} at {path}", good=status in (400, 413, 422))
+
+
+def large_calls(stage: Stage) -> None:
+    """What one call may have most of: text, base64, messages, addresses of images, pages, and text for `/mcp`.
+
+    The lab is in this process, where it would keep the watch waiting: base64 is for a model that does not exist.
+    """
+    said = '{"role":"user","content":"hello there"},' * 1000
+    seen = '{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},' * 999
+    start, end = '{"model":"%s","messages":[{"role":"user","content":%s', "}]}"
+    pdf = base64.b64encode(slow_pdf(99, pages=3)).decode()
+    file = json.dumps([{"type": "file", "file": {"file_data": f"data:application/pdf;base64,{pdf}"}}])
+    tool = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_services","arguments":{"x":"'
+    chat_path, model = "/v1/chat/completions", "one/lab"
+    tries = (
+        ("text", chat_path, start % (model, '"'), "some words " * 6000, 900, '"' + end),
+        ("base64", chat_path, start % ("no/such", '"'), "QUJD" * 16000, 900, '"' + end),
+        ("messages", chat_path, start % (model, '"first"},'), said, 8, said[:-1] + "]}"),
+        ("images", chat_path, start % (model, "["), seen, 9, seen[:-1] + "]" + end),
+        ("a PDF", chat_path, start % (model, file), "", 0, end),
+        ("words for tools", "/mcp", tool, "some words " * 6000, 100, '"}}}'),
+    )
+    for name, path, before, piece, count, after in tries:
+        stage.note(f"{send_pieces(stage.server, path, (before, *[piece] * count, after)).status} to {name}")
+
+
+def send_pieces(server: Server, path: str, pieces: Sequence[str]) -> Reply:
+    """Post a body piece by piece: one large copy of it would keep the watch waiting."""
+    headers = {
+        "authorization": f"Bearer {server.key}",
+        "content-type": "application/json",
+        "content-length": str(sum(map(len, pieces))),
+        "accept": "application/json, text/event-stream",
+    }
+    return send(server, "POST", path, (each.encode() for each in pieces), headers)
 
 
 def many_parts(stage: Stage) -> None:
@@ -231,6 +269,7 @@ ATTACKS = (
     Attack("trailers and heads", trailers, megabytes=40),
     Attack("words like keys", redaction),
     Attack("JSON of small values", json_bombs, megabytes=500),
+    Attack("the largest calls", large_calls, megabytes=500, seconds=0.1),
     Attack("100,000 images", many_parts, megabytes=400),
     Attack("invented models", invented_names),
     Attack("agents at run time", runtime_agents),
