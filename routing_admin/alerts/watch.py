@@ -30,6 +30,7 @@ from routing_admin.databases.probing import check_writable
 from routing_admin.databases.router import renew_connections
 from routing_admin.request_log.call_signs import CallSigns, call_signs
 from routing_admin.request_log.journal import journal
+from routing_admin.server.alert_file import alert_file
 from routing_admin.server.process_mark import process_mark
 from routing_admin.server.repeating_thread import RepeatingThread
 
@@ -66,6 +67,8 @@ class AlertWatch:
     def start(self) -> None:
         """Starts the rounds; once per process."""
         process_mark.place()
+        with alert_file.edit():  # it takes its room now, while the disk has some
+            pass
         for thread in self._threads:
             thread.start()
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.utils import timezone
 
@@ -24,13 +25,14 @@ from routing_admin.alerts import watch as watching
 from routing_admin.alerts.watch import AlertWatch
 from routing_admin.backups.saving import record_backup
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.audit import list_runs
 from routing_admin.core.alerts.kinds import AlertKind, Trouble, trouble_of
 from routing_admin.core.alerts.overdue import is_overdue
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.queries.alerts import count_open, list_alerts
 from routing_admin.redis_link.link import RedisLink
 from routing_admin.request_log.journal import journal
-from routing_admin.server.alert_file import alert_file
+from routing_admin.server.alert_file import KeptAlert, alert_file
 from routing_admin.server.process_mark import ProcessMark
 from tests.engines.webhook import Chat, running_chat
 
@@ -247,3 +249,24 @@ def test_a_process_that_is_killed_is_told_and_one_that_ends_in_order_is_not(tmp_
     watch.round()
     watch.round()
     assert [(line.kind, line.times) for line in list_alerts()] == [(AlertKind.PROCESS_CRASHED, 1)]
+
+
+def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
+    """The file does not grow afterwards."""
+    watch = AlertWatch()
+    watch.start()
+    size = alert_file.path.stat().st_size
+    watch.stop()
+    with alert_file.edit() as kept:
+        kept["disk", "x"] = KeptAlert("disk", "x", "text", NOON, NOON, NOON, NOON)
+    assert alert_file.path.stat().st_size == size > 0
+    assert list(alert_file.read()) == [("disk", "x")]
+
+
+def test_a_backup_of_another_tool_is_noted(capsys):
+    """As one of ours: for the alert and the metric."""
+    call_command("backup", "--record")
+    assert "another tool" in capsys.readouterr().out
+    assert len(list_runs("installation.backup")) == 1
+    with pytest.raises(CommandError, match="--record"):
+        call_command("backup")
