@@ -174,7 +174,6 @@ class Night:
     def _play(self, fault: EngineFault) -> None:
         self.tally = tally = Tally(fault)
         self.tallies.append(tally)
-        print(f"{fault.name} …", flush=True)
         before, alerts, lines = self._state(), len(self.webhook.received), self._lines()
         with fault.lasting(self.found):
             self.found.over.wait(fault.seconds)
@@ -189,6 +188,8 @@ class Night:
         now = self._lines()
         logged = f"{now['lines'] - lines['lines']}, {now['tracebacks'] - lines['tracebacks']} tracebacks"
         tally.said = (ready, kinds or "none", logged, "; ".join(moved) or "nothing")
+        told = zip((*HEADS, *SAID[1:]), (*tally.row(), *tally.said), strict=True)
+        print("; ".join(f"{head} {value}" for head, value in told if value), flush=True)
         if now["tracebacks"] > lines["tracebacks"]:
             self.found.losses.append(f"{fault.name}: {now['tracebacks'] - lines['tracebacks']} tracebacks in the logs")
 
@@ -269,7 +270,7 @@ class Night:
 def night() -> Iterator[Night]:
     """The machines, their webhook, and an agent with a limit."""
     with running_chat() as webhook:
-        hook = {"ROUTING_ADMIN_ALERT_WEBHOOK": f"{webhook.base}/hook"}
+        hook = {"ROUTING_ADMIN_ALERT_WEBHOOK": f"{webhook.base}/hook", "ROUTING_ADMIN_ALLOWED_ORIGINS": "*"}
         with machines(0, hook) as found:
             manage(found.environments[0], "shell", "-c", LIMIT % (BUDGET * 1000))
             yield Night(found, webhook, Tally(FAULTS[0]))
