@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -77,20 +78,35 @@ def _long_bytes(scan: JsonScan) -> int:
 
 def check_json(data: bytes | bytearray) -> JsonScan:
     """Look through a text that will be parsed. Raise `JsonTooLargeError`."""
-    most = settings.MAX_JSON_VALUES
     try:
-        scan = scan_json(data, most)
+        scan = scan_json(data, settings.MAX_JSON_VALUES)
     except TooManyValuesError:
-        raise JsonTooLargeError(
-            worded(
-                "The body has more than %(limit)s JSON values. Send less in one request, or raise %(setting)s.",
-                limit=most,
-                setting="ROUTING_ADMIN_MAX_JSON_VALUES",
-            )
-        ) from None
+        raise _too_many_values() from None
     if len(data) - _long_bytes(scan) > settings.MAX_JSON_BYTES:
         raise _too_many_bytes()
     return scan
+
+
+def check_inner_json(texts: Sequence[str]) -> None:
+    """Look through strings that are JSON themselves. Raise `JsonTooLargeError` where all of them have too much."""
+    left = settings.MAX_JSON_VALUES
+    if sum(map(len, texts)) <= left:
+        return
+    try:
+        for each in texts:
+            left -= scan_json(each.encode("utf-8", "replace"), left).values
+    except TooManyValuesError:
+        raise _too_many_values() from None
+
+
+def _too_many_values() -> JsonTooLargeError:
+    return JsonTooLargeError(
+        worded(
+            "The body has more than %(limit)s JSON values. Send less in one request, or raise %(setting)s.",
+            limit=settings.MAX_JSON_VALUES,
+            setting="ROUTING_ADMIN_MAX_JSON_VALUES",
+        )
+    )
 
 
 def is_quick(data: bytes | bytearray) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
 
 from capabilities.core.worded import worded
+from capabilities.json_bodies import JsonTooLargeError, check_inner_json
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import Object
 
@@ -23,9 +25,23 @@ def check_counts(body: Object, messages: str) -> None:
     if type(listed) is list:
         _check(len(listed), "MAX_MESSAGES", messages)
         _check(_count_parts(listed), "MAX_PARTS", messages)
+        try:
+            check_inner_json([text for each in listed if type(each) is dict for text in _arguments(each)])
+        except JsonTooLargeError as error:
+            raise BadRequestError(error.sentence, messages, error.code, error.status) from None
     for name in ("system", "tools", "functions"):
         if type(items := body.get(name)) is list:
             _check(len(items), "MAX_PARTS" if name == "system" else "MAX_TOOLS", name)
+
+
+def _arguments(message: Object) -> Iterator[str]:
+    """The arguments of a message's calls, or of an item that is one."""
+    calls = message.get("tool_calls")
+    for call in (message, *(calls if type(calls) is list else ())):
+        if type(call) is dict:
+            for each in (call, call.get("function"), call.get("function_call")):
+                if type(each) is dict and type(text := each.get("arguments")) is str:
+                    yield text
 
 
 def is_crowded(body: Object) -> bool:

@@ -94,6 +94,19 @@ def test_many_small_values_are_refused_packed_and_plain(path: str, key: str) -> 
 
 
 @rows
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+def test_json_in_arguments_of_tools_counts_together(path: str, key: str) -> None:
+    """No string has more than one may have, but all of them have more than a body."""
+    text = json.dumps({"a": [[]] * 15_000})
+    calls = [{"id": f"call_{n}", "type": "function", "function": {"name": "f", "arguments": text}} for n in range(9)]
+    items = [{"type": "function_call", "call_id": each["id"], "name": "f", "arguments": text} for each in calls]
+    messages = items if path == "/v1/responses" else [{"role": "assistant", "tool_calls": calls}]
+    status, code, message = refusal(post(key, call_of(path, [WORD, *messages]), path))
+    assert (status, code) == (413, "json_too_large")
+    assert "ROUTING_ADMIN_MAX_JSON_VALUES" in message
+
+
+@rows
 def test_every_way_in_has_the_bound(importer: AgentProgram) -> None:
     """The agents' API and the import of a configuration, too."""
     text = b'{"services":[' + b"[]," * 200_000 + b"[]]}"
