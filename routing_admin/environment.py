@@ -12,6 +12,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import environ
@@ -222,9 +223,21 @@ def program_version() -> str:
         return str(tomllib.load(file)["project"]["version"])
 
 
+class Environment(environ.Env):  # type: ignore[misc]  # the library has no types
+    """The environment, whose numbers end the program with a sentence where they are none."""
+
+    def get_value(self, var: Any, cast: Any = None, default: Any = environ.Env.NOTSET, **options: Any) -> Any:
+        """The value of a variable. Raises `SystemExit` for one that is no number and should be."""
+        try:
+            return super().get_value(var, cast, default, **options)
+        except ValueError:
+            kind = "a whole number" if cast is int else "a number"
+            raise SystemExit(f"{var}: {os.environ.get(str(var))!r} is not {kind}.") from None
+
+
 def read_environment() -> environ.Env:
     """The environment, with `.env` beside manage.py filling in what is not set."""
-    env = environ.Env()
+    env = Environment()
     env.read_env(str(BASE_DIR / ".env"), overwrite=False)
     return env
 

@@ -1,0 +1,23 @@
+"""Values of the environment that no setting can have: a sentence instead of a traceback."""
+
+from __future__ import annotations
+
+import pytest
+
+from routing_admin.environment import Environment
+
+NAME = "ROUTING_ADMIN_MAX_CALLS"
+
+
+@pytest.mark.parametrize(
+    ("read", "sentence"),
+    [("int", "ROUTING_ADMIN_MAX_CALLS: 'many' is not a whole number."), ("float", "'many' is not a number.")],
+)
+def test_a_word_for_a_number_ends_the_start_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, read: str, sentence: str
+) -> None:
+    monkeypatch.setenv(NAME, "many")
+    with pytest.raises(SystemExit, match=sentence):
+        getattr(Environment(), read)(NAME, default=1)
+    monkeypatch.setenv(NAME, "7")
+    assert getattr(Environment(), read)(NAME, default=1) == 7
