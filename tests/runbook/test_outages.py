@@ -38,6 +38,11 @@ def degraded(own: Installation) -> list[str]:
     return list(send(own.server, "GET", "/readyz").json["degraded"])
 
 
+def is_whole(own: Installation) -> bool:
+    """Whether every dependency works again: each is found a moment after the other."""
+    return send(own.server, "GET", "/readyz?full").status == 200
+
+
 @pytest.mark.skipif(find_programs() is None, reason="PostgreSQL is not installed")
 def test_a_database_that_stopped_is_started_and_nothing_is_lost(own: Installation, chat: Chat) -> None:
     """With two hosts in its address, of which the first is gone; the alert arrives while there is no database."""
@@ -55,6 +60,7 @@ def test_a_database_that_stopped_is_started_and_nothing_is_lost(own: Installatio
         cluster.start()
         until(lambda: own.number("routing_admin_database_up") == 1, PATIENCE)
         until(lambda: own.number("routing_admin_log_entries_waiting") == 0, PATIENCE)
+        until(lambda: is_whole(own), PATIENCE)
         own.play("database-away", "over")
         assert own.server.timeline("meanwhile")["outcome"] == "ok"
         own.stop()
@@ -75,6 +81,7 @@ def test_a_store_that_is_away_comes_back(own: Installation, chat: Chat, tmp_path
         gate.open()
         until(lambda: own.upload(b"after").status == 200, PATIENCE)
         until(lambda: own.number("routing_admin_artifact_store_up") == 1, PATIENCE)
+        until(lambda: is_whole(own), PATIENCE)
         own.play("store-away", "over")
         own.stop()
 
