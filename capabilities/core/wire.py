@@ -332,8 +332,8 @@ class Failure:
     """Why a call gave no answer: a value until nobody can act on it.
 
     `message` is the provider's sentence, shortened and free of secrets; `retry_after` in seconds, None when the
-    provider named no time; `param` is the parameter it would not take. `usage` is what the provider counted before it
-    failed, and bills; None where it said nothing.
+    provider named no time; `param` is the parameter it would not take, `further_params` those it names beside that.
+    `usage` is what the provider counted before it failed, and bills; None where it said nothing.
     """
 
     fault: Fault
@@ -343,6 +343,7 @@ class Failure:
     param: str | None = None
     retry_after: float | None = None
     usage: Usage | None = None
+    further_params: tuple[str, ...] = ()
 
     def counted(self, usage: Usage) -> Failure:
         """The same with what the provider counted; what it said before, or nothing, changes nothing."""

@@ -171,6 +171,26 @@ def test_an_unsupported_parameter_is_left_out_once_more_and_from_then_on():
     assert again.attempts[0].retry_attempts == 1
 
 
+def test_parameters_that_are_refused_one_after_another_are_left_out_in_the_same_attempt():
+    """Those that one refusal names go together; the next request goes without any of them."""
+    refusals = [
+        Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="temperature", further_params=("top_p",)),
+        Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="seed"),
+    ]
+    stage, upstream = Stage(), FakeUpstream({"a": [*refusals, "ok"]})
+    assert outcomes(stage.run(Plan(chain("a")), upstream)) == ["ok"]
+    stage.run(Plan(chain("a")), upstream)
+    refused = [set(), {"temperature", "top_p"}, {"temperature", "top_p", "seed"}, {"temperature", "top_p", "seed"}]
+    assert [call.without_params for call in upstream.calls] == refused
+
+
+def test_a_host_that_refuses_more_and_more_is_asked_a_dozen_times_at_most():
+    names = iter(range(100))
+    upstream = FakeUpstream({"a": [Failure(Fault.UNSUPPORTED_PARAMETER, "", 400, param=f"p{n}") for n in names]})
+    assert isinstance(Stage().run(Plan(chain("a")), upstream), UpstreamRefused)
+    assert len(upstream.asked) == 13
+
+
 def test_a_model_that_cannot_read_after_all_gets_the_description_then_the_next_one_is_asked():
     """A capability refusal leads to one try with that kind described, then to the next candidate, never an error."""
     refused = Failure(Fault.CAPABILITY_MISMATCH, "no images", 404, param="vision")

@@ -131,6 +131,24 @@ def test_a_refused_parameter_is_named(status: int, body: Any, param: str) -> Non
     assert (failure.fault, failure.param) == (Fault.UNSUPPORTED_PARAMETER, param)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "names"),
+    [
+        ("Unrecognized request arguments supplied: seed, logit_bias, user", ["seed", "logit_bias", "user"]),
+        (
+            "2 validation errors for Request\nseed\n  Extra inputs are not permitted [type=x]\nuser\n"
+            "  Extra inputs are not permitted [type=x]",
+            ["seed", "user"],
+        ),
+        (f"[{FORBIDDEN}, {FORBIDDEN.replace('max_tokens', 'seed')}]", ["max_tokens", "seed"]),
+        ("Unsupported parameter: 'seed' is not supported with this model.", ["seed"]),
+    ],
+)
+def test_all_parameters_that_a_refusal_names_are_named(sentence: str, names: list[str]) -> None:
+    failure = fail(400, openai(sentence))
+    assert [failure.param, *failure.further_params] == names
+
+
 def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
     """A path into the messages is no parameter."""
     body = openai("Unsupported value", code="unsupported_value", param="messages[0].role")

@@ -93,6 +93,8 @@ _NAMED = re.compile(
     r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # pydantic's own text
     re.IGNORECASE | re.MULTILINE,
 )
+_LISTED = re.compile(r"unrecognized request arguments supplied: ([\w, ]+)", re.IGNORECASE)
+MOST_FURTHER = 10
 NEEDED = frozenset({"model", "messages", "contents", "system", "stream", "input"})
 """Parameters without which there is no request: leaving them out is no way to try again."""
 _KINDS = (("vision", r"image|vision|multimodal"), ("audio", "audio"), ("video", "video"), ("file", "file|pdf|document"))
@@ -184,11 +186,7 @@ def failure_inside(value: Any, status: int = 200) -> Failure:
     words = [word.lower() for word in (error.code, error.kind) if word]
     named = error.status or next((STATUS_OF_WORD[word] for word in words if word in STATUS_OF_WORD), None)
     failure = classify(error, named or 500, error.retry_after)
-    return failure if named else _with_status(failure, status)
-
-
-def _with_status(failure: Failure, status: int) -> Failure:
-    return Failure(failure.fault, failure.message, status, failure.code, failure.param, failure.retry_after)
+    return failure if named else replace(failure, status=status)
 
 
 def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
@@ -201,7 +199,8 @@ def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
         fault = Fault.HTTP_429_WAIT
     message = brief(error.message) or worded("HTTP %(status)s", status=status)
     code = brief(error.code or error.kind or "", limit=200) or None
-    return Failure(fault, message, status, code, param, waits)
+    further = _list_further(error, param) if fault is Fault.UNSUPPORTED_PARAMETER else ()
+    return Failure(fault, message, status, code, param, waits, further_params=further)
 
 
 def classify_status(status: int) -> Fault:
@@ -235,6 +234,15 @@ def _param(error: ErrorBody, fault: Fault) -> str | None:
     found = _NAMED.search(error.message[:READ_CHARACTERS])
     name = next((name for name in found.groups() if name), None) if found else None
     return name if name not in NEEDED else None
+
+
+def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
+    """The other parameters that a sentence says are refused: OpenAI's list, and each of pydantic's."""
+    text = error.message[:READ_CHARACTERS]
+    listed = _LISTED.search(text)
+    names = re.findall(r"\w+", listed[1]) if listed else []
+    names += [name for found in _NAMED.finditer(text) for name in found.groups() if name]
+    return tuple(name for name in dict.fromkeys(names) if name != first and name not in NEEDED)[:MOST_FURTHER]
 
 
 def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -22,6 +23,9 @@ from routing_admin.core.fallback.chain import (
 from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import Memory
 
+MOST_LEFT_OUT = 12
+"""Parameters that one attempt finds out to be refused; a host that refuses more refuses the request."""
+
 logger = logging.getLogger("routing_admin.routing")
 
 LEFT_ALONE = worded("Cooling down for another %(seconds)s s after %(fault)s: %(said)s")
@@ -33,7 +37,7 @@ LEFT_ALONE_SO_FAR = worded("Cooling down for another %(seconds)s s after %(fault
 class Trial:
     """What has happened so far: tries, waits, what the candidate is asked without, and the name of the limit.
 
-    `adjusted` are the faults after which it was asked otherwise, `renamed` whether that was by the limit's other name.
+    `described` says that it was asked once more with content described, `renamed` with the limit's other name.
     Of a provider with several keys `key` is the one in use, and `turned_down` are the marks of those that were refused.
     """
 
@@ -44,7 +48,7 @@ class Trial:
     limit_name: str | None = None
     without_capabilities: frozenset[str] = frozenset()
     retried: int = 0
-    adjusted: set[Fault] = field(default_factory=set)
+    described: bool = False
     renamed: bool = False
     tries: list[Try] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
@@ -71,22 +75,27 @@ class Trial:
     def adjust(self, failure: Failure, memory: Memory) -> bool:
         """Whether the candidate is asked once more otherwise, after a refusal that says how.
 
-        A limit on tokens goes under its other name, another parameter is left out, content is described; each once.
-        Too many tools are left to the next candidate.
+        A limit on tokens goes under its other name, content is described, each once; other parameters are left out, all
+        that one refusal names together, and once more for a further refusal. Too many tools are the next candidate's.
         """
         if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param in LIMIT_NAMES:
             return self._rename(failure.param, memory)
-        if failure.fault in self.adjusted:
-            return False
         if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param:
-            self.without_params |= {failure.param}
-            self.stripped += (failure.param,)
-            memory.refuse(self.candidate.provider, self.candidate.model, failure.param)
-        elif failure.fault is Fault.CAPABILITY_MISMATCH and failure.param != "tools":
-            self.without_capabilities |= {failure.param or "*"}
-        else:
+            return self._leave_out((failure.param, *failure.further_params), memory)
+        if failure.fault is not Fault.CAPABILITY_MISMATCH or failure.param == "tools" or self.described:
             return False
-        self.adjusted.add(failure.fault)
+        self.without_capabilities |= {failure.param or "*"}
+        self.described = True
+        return True
+
+    def _leave_out(self, params: Iterable[str], memory: Memory) -> bool:
+        news = [each for each in dict.fromkeys(params) if each not in self.without_params and each not in LIMIT_NAMES]
+        if not news or len(self.stripped) + len(news) > MOST_LEFT_OUT:
+            return False
+        self.without_params |= set(news)
+        self.stripped += tuple(news)
+        for each in news:
+            memory.refuse(self.candidate.provider, self.candidate.model, each)
         return True
 
     def _rename(self, refused: str, memory: Memory) -> bool:
