@@ -18,6 +18,7 @@ from capabilities.core.message import (
     blob_of,
 )
 from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.prefill import CONTINUE
 from capabilities.core.protocols.schema import closed
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Fault, Target, UpstreamRequest
@@ -329,3 +330,68 @@ def test_an_answer_without_blocks_is_no_answer() -> None:
     assert isinstance(empty, Failure)
     assert isinstance(other, Failure)
     assert (empty.fault, other.fault) == (Fault.EMPTY_CONTENT, Fault.BAD_SHAPE)
+
+
+TAKE_PREFILL = [
+    *("claude-3-5-haiku-latest", "claude-opus-4-20250514", "claude-opus-4-1", "claude-sonnet-4-5-20250929"),
+    *("claude-haiku-4-5", "anthropic/claude-sonnet-4.5", "us.anthropic.claude-opus-4-5-20251101-v1:0"),
+    *(
+        "glm-5.5",
+        "gemini-2.5-pro",
+        "gemini-3-flash-preview",
+        "gemini-3.1-pro-preview",
+        "gpt-5.6",
+        "mistral-large-latest",
+    ),
+]
+REFUSE_PREFILL = [
+    *("claude-opus-4-6", "us.anthropic.claude-opus-4-6-v1", "anthropic/claude-sonnet-4.6", "claude-4.6-opus"),
+    *("claude-opus-4-8", "claude-sonnet-5", "claude-opus-5-5", "claude-haiku-5-5", "claude-fable-5-1"),
+    *("claude-mythos-preview", "gemini-3.5-flash-lite", "google/gemini-3.8-flash", "gemini-flash-latest"),
+]
+"""Names of models that go on from a last message of the assistant, and of those that answer it with 400."""
+BEGUN = (say(Role.USER, "Write a list."), say(Role.ASSISTANT, "1. Apples\n2."))
+
+
+def ended(protocol: str, model: str, *messages: Message, host: str = "example.com", **chat: Any) -> tuple[bool, bool]:
+    """Whether a user's request to continue is sent, and whether it is said."""
+    request = PROTOCOLS[protocol].encode(
+        ChatRequest(messages or BEGUN, **chat), Target("p", f"https://{host}/v1", model, "k"), stream=False
+    )
+    return CONTINUE in str(request.elide()), "prefill" in request.dropped_params
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai", "openai-responses", "gemini"])
+@pytest.mark.parametrize(
+    ("model", "refuses"),
+    [*((model, False) for model in TAKE_PREFILL), *((model, True) for model in REFUSE_PREFILL)],
+)
+def test_words_to_go_on_from_end_in_a_form_that_the_model_takes(protocol: str, model: str, refuses: bool) -> None:
+    """Unchanged where the model takes them, else followed by the user, whatever protocol it is asked through."""
+    assert ended(protocol, model) == (refuses, refuses)
+
+
+def test_a_request_to_continue_follows_the_words_as_a_turn_of_its_own() -> None:
+    """The words stay the assistant's; those of a model that takes them are the last turn."""
+    target = Target("p", "https://api.anthropic.com/v1", "claude-opus-4-8", "k")
+    sent = PROTOCOLS["anthropic"].encode(ChatRequest(BEGUN), target, stream=False).elide()["messages"]
+    assert sent[-2:] == [
+        {"role": "assistant", "content": [text("1. Apples\n2.")]},
+        {"role": "user", "content": [text(CONTINUE)]},
+    ]
+    assert turns(*BEGUN)[-1] == ("assistant", [text("1. Apples\n2.")])
+
+
+def test_a_request_to_continue_follows_nothing_but_words() -> None:
+    """Not a user, a tool's result, a call, nor an assistant's empty message."""
+    for last in (say(Role.USER, "hi"), say(Role.ASSISTANT, tool_calls=(CALL,)), say(Role.ASSISTANT, " \n")):
+        assert ended("anthropic", "claude-opus-5", BEGUN[0], last) == (False, False)
+
+
+def test_thinking_a_schema_and_mistral_rule_words_to_go_on_from_out() -> None:
+    """A model that takes them otherwise gets the user's request, too."""
+    schema = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
+    assert ended("anthropic", "claude-sonnet-4-5", response_format=schema) == (True, True)
+    assert ended("anthropic", "claude-sonnet-4-5", extra={"reasoning_effort": "low"}, max_tokens=9000) == (True, True)
+    assert ended("anthropic", "claude-sonnet-4-5", extra={"reasoning_effort": "none"}) == (False, False)
+    assert ended("openai", "mistral-large-latest", host="api.mistral.ai") == (True, True)

@@ -68,6 +68,15 @@ def _output(chat: ChatRequest, ways: Mapping[str, Any], thinking: Thinking) -> d
     return {**output, "effort": thinking.effort} if thinking.effort else output
 
 
+def rules_out_prefill(parameters: Mapping[str, Any]) -> bool:
+    """Return whether thinking or a schema is asked for, beside which Claude does not go on from its own last words.
+
+    Source: Anthropic's pages prefill-claudes-response and structured-outputs (2026-11-24).
+    """
+    thinks = parameters.get("thinking", {}).get("type") not in (None, "disabled")
+    return thinks or "format" in parameters.get("output_config", {})
+
+
 def takes_schema(ways: Mapping[str, Any]) -> bool:
     """Whether a schema goes into a field of its own."""
     return bool(quirk(ways, "structured", "anthropic") == "json_schema")

@@ -10,11 +10,18 @@ from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, Message, NativePart, Part, Role, TextPart, ToolCall
 from capabilities.core.protocols.anthropic import replies
-from capabilities.core.protocols.anthropic.options import cache_control, keep_last_marks, parameters_of, takes_schema
+from capabilities.core.protocols.anthropic.options import (
+    cache_control,
+    keep_last_marks,
+    parameters_of,
+    rules_out_prefill,
+    takes_schema,
+)
 from capabilities.core.protocols.anthropic.stream import BlockReader
 from capabilities.core.protocols.arguments import arguments_of
 from capabilities.core.protocols.media import bare_base64, mark_of, natives_of, placeholder, words_of
 from capabilities.core.protocols.payload import headers_for, merge
+from capabilities.core.protocols.prefill import end_with_user
 from capabilities.core.protocols.schema import instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.turns import Conversation, leading_system
@@ -44,7 +51,8 @@ class Anthropic:
         ways = quirks_for(target.endpoint, target.quirks)
         chat, unmarked = keep_last_marks(chat) if chat.inner else (chat, ())
         parameters, dropped = parameters_of(chat, target, ways)
-        dropped += unmarked
+        chat, unended = end_with_user(chat, target, is_barred=rules_out_prefill(parameters))
+        dropped += unmarked + unended
         system, messages = _conversation(chat, ways, target.origin(self.name))
         payload = {"model": target.model, **parameters, **system, "messages": messages}
         if stream:

@@ -16,6 +16,7 @@ from capabilities.core.protocols.gemini.thinking import thinking_config
 from capabilities.core.protocols.media import bare_base64, natives_of, placeholder, words_of
 from capabilities.core.protocols.parameters import dropped_fields, unsaid
 from capabilities.core.protocols.payload import headers_for, merge, split_params
+from capabilities.core.protocols.prefill import end_with_user
 from capabilities.core.protocols.schema import instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE
@@ -49,13 +50,14 @@ class Gemini:
         """The call for a derived request; its model stands in the URL."""
         ways = quirks_for(target.endpoint, target.quirks)
         options, dropped = _options(chat, target.model, ways)
+        chat, unended = end_with_user(chat, target)
         system, contents = _conversation(chat, ways, target.origin(self.name))
         payload = {**system, "contents": contents, **_tools(chat)}
         if options:
             payload["generationConfig"] = options
         headers = headers_for(target, "x-goog-api-key", stream=stream)
         body = merge(payload, target.extra_body)
-        return UpstreamRequest(_url(target, stream=stream), headers, body, dropped_params=dropped)
+        return UpstreamRequest(_url(target, stream=stream), headers, body, dropped_params=dropped + unended)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         """The outcome of a whole response."""

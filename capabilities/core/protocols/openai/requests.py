@@ -23,6 +23,7 @@ from capabilities.core.protocols.openai import replies
 from capabilities.core.protocols.openai.options import cache_mark, parameters_of
 from capabilities.core.protocols.openai.stream import ChunkReader
 from capabilities.core.protocols.payload import headers_for, merge
+from capabilities.core.protocols.prefill import end_with_user
 from capabilities.core.protocols.schema import instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE, message_fields, signature_field
@@ -48,10 +49,11 @@ class OpenAI:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
         parameters, dropped = parameters_of(chat, ways, stream=stream)
+        chat, unended = end_with_user(chat, target)
         messages = list(_messages(_with_instruction(chat, ways), ways, target.origin(self.name)))
         payload = merge({"model": target.model, "messages": messages, **parameters}, target.extra_body)
         headers = headers_for(target, "authorization", stream=stream)
-        return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped)
+        return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped + unended)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         """The outcome of a whole response."""

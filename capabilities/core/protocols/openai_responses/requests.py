@@ -13,6 +13,7 @@ from capabilities.core.protocols.openai_responses import replies
 from capabilities.core.protocols.openai_responses.options import cache_mark, parameters_of
 from capabilities.core.protocols.openai_responses.stream import ItemEventReader
 from capabilities.core.protocols.payload import headers_for, merge
+from capabilities.core.protocols.prefill import end_with_user
 from capabilities.core.protocols.schema import instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import call_url
@@ -38,10 +39,11 @@ class OpenAIResponses:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
         parameters, dropped = parameters_of(chat, target.model, ways, stream=stream)
+        chat, unended = end_with_user(chat, target)
         items = [*_asked_in_words(chat, ways), *_items(chat.messages, ways, target.origin(self.name))]
         payload = merge({"model": target.model, "input": items, **parameters}, target.extra_body)
         headers = headers_for(target, "authorization", stream=stream)
-        return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped)
+        return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped + unended)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         """The outcome of a whole response."""
