@@ -29,6 +29,7 @@ BASE = "https://api.openai.com/v1"
 IMAGE = NativePart(Kind.IMAGE, "image/png", blob_of(b"123"), filename="a.png")
 PAPER = NativePart(Kind.DOCUMENT, "application/pdf", blob_of(b"1234"), filename="a.pdf")
 SCHEMA = {"type": "object", "properties": {}}
+CLOSED = {"additionalProperties": False}
 
 
 def say(role: Role, *parts: Any, **more: Any) -> Message:
@@ -151,7 +152,12 @@ def test_the_form_of_the_answer_is_said_beside_its_length() -> None:
     extra = {"verbosity": "low", "reasoning_effort": "high", "reasoning_summary": "auto", "logprobs": True}
     payload = encode(response_format=shape, extra=extra, max_tokens=5).payload
     assert payload["text"] == {
-        "format": {"type": "json_schema", "name": "city", "schema": SCHEMA, "strict": True},
+        "format": {
+            "type": "json_schema",
+            "name": "city",
+            "schema": {**SCHEMA, "additionalProperties": False},
+            "strict": True,
+        },
         "verbosity": "low",
     }
     assert payload["reasoning"] == {"effort": "high", "summary": "auto"}

@@ -1,11 +1,19 @@
-"""JSON Schemas for structured answers: what a protocol wants changed, and the words where it has no slot for one."""
+"""JSON Schemas of answers and tools: put into a vendor's dialect, and the words where there is no slot for one."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from capabilities.core.message import ChatRequest, Tool
+from capabilities.core.protocols.dialects import Dialect, Dialects
+from capabilities.core.protocols.schema_fit import Lost, fit_schema
+from capabilities.core.protocols.schema_references import Schema, UnfitSchemaError
+
+PROMPT = {"structured": "prompt"}
+"""The option of a host that is asked for JSON in words: here for one schema that its dialect cannot hold."""
 JSON_ONLY = "Reply with one JSON object only, without any other words and without a code fence."
 
 
@@ -31,20 +39,59 @@ def instruction(response_format: Mapping[str, Any] | None) -> str:
     return f"{JSON_ONLY} It must satisfy this JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}"
 
 
-def closed(schema: Any) -> Any:
-    """The schema with `additionalProperties: false` on every object, as Anthropic demands."""
-    if isinstance(schema, list | tuple):
-        return [closed(item) for item in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    inner = {key: _closed_under(key, value) for key, value in schema.items()}
-    kind = schema.get("type")
-    is_object = kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in schema
-    return {**inner, "additionalProperties": False} if is_object else inner
+def fit_request(chat: ChatRequest, dialects: Dialects) -> tuple[ChatRequest, Lost, bool]:
+    """The request in a vendor's dialects, the places that moved into words, and whether the answer's schema fits."""
+    if not chat.tools and chat.response_format is None:
+        return chat, (), True
+    lost: list[str] = []
+    tools = tuple(_fit_tool(tool, f"tools[{at}].function", dialects, lost) for at, tool in enumerate(chat.tools))
+    shape, fits = _fit_answer(chat.response_format, dialects, lost)
+    if any(new is not old for new, old in zip(tools, chat.tools, strict=True)) or shape is not chat.response_format:
+        chat = replace(chat, tools=tools, response_format=shape)
+    return chat, tuple(lost), fits
 
 
-def _closed_under(key: str, value: Any) -> Any:
-    """What stands under `properties` and its like are names, not keywords; examples are data."""
-    if key in {"properties", "$defs", "definitions", "patternProperties"} and isinstance(value, Mapping):
-        return {name: closed(item) for name, item in value.items()}
-    return value if key in {"enum", "const", "default", "examples", "required"} else closed(value)
+def _fit_tool(tool: Tool, place: str, dialects: Dialects, lost: list[str]) -> Tool:
+    if tool.custom is not None or not tool.parameters:
+        return tool
+    strict = tool.strict
+    if strict and dialects.strict:
+        try:
+            fitted, places = fit_schema(tool.parameters, dialects.strict, f"{place}.parameters")
+        except UnfitSchemaError:
+            lost.append(f"{place}.strict")
+            strict = False
+    if not (strict and dialects.strict):
+        fitted, places = _fit_loosely(tool.parameters, dialects.tool, f"{place}.parameters")
+    lost += places
+    changed = fitted is not tool.parameters or strict is not tool.strict
+    return replace(tool, parameters=fitted, strict=strict) if changed else tool
+
+
+def _fit_loosely(schema: Schema, dialect: Dialect, place: str) -> tuple[Schema, Lost]:
+    """As `fit_schema`; what cannot be fitted is sent as it came, for the host to judge."""
+    try:
+        return fit_schema(schema, dialect, place)
+    except UnfitSchemaError:
+        return schema, ()
+
+
+def _fit_answer(shape: Schema | None, dialects: Dialects, lost: list[str]) -> tuple[Schema | None, bool]:
+    inner = shape.get("json_schema") if shape and shape.get("type") == "json_schema" else None
+    schema = inner.get("schema") if isinstance(inner, Mapping) else None
+    if shape is None or not isinstance(inner, Mapping) or not isinstance(schema, Mapping) or not schema:
+        return shape, True
+    place, strict = "response_format.json_schema", inner.get("strict")
+    try:
+        dialect = dialects.answer if strict or not dialects.by_strict else dialects.tool
+        fitted, places = fit_schema(schema, dialect, f"{place}.schema")
+    except UnfitSchemaError:
+        lost.append(f"{place}.strict")
+        if not dialects.by_strict:
+            return shape, False
+        strict = False
+        fitted, places = _fit_loosely(schema, dialects.tool, f"{place}.schema")
+    lost += places
+    if fitted is schema and strict is inner.get("strict"):
+        return shape, True
+    return {**shape, "json_schema": {**inner, "schema": fitted, **({"strict": False} if strict is False else {})}}, True

@@ -11,7 +11,7 @@ from capabilities.core.message import CacheMark, ChatRequest, Tool
 from capabilities.core.protocols.anthropic.thinking import Thinking, thinking_of
 from capabilities.core.protocols.parameters import dropped_fields, unsaid
 from capabilities.core.protocols.payload import split_params
-from capabilities.core.protocols.schema import closed, schema_of
+from capabilities.core.protocols.schema import schema_of
 from capabilities.core.providers.quirks import quirk, unwanted_params
 from capabilities.core.wire import Target
 
@@ -64,7 +64,7 @@ def _output(chat: ChatRequest, ways: Mapping[str, Any], thinking: Thinking) -> d
     schema = schema_of(chat.response_format)
     output: dict[str, Any] = {}
     if schema is not None and takes_schema(ways):
-        output["format"] = {"type": "json_schema", "schema": closed(schema)}
+        output["format"] = {"type": "json_schema", "schema": schema}
     return {**output, "effort": thinking.effort} if thinking.effort else output
 
 

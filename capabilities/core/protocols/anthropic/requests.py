@@ -19,10 +19,11 @@ from capabilities.core.protocols.anthropic.options import (
 )
 from capabilities.core.protocols.anthropic.stream import BlockReader
 from capabilities.core.protocols.arguments import arguments_of
+from capabilities.core.protocols.dialects import CLAUDE
 from capabilities.core.protocols.media import bare_base64, mark_of, natives_of, placeholder, words_of
 from capabilities.core.protocols.payload import headers_for, merge
 from capabilities.core.protocols.prefill import end_with_user
-from capabilities.core.protocols.schema import instruction, schema_of, wants_json
+from capabilities.core.protocols.schema import PROMPT, fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.turns import Conversation, leading_system
 from capabilities.core.protocols.urls import call_url
@@ -50,9 +51,11 @@ class Anthropic:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
         chat, unmarked = keep_last_marks(chat) if chat.inner else (chat, ())
+        chat, moved, fits = fit_request(chat, CLAUDE)
+        ways = ways if fits else {**ways, **PROMPT}
         parameters, dropped = parameters_of(chat, target, ways)
         chat, unended = end_with_user(chat, target, is_barred=rules_out_prefill(parameters))
-        dropped += unmarked + unended
+        dropped += (*unmarked, *moved, *unended)
         system, messages = _conversation(chat, ways, target.origin(self.name))
         payload = {"model": target.model, **parameters, **system, "messages": messages}
         if stream:

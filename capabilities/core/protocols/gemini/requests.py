@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, Tool
 from capabilities.core.protocols.arguments import arguments_of
+from capabilities.core.protocols.dialects import GEMINI
 from capabilities.core.protocols.gemini import replies
 from capabilities.core.protocols.gemini.stream import PartReader
 from capabilities.core.protocols.gemini.thinking import thinking_config
@@ -17,7 +18,7 @@ from capabilities.core.protocols.media import bare_base64, natives_of, placehold
 from capabilities.core.protocols.parameters import dropped_fields, unsaid
 from capabilities.core.protocols.payload import headers_for, merge, split_params
 from capabilities.core.protocols.prefill import end_with_user
-from capabilities.core.protocols.schema import instruction, schema_of, wants_json
+from capabilities.core.protocols.schema import PROMPT, fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE
 from capabilities.core.protocols.turns import Conversation, leading_system
@@ -49,6 +50,8 @@ class Gemini:
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request; its model stands in the URL."""
         ways = quirks_for(target.endpoint, target.quirks)
+        chat, moved, fits = fit_request(chat, GEMINI)
+        ways = ways if fits else {**ways, **PROMPT}
         options, dropped = _options(chat, target.model, ways)
         chat, unended = end_with_user(chat, target)
         system, contents = _conversation(chat, ways, target.origin(self.name))
@@ -57,7 +60,8 @@ class Gemini:
             payload["generationConfig"] = options
         headers = headers_for(target, "x-goog-api-key", stream=stream)
         body = merge(payload, target.extra_body)
-        return UpstreamRequest(_url(target, stream=stream), headers, body, dropped_params=dropped + unended)
+        dropped += moved + unended
+        return UpstreamRequest(_url(target, stream=stream), headers, body, dropped_params=dropped)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         """The outcome of a whole response."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, ToolCall, find_opening_system
 from capabilities.core.protocols.call_ids import short_call_id
+from capabilities.core.protocols.dialects import openais
 from capabilities.core.protocols.media import (
     AUDIO_FORMATS,
     address,
@@ -24,7 +25,7 @@ from capabilities.core.protocols.openai.options import cache_mark, parameters_of
 from capabilities.core.protocols.openai.stream import ChunkReader
 from capabilities.core.protocols.payload import headers_for, merge
 from capabilities.core.protocols.prefill import end_with_user
-from capabilities.core.protocols.schema import instruction, schema_of, wants_json
+from capabilities.core.protocols.schema import fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE, message_fields, signature_field
 from capabilities.core.protocols.urls import call_url
@@ -48,12 +49,15 @@ class OpenAI:
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
+        dialects = openais(target.endpoint)
+        chat, moved, _ = fit_request(chat, dialects) if dialects else (chat, (), True)
         parameters, dropped = parameters_of(chat, ways, stream=stream)
         chat, unended = end_with_user(chat, target)
         messages = list(_messages(_with_instruction(chat, ways), ways, target.origin(self.name)))
         payload = merge({"model": target.model, "messages": messages, **parameters}, target.extra_body)
         headers = headers_for(target, "authorization", stream=stream)
-        return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped + unended)
+        dropped += moved + unended
+        return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         """The outcome of a whole response."""

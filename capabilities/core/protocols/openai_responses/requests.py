@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, ToolCall
+from capabilities.core.protocols.dialects import openais
 from capabilities.core.protocols.media import address, natives_of, placeholder, result_parts, words_of
 from capabilities.core.protocols.openai_responses import replies
 from capabilities.core.protocols.openai_responses.options import cache_mark, parameters_of
 from capabilities.core.protocols.openai_responses.stream import ItemEventReader
 from capabilities.core.protocols.payload import headers_for, merge
 from capabilities.core.protocols.prefill import end_with_user
-from capabilities.core.protocols.schema import instruction, schema_of, wants_json
+from capabilities.core.protocols.schema import fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import call_url
 from capabilities.core.providers.presets import quirks_for
@@ -38,12 +39,15 @@ class OpenAIResponses:
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
+        dialects = openais(target.endpoint)
+        chat, moved, _ = fit_request(chat, dialects) if dialects else (chat, (), True)
         parameters, dropped = parameters_of(chat, target.model, ways, stream=stream)
         chat, unended = end_with_user(chat, target)
         items = [*_asked_in_words(chat, ways), *_items(chat.messages, ways, target.origin(self.name))]
         payload = merge({"model": target.model, "input": items, **parameters}, target.extra_body)
         headers = headers_for(target, "authorization", stream=stream)
-        return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped + unended)
+        dropped += moved + unended
+        return UpstreamRequest(call_url(target.endpoint, CALL), headers, payload, dropped_params=dropped)
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         """The outcome of a whole response."""

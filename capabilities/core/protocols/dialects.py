@@ -1,0 +1,152 @@
+"""Each vendor's dialect of JSON Schema, as data: what it takes, and the page that says so (read 2026-11-24)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+_COMMON = [
+    "type",
+    "title",
+    "description",
+    "enum",
+    "items",
+    "anyOf",
+    "properties",
+    "required",
+    "additionalProperties",
+    "$ref",
+    "$defs",
+]
+_FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"])
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What one place for a schema takes; `keywords` None takes all of them.
+
+    `formats` None takes every format; `least_items` are the values of minItems; `lone_ref` is whether `$ref` stands
+    alone; `cycles` are `all`, `optional` (not through required properties) or `none`; `object_root` is whether the
+    top is an object without alternatives.
+    """
+
+    page: str
+    keywords: frozenset[str] | None = None
+    formats: frozenset[str] | None = None
+    least_items: frozenset[int] | None = None
+    closed: bool = False
+    all_required: bool = False
+    lone_ref: bool = False
+    simple_enum: bool = False
+    cycles: str = "all"
+    object_root: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dialects:
+    """One vendor's: for answers, for strict tools, and for all other tools; None where everything is taken."""
+
+    answer: Dialect
+    strict: Dialect | None
+    tool: Dialect
+    by_strict: bool = False
+    """Whether answers, too, are held to the schema only where `strict` says so; other answers are as other tools."""
+
+
+_CLAUDE = "https://platform.claude.com/docs/en/build-with-claude/structured-outputs"
+_OPENAI = "https://platform.openai.com/docs/guides/structured-outputs"
+_GEMINI = "https://ai.google.dev/api/generate-content#v1beta.GenerationConfig"
+
+CLAUDE_HELD = Dialect(
+    _CLAUDE,
+    frozenset([*_COMMON, "definitions", "const", "allOf", "default", "format", "pattern", "minItems"]),
+    _FORMATS | {"uri"},
+    frozenset({0, 1}),
+    closed=True,
+    lone_ref=True,
+    simple_enum=True,
+    cycles="none",
+)
+CLAUDE_TOOL_HELD = Dialect(
+    *(_CLAUDE, CLAUDE_HELD.keywords, CLAUDE_HELD.formats, CLAUDE_HELD.least_items),
+    closed=True,
+    lone_ref=True,
+    simple_enum=True,
+    cycles="none",
+    object_root=True,
+)
+CLAUDE_TOOL = Dialect("https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools", object_root=True)
+OPENAI_STRICT = Dialect(
+    _OPENAI,
+    frozenset(
+        [
+            *(*_COMMON, "$schema", "definitions", "const", "format", "pattern", "multipleOf", "minimum", "maximum"),
+            *("exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems"),
+        ]
+    ),
+    _FORMATS,
+    closed=True,
+    all_required=True,
+    lone_ref=True,
+    object_root=True,
+)
+OPENAI_PLAIN = Dialect("https://platform.openai.com/docs/guides/function-calling", object_root=True)
+GEMINI_ANSWER = Dialect(
+    _GEMINI,
+    frozenset(
+        [
+            *(*_COMMON, "$id", "$anchor", "format", "prefixItems", "minItems", "maxItems", "minimum", "maximum"),
+            *("oneOf", "propertyOrdering"),
+        ]
+    ),
+    lone_ref=True,
+    cycles="optional",
+)
+GEMINI_TOOL = Dialect("https://ai.google.dev/gemini-api/docs/function-calling", lone_ref=True)
+
+CLAUDE = Dialects(CLAUDE_HELD, CLAUDE_TOOL_HELD, CLAUDE_TOOL)
+OPENAI = Dialects(OPENAI_STRICT, OPENAI_STRICT, OPENAI_PLAIN, by_strict=True)
+GEMINI = Dialects(GEMINI_ANSWER, None, GEMINI_TOOL)
+
+_OPENAIS_HOSTS = (".openai.com", ".openai.azure.com", ".cognitiveservices.azure.com")
+
+
+@lru_cache(maxsize=1000)
+def openais(endpoint: str) -> Dialects | None:
+    """OpenAI's dialects for its own hosts; None for others, which take more, each in its own way."""
+    try:
+        host = urlsplit(endpoint.strip()).hostname or ""
+    except ValueError:
+        return None
+    return OPENAI if host.endswith(_OPENAIS_HOSTS) else None
+
+
+HARD_PATTERN = re.compile(r"\(\?[=!<]|\\[bB1-9]")
+"""Looking around, boundaries and references back, which no constrained decoding takes."""
+MEANINGLESS = frozenset(
+    ["$schema", "$id", "$comment", "$anchor", "discriminator", "deprecated", "readOnly", "writeOnly"]
+)
+"""Keywords that constrain nothing: left out without a word where a dialect lacks them."""
+PHRASES = {
+    "minimum": "minimum {}",
+    "maximum": "maximum {}",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "pattern": "matching the regular expression {}",
+    "format": "in the format {}",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "minProperties": "at least {} properties",
+    "maxProperties": "at most {} properties",
+    "uniqueItems": "all items different: {}",
+    "const": "always {}",
+    "enum": "one of {}",
+    "default": "by default {}",
+    "examples": "for example {}",
+}
+"""A constraint in words for a model; any other keyword is written as it is in the schema."""

@@ -1,0 +1,244 @@
+"""Fits JSON Schemas to a vendor's dialect: what it lacks moves into descriptions and is named among what was dropped.
+
+A schema that the dialect takes is returned itself, so that what is sent, and a cache's prefix, stays as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from capabilities.core.protocols.dialects import HARD_PATTERN, MEANINGLESS, PHRASES, Dialect
+from capabilities.core.protocols.schema_references import (
+    DEFINITIONS,
+    MOST_DEPTH,
+    NAMED,
+    ONE,
+    SEVERAL,
+    Schema,
+    SchemaReferences,
+    UnfitSchemaError,
+    names_in,
+    properties_of,
+)
+
+MOST_NODES, MOST_REPLACED = 5000, 100
+"""Subschemas that are looked at in one schema, and references in it that are replaced by what they name."""
+ALTERNATIVES = ("anyOf", "oneOf", "allOf")
+NO_ROOT = (*ALTERNATIVES, "enum", "not")
+"""What an object at the top has not where `object_root` holds."""
+Lost = tuple[str, ...]
+
+
+def fit_schema(schema: Schema, dialect: Dialect, place: str = "schema") -> tuple[Schema, Lost]:
+    """The schema in a dialect, and the places that moved into words. Raises `UnfitSchemaError`."""
+    if dialect.object_root and ("$ref" in schema or any(key in schema for key in NO_ROOT)):
+        return _with_object_root(schema, dialect, place)
+    if dialect.keywords is None and not (dialect.lone_ref and any(name in schema for name in DEFINITIONS)):
+        return schema, ()
+    walk = _SchemaFitter(SchemaReferences(schema), dialect)
+    if dialect.keywords is not None and dialect.cycles != "all":
+        walk.references.refuse_cycles(only_required=dialect.cycles == "optional")
+    fitted = walk.fit(schema, place)
+    return (schema if fitted == schema else fitted), tuple(walk.lost)
+
+
+def _with_object_root(schema: Schema, dialect: Dialect, place: str) -> tuple[Schema, Lost]:
+    """The schema with its alternatives joined in one object; strict dialects cannot say that."""
+    if dialect.all_required and ("anyOf" in schema or "oneOf" in schema):
+        raise UnfitSchemaError
+    walk = _SchemaFitter(SchemaReferences(schema), dialect)
+    root = walk.references.resolve(schema)
+    keys = [key for key in NO_ROOT if key in root]
+    for key in keys:
+        root = walk.without(root, key)
+    fitted, lost = fit_schema(root, dialect, place)
+    return fitted, (*(f"{place}.{key}" for key in keys), *lost)
+
+
+@dataclass(slots=True)
+class _SchemaFitter:
+    """One pass over one schema."""
+
+    references: SchemaReferences
+    dialect: Dialect
+    lost: list[str] = field(default_factory=list)
+    nodes: int = 0
+    replaced: int = 0
+    depth: int = 0
+    inside: list[Any] = field(default_factory=list)
+
+    def fit(self, schema: Any, place: str) -> Any:
+        """A subschema in the dialect."""
+        if not isinstance(schema, Mapping):
+            return schema
+        self.nodes += 1
+        if self.nodes > MOST_NODES or self.depth > MOST_DEPTH:
+            raise UnfitSchemaError
+        self.depth += 1
+        reference = schema.get("$ref")
+        if self.dialect.lone_ref and isinstance(reference, str) and any(not key.startswith("$") for key in schema):
+            schema = self._replace_reference(schema, reference)
+        if self.dialect.keywords is not None:
+            schema = self._say_otherwise(schema)
+        self.inside.append(reference)
+        out = self._keep_taken(schema, place)
+        self.inside.pop()
+        self.depth -= 1
+        return out
+
+    def _replace_reference(self, schema: Schema, reference: str) -> Schema:
+        """What it names with the words beside it; in a circle the reference in an alternative of its own."""
+        self.replaced += 1
+        if self.replaced > MOST_REPLACED or (reference in self.inside and "anyOf" in schema):
+            raise UnfitSchemaError
+        if reference not in self.inside:
+            return self.references.resolve(schema)
+        return {"anyOf": [{"$ref": reference}], **{key: value for key, value in schema.items() if key != "$ref"}}
+
+    def _keep_taken(self, schema: Schema, place: str) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        words: list[str] = []
+        for key, value in schema.items():
+            if self._takes(key, value):
+                out[key] = self._under(key, value, f"{place}.{key}")
+            elif key not in MEANINGLESS:
+                words.append(phrase(key, value))
+                self.lost.append(f"{place}.{key}")
+        self._close(out, place)
+        return with_words(out, words) if words else out
+
+    def _takes(self, key: str, value: Any) -> bool:
+        dialect = self.dialect
+        if dialect.keywords is None:
+            return True
+        if key not in dialect.keywords:
+            return False
+        if key == "format":
+            return dialect.formats is None or (isinstance(value, str) and value in dialect.formats)
+        if key == "minItems":
+            return dialect.least_items is None or (isinstance(value, int) and value in dialect.least_items)
+        if key == "enum" and dialect.simple_enum and isinstance(value, list | tuple):
+            return not any(isinstance(item, Mapping | list | tuple) for item in value)
+        return key != "pattern" or not isinstance(value, str) or HARD_PATTERN.search(value) is None
+
+    def _under(self, key: str, value: Any, place: str) -> Any:
+        """What a keyword holds, fitted where it is a schema and not data."""
+        if key in NAMED and isinstance(value, Mapping):
+            return {name: self.fit(item, f"{place}.{name}") for name, item in value.items()}
+        if (key in SEVERAL or key == "items") and isinstance(value, list | tuple):
+            return [self.fit(item, f"{place}[{at}]") for at, item in enumerate(value)]
+        return self.fit(value, place) if key in ONE else value
+
+    def _say_otherwise(self, schema: Schema) -> Schema:
+        """The same in keywords that the dialect has, where that loses nothing."""
+        keywords = self.dialect.keywords or frozenset()
+        if "allOf" in schema and ("allOf" not in keywords or _has_reference(schema["allOf"])):
+            schema = self._join_all(schema)
+        if "oneOf" in schema and "oneOf" not in keywords and "anyOf" not in schema:
+            schema = {("anyOf" if key == "oneOf" else key): value for key, value in schema.items()}
+        const = schema.get("const")
+        if type(const) in {str, int, float} and "const" not in keywords and "enum" not in schema:
+            schema = {**{key: value for key, value in schema.items() if key != "const"}, "enum": [const]}
+        if "definitions" in schema and "definitions" not in keywords and "$defs" not in schema:
+            schema = {("$defs" if key == "definitions" else key): value for key, value in schema.items()}
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and "definitions" not in keywords and reference.startswith("#/definitions/"):
+            schema = {**schema, "$ref": reference.replace("#/definitions/", "#/$defs/", 1)}
+        return schema
+
+    def _close(self, out: dict[str, Any], place: str) -> None:
+        """Nothing beyond the properties in an object. Raises `UnfitSchemaError` for one that is a map."""
+        if self.dialect.all_required and not any(key in out for key in ("type", "enum", "const", "anyOf", "$ref")):
+            raise UnfitSchemaError
+        if not self.dialect.closed or not is_object(out):
+            return
+        further = out.get("additionalProperties", False)
+        if isinstance(further, Mapping) or (further is not False and not out.get("properties")):
+            raise UnfitSchemaError
+        if self.dialect.all_required and (
+            further is not False or not properties_of(out).keys() <= set(names_in(out.get("required")))
+        ):
+            raise UnfitSchemaError
+        if further is not False:
+            self.lost.append(f"{place}.additionalProperties")
+        out["additionalProperties"] = False
+
+    def _join_all(self, schema: Schema) -> Schema:
+        """The schema with what all of several say in one, unless they say different things of the same."""
+        value = schema["allOf"]
+        if not isinstance(value, list | tuple) or not all(isinstance(each, Mapping) for each in value):
+            return schema
+        each = [self.references.resolve(item) for item in value]
+        rest = {name: item for name, item in schema.items() if name != "allOf"}
+        said: dict[str, Any] = {}
+        for one in (*each, rest):
+            for key, item in (*_places(one), *properties_of(one).items()):
+                if key in said and said[key] != item:
+                    return schema
+                said[key] = item
+        return join(rest, each, all_hold=True)
+
+    def without(self, schema: Schema, key: str) -> Schema:
+        """The schema with its alternatives joined in one object, and in words."""
+        rest = {name: value for name, value in schema.items() if name != key}
+        value = schema[key]
+        if key not in ALTERNATIVES or not isinstance(value, list | tuple):
+            return with_words({"type": "object", **rest}, [phrase(key, value)])
+        each = [self.references.resolve(item) for item in value if isinstance(item, Mapping)]
+        if not all(is_object(item) or "required" in item for item in each):
+            raise UnfitSchemaError
+        joined = join(rest, each, all_hold=key == "allOf")
+        return joined if key == "allOf" else with_words(joined, [_alternatives(each)])
+
+
+def _has_reference(entries: Any) -> bool:
+    return isinstance(entries, list | tuple) and any(isinstance(each, Mapping) and "$ref" in each for each in entries)
+
+
+def _places(schema: Schema) -> Iterator[tuple[str, Any]]:
+    """What a schema says beside what can be joined."""
+    joinable = ("properties", "required", "title", "description")
+    return ((f"{key} keyword", value) for key, value in schema.items() if key not in joinable)
+
+
+def is_object(schema: Schema) -> bool:
+    """Whether a schema speaks of objects."""
+    kind = schema.get("type")
+    return kind == "object" or (isinstance(kind, list | tuple) and "object" in kind) or "properties" in schema
+
+
+def join(base: Schema, each: list[Schema], *, all_hold: bool) -> dict[str, Any]:
+    """One schema with the properties of several; required is what all of them require, or any where `all_hold`."""
+    properties = dict(properties_of(base))
+    for schema in each:
+        for name, value in properties_of(schema).items():
+            old = properties.get(name, value)
+            properties[name] = value if old == value else {"anyOf": [old, value]}
+    lists = [names_in(schema.get("required")) for schema in each]
+    found = dict.fromkeys(name for names in lists for name in names)
+    common = [name for name in found if all_hold or all(name in names for names in lists)]
+    required = list(dict.fromkeys([*names_in(base.get("required")), *common]))
+    out = {key: value for schema in each for key, value in schema.items()} if all_hold else {"type": "object"}
+    out |= {**base, **({"properties": properties} if properties or not all_hold else {})}
+    return {**out, **({"required": required} if required else {})}
+
+
+def _alternatives(each: list[Schema]) -> str:
+    forms = [", ".join(names_in(one.get("required")) or properties_of(one) or ["none"]) for one in each]
+    return f"one of these sets of properties: {' | '.join(dict.fromkeys(forms))}"
+
+
+def phrase(key: str, value: Any) -> str:
+    """A constraint in words."""
+    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return PHRASES.get(key, key + ": {}").replace("{}", said)
+
+
+def with_words(schema: Schema, words: list[str]) -> dict[str, Any]:
+    """The schema with constraints at the end of its description."""
+    said = schema.get("description")
+    lead = f"{said}\n\n" if isinstance(said, str) and said else ""
+    return {**schema, "description": f"{lead}({'; '.join(words)})"}

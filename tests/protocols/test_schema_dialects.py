@@ -1,0 +1,317 @@
+"""JSON Schemas in each vendor's dialect: what it lacks stands in descriptions and is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.dialects import (
+    CLAUDE_HELD,
+    CLAUDE_TOOL,
+    CLAUDE_TOOL_HELD,
+    GEMINI_ANSWER,
+    GEMINI_TOOL,
+    OPENAI_PLAIN,
+    OPENAI_STRICT,
+    Dialect,
+)
+from capabilities.core.protocols.schema_fit import fit_schema, phrase
+from capabilities.core.protocols.schema_references import NAMED, ONE, SEVERAL, UnfitSchemaError
+from capabilities.core.wire import Target, UpstreamRequest
+
+ALL = {
+    "claude": CLAUDE_HELD,
+    "claude tool": CLAUDE_TOOL,
+    "claude strict tool": CLAUDE_TOOL_HELD,
+    "openai strict": OPENAI_STRICT,
+    "openai": OPENAI_PLAIN,
+    "gemini": GEMINI_ANSWER,
+    "gemini tool": GEMINI_TOOL,
+}
+CLOSED = {"additionalProperties": False}
+
+
+def obj(required: bool = True, **properties: Any) -> dict[str, Any]:
+    """An object of these properties, closed."""
+    needed = {"required": list(properties)} if required else {}
+    return {"type": "object", "properties": properties, **needed, **CLOSED}
+
+
+NODE = {**obj(next={"$ref": "#/$defs/Node"}, required=False)}
+CYCLE = {**obj(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": NODE}}
+RING = {**CYCLE, "$defs": {"Node": {**NODE, "required": ["next"]}}}
+"""A circle of required properties."""
+EITHER: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
+EITHER |= {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "given", "sent", "lost"),
+    [
+        (CLAUDE_HELD, {"type": "integer", "minimum": 1}, {"type": "integer", "description": "(minimum 1)"}, "minimum"),
+        (
+            CLAUDE_HELD,
+            {"type": "array", "items": {"type": "string"}, "maxItems": 5, "minItems": 1, "description": "Tags."},
+            {
+                "type": "array",
+                "items": {"type": "string"},
+                "minItems": 1,
+                "description": "Tags.\n\n(at most 5 items)",
+            },
+            "maxItems",
+        ),
+        (CLAUDE_HELD, {"type": "string", "pattern": "^a+$"}, {"type": "string", "pattern": "^a+$"}, ""),
+        (
+            CLAUDE_HELD,
+            {"type": "string", "format": "phone"},
+            {"type": "string", "description": "(in the format phone)"},
+            "format",
+        ),
+        (CLAUDE_HELD, {"oneOf": [{"type": "null"}]}, {"anyOf": [{"type": "null"}]}, ""),
+        (OPENAI_STRICT, obj(n={"type": "integer", "minimum": 1}), obj(n={"type": "integer", "minimum": 1}), ""),
+        (
+            OPENAI_STRICT,
+            obj(s={"type": "string", "minLength": 2}),
+            obj(s={"type": "string", "description": "(at least 2 characters)"}),
+            "properties.s.minLength",
+        ),
+        (GEMINI_ANSWER, {"const": "x", "type": "string"}, {"type": "string", "enum": ["x"]}, ""),
+        (
+            GEMINI_ANSWER,
+            {"type": "string", "pattern": "^a"},
+            {"type": "string", "description": "(matching the regular expression ^a)"},
+            "pattern",
+        ),
+        (GEMINI_TOOL, {"type": "string", "pattern": "^a"}, {"type": "string", "pattern": "^a"}, ""),
+        (
+            CLAUDE_TOOL,
+            EITHER,
+            {
+                "type": "object",
+                "properties": EITHER["properties"],
+                "description": "(one of these sets of properties: a | b)",
+            },
+            "anyOf",
+        ),
+        (
+            OPENAI_PLAIN,
+            EITHER,
+            {
+                "type": "object",
+                "properties": EITHER["properties"],
+                "description": "(one of these sets of properties: a | b)",
+            },
+            "anyOf",
+        ),
+        (OPENAI_PLAIN, {"type": "object", "minProperties": 1}, {"type": "object", "minProperties": 1}, ""),
+        (OPENAI_STRICT, RING, RING, ""),
+        (GEMINI_ANSWER, CYCLE, CYCLE, ""),
+    ],
+)
+def test_a_dialect_gets_what_it_takes_and_the_rest_in_words(
+    dialect: Dialect, given: dict[str, Any], sent: dict[str, Any], lost: str
+) -> None:
+    """The table: what is lost is named by its place, and what is taken is the caller's own object."""
+    fitted, places = fit_schema(given, dialect, "s")
+    assert fitted == sent
+    assert places == ((f"s.{lost}",) if lost else ())
+    assert list(fitted) == list(sent) or given != sent
+    assert fitted is given or given != sent
+
+
+@pytest.mark.parametrize("dialect", [CLAUDE_HELD, OPENAI_STRICT, GEMINI_ANSWER, GEMINI_TOOL])
+def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> None:
+    """A lone reference stays; one with a description, as pydantic writes it, is replaced by what it names."""
+    defs = {"City": obj(name={"type": "string"})}
+    schema = {**obj(a={"$ref": "#/$defs/City"}, b={"$ref": "#/$defs/City", "description": "Home."}), "$defs": defs}
+    fitted, lost = fit_schema(schema, dialect)
+    assert fitted["properties"]["a"] == {"$ref": "#/$defs/City"}
+    assert fitted["properties"]["b"] == {**defs["City"], "description": "Home."}
+    assert lost == ()
+
+
+def test_a_reference_in_a_circle_keeps_the_words_beside_it() -> None:
+    """Replacing it would never end, so it stands in an alternative of its own."""
+    node = obj(required=False, next={"$ref": "#/$defs/Node", "description": "The next."})
+    fitted, lost = fit_schema({**obj(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": node}}, GEMINI_ANSWER)
+    inner = fitted["$defs"]["Node"]["properties"]["next"]
+    assert inner["description"] == "The next."
+    assert inner["properties"]["next"] == {"anyOf": [{"$ref": "#/$defs/Node"}], "description": "The next."}
+    assert lost == ()
+
+
+def test_all_of_one_thing_is_that_thing() -> None:
+    """What several say of different things is said in one schema."""
+    schema = {"allOf": [obj(a={"type": "string"}), {"$ref": "#/$defs/B"}], "$defs": {"B": obj(b={"type": "null"})}}
+    fitted, lost = fit_schema(schema, GEMINI_ANSWER)
+    assert set(fitted["properties"]) == {"a", "b"} == set(fitted["required"])
+    assert "allOf" not in fitted
+    assert lost == ()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "schema"),
+    [
+        (CLAUDE_HELD, CYCLE),
+        (CLAUDE_HELD, {"type": "object", "additionalProperties": {"type": "string"}}),
+        (CLAUDE_HELD, {"$ref": "https://example.com/a.json"}),
+        (GEMINI_ANSWER, RING),
+        (OPENAI_STRICT, obj(required=False, a={"type": "string"})),
+        (OPENAI_STRICT, EITHER),
+        (OPENAI_STRICT, obj(a={})),
+        (OPENAI_STRICT, {"type": "object", "additionalProperties": True}),
+    ],
+)
+def test_what_a_dialect_cannot_hold_is_refused_here_and_not_by_the_vendor(dialect: Dialect, schema: Any) -> None:
+    """So that the caller of `fit_schema` asks without it."""
+    with pytest.raises(UnfitSchemaError):
+        fit_schema(schema, dialect)
+
+
+def test_references_that_double_at_each_step_are_bounded() -> None:
+    """Thirty definitions that name the next one twice would be a thousand million schemas."""
+    step = {at: {"$ref": f"#/$defs/d{at + 1}", "title": "x"} for at in range(30)}
+    defs: dict[str, Any] = {f"d{at}": obj(a=each, b=each) for at, each in step.items()}
+    defs["d30"] = {"type": "string"}
+    with pytest.raises(UnfitSchemaError):
+        fit_schema({**obj(a={"$ref": "#/$defs/d0", "title": "a"}), "$defs": defs}, OPENAI_STRICT)
+
+
+SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab", max_size=3)
+BOUNDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["string", "integer", "array", "object", ["object", "null"]]),
+        "description": st.just("Words."),
+        "minimum": st.integers(0, 9),
+        "exclusiveMaximum": st.integers(0, 9),
+        "minLength": st.integers(0, 9),
+        "minItems": st.integers(0, 3),
+        "uniqueItems": st.just(True),
+        "format": st.sampled_from(["email", "phone"]),
+        "pattern": st.sampled_from(["^a", "(?=a)b"]),
+        "const": SCALARS,
+        "enum": st.lists(SCALARS | st.just([1]), min_size=1, max_size=2),
+        "default": SCALARS,
+        "$ref": st.sampled_from(["#", "#/$defs/a", "#/definitions/b", "#/nowhere", "http://x"]),
+        "required": st.lists(st.sampled_from("ab"), max_size=2, unique=True) | SCALARS,
+        "additionalProperties": st.booleans(),
+    },
+)
+
+
+def _wider(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    named = st.dictionaries(st.sampled_from(["a", "b", "minimum"]), inner, max_size=2)
+    several = st.lists(inner, min_size=1, max_size=2)
+    more = st.fixed_dictionaries(
+        {},
+        optional={
+            **dict.fromkeys(("properties", "$defs", "definitions", "patternProperties"), named),
+            **dict.fromkeys(("anyOf", "oneOf", "allOf", "prefixItems"), several | SCALARS),
+            **dict.fromkeys(("items", "not", "additionalProperties"), inner),
+        },
+    )
+    return st.builds(lambda one, two: {**one, **two}, BOUNDS, more)
+
+
+SCHEMAS = st.recursive(BOUNDS, _wider, max_leaves=6)
+
+
+def schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """A schema and those within it."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from schemas_in(item)
+    if not isinstance(schema, dict):
+        return
+    yield schema
+    for key, value in schema.items():
+        if key in NAMED and isinstance(value, dict):
+            for item in value.values():
+                yield from schemas_in(item)
+        elif key in ONE or key in SEVERAL:
+            yield from schemas_in(value)
+
+
+@pytest.mark.parametrize("dialect", ALL.values(), ids=list(ALL))
+@given(schema=SCHEMAS)
+def test_any_schema_speaks_the_dialect_afterwards(dialect: Dialect, schema: dict[str, Any]) -> None:
+    """Only its keywords, the same a second time, the same bytes each time, and each moved constraint in words."""
+    before = json.dumps(schema)
+    try:
+        fitted, lost = fit_schema(schema, dialect)
+    except UnfitSchemaError:
+        return
+    assert json.dumps(schema) == before
+    assert json.dumps(fit_schema(schema, dialect)[0]) == json.dumps(fitted)
+    assert fit_schema(fitted, dialect)[0] == fitted
+    for each in schemas_in(fitted):
+        assert dialect.keywords is None or set(each) <= dialect.keywords
+    said = json.dumps([each.get("description") for each in schemas_in(fitted)], ensure_ascii=False)
+    for key in {place.rpartition(".")[2] for place in lost} - {"anyOf", "oneOf", "allOf", "additionalProperties"}:
+        assert phrase(key, "§").partition("§")[0] in said
+
+
+def encode(protocol: str, at: str = "https://api.openai.com/v1", **chat: Any) -> UpstreamRequest:
+    messages = (Message(Role.USER, (TextPart("hi"),)),)
+    return PROTOCOLS[protocol].encode(ChatRequest(messages, **chat), Target("p", at, "m", "k"), stream=False)
+
+
+def asked(schema: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, **more}}
+
+
+LIMITED = obj(n={"type": "integer", "minLength": 1, "pattern": "(?=a)"})
+AT = "response_format.json_schema"
+
+
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
+def test_what_moved_is_named_for_answers_and_strict_tools(protocol: str) -> None:
+    """By its place in the request, so that `x-routing-dropped` says it."""
+    tool = Tool("look", "", LIMITED, strict=True)
+    request = encode(protocol, response_format=asked(LIMITED, strict=True))
+    assert f"{AT}.schema.properties.n.minLength" in request.dropped_params
+    assert "at least 1 characters" in json.dumps(request.elide())
+    named = encode(protocol, tools=(tool,)).dropped_params
+    assert ("tools[0].function.parameters.properties.n.minLength" in named) is (protocol != "gemini")
+
+
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
+def test_other_hosts_and_what_is_not_strict_keep_the_schema(protocol: str) -> None:
+    """They take more, and an OpenAI host takes every keyword where strict is not asked."""
+    for request in (
+        encode(protocol, "https://llm.example/v1", response_format=asked(LIMITED, strict=True)),
+        encode(protocol, response_format=asked(LIMITED)),
+        encode(protocol, tools=(Tool("look", "", LIMITED),)),
+    ):
+        assert request.dropped_params == ()
+        assert '"minLength": 1' in json.dumps(request.elide())
+
+
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
+def test_a_schema_that_strict_cannot_hold_goes_without_strict(protocol: str) -> None:
+    """Its optional properties stay optional."""
+    loose = obj(required=False, a={"type": "string", "minLength": 1})
+    tool = Tool("look", "", loose, strict=True)
+    request = encode(protocol, response_format=asked(loose, strict=True), tools=(tool,))
+    assert request.dropped_params == ("tools[0].function.strict", f"{AT}.strict")
+    assert '"strict": true' not in json.dumps(request.elide())
+    assert json.dumps(request.elide()).count('"minLength": 1') == 2
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
+def test_a_schema_that_a_vendor_cannot_hold_is_asked_for_in_words(protocol: str) -> None:
+    """A circle of required properties: whole in the system's words, and said."""
+    request = encode(protocol, response_format=asked(RING))
+    written = json.dumps(request.elide())
+    assert request.dropped_params == (f"{AT}.strict",)
+    assert "It must satisfy this JSON Schema" in written
+    assert "output_config" not in written
+    assert "responseJsonSchema" not in written
