@@ -21,7 +21,7 @@ from capabilities.core.delivery.token_limits import TokenLimit, token_limits
 from capabilities.core.prices import NO_CURRENCY, Price, amount_of
 from capabilities.core.providers.catalogue import CELLS, TEXT, CatalogueEntry, StatedLimit
 from capabilities.core.providers.catalogue.price_verdicts import find_contested
-from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
+from capabilities.core.providers.presets import limits_template, quirks_for
 from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError, ConflictError
 from capabilities.forms.services import ServiceForm
@@ -132,9 +132,9 @@ class SlotLine:
 def list_slots(row: Service) -> list[SlotLine]:
     """Where content goes in a request to this service, and how much of it."""
     provider = row.provider
-    preset = preset_for_endpoint(provider.endpoint)
     quirks = quirks_for(provider.endpoint, provider.quirks)
-    found = slots_for(provider.protocol, preset.slots if preset else None, row.limits or None, quirks)
+    template = limits_template(provider.endpoint, provider.protocol)
+    found = slots_for(provider.protocol, template, row.limits or None, quirks, row.model)
     return [
         SlotLine(name, found.get(kinds[0]), name in row.limits) for name, kinds in SLOT_KINDS.items() if name != "text"
     ]

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.delivery.limits import GET_ARTIFACT, MESSAGES, PROTOCOLS, TEMPLATES
+from capabilities.core.delivery.receiver import receiver
 from capabilities.core.delivery.slot_choice import GET_ARTIFACT_SLOTS, MESSAGE_SLOTS, slots_for
 from capabilities.core.delivery.slots import SLOT_KINDS, Slot, Slots, ToolMedia, slot_key
 from capabilities.core.delivery.slots_json import check_limits, from_json, to_json
-from capabilities.core.providers.presets import PRESETS, HostPreset
-from capabilities.core.vocabulary import Kind
+from capabilities.core.providers.presets import PRESETS, HostPreset, limits_template
+from capabilities.core.vocabulary import Capabilities, Kind
+from capabilities.core.wire import Target
 
 ALL = {**PROTOCOLS, **TEMPLATES, "messages": MESSAGES, "get_artifact": GET_ARTIFACT}
 
@@ -48,7 +50,7 @@ openai    file  file        pdf                                  -   -     -    
 openai-responses image input_image jpeg,png,webp,gif            -   1500  -     5500   yes yes
 openai-responses file  input_file  pdf,msword,rtf,{text},{show},{old} - - - - yes yes
 anthropic image image       jpeg,png,webp,gif                    7.5 100   -     8000   yes yes
-anthropic file  document    pdf                                  -   -     600   -      yes yes
+anthropic file  document    pdf                                  -   -     100   -      yes yes
 gemini    image inlineData  jpeg,png,webp,heic,heif              -   3600  -     12288  yes yes
 gemini    audio inlineData  wav,mpeg,flac,ogg,aac,aiff,mp4       -   -     -     -      yes -
 gemini    video inlineData  mp4,webm,quicktime,mpeg,x-msvideo,x-flv,x-ms-wmv,3gpp - - - - yes -
@@ -136,6 +138,39 @@ def test_an_administrator_has_the_last_word() -> None:
     assert slots.by_kind[Kind.OTHER].carries("application/pdf")
     assert slots.get(Kind.AUDIO) is None
     assert (slots.tool_media, slots.max_request_bytes) == (ToolMedia.TEXT, 1000)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "model", "expected"),
+    [
+        ("https://api.anthropic.com/v1", "claude-haiku-4-5", (7.5, 100, 100, True)),
+        ("https://api.anthropic.com/v1", "claude-sonnet-4-20250514", (7.5, 100, 100, True)),
+        ("https://api.anthropic.com/v1", "claude-sonnet-4-6", (7.5, 600, 600, True)),
+        ("https://api.anthropic.com/v1", "claude-haiku-5-5", (7.5, 600, 600, True)),
+        ("https://bedrock-mantle.us-east-1.api.aws/anthropic/v1", "anthropic.claude-opus-5", (3.75, 600, 100, False)),
+        ("https://bedrock-runtime.eu-west-1.amazonaws.com/v1", "claude-opus-4-5", (3.75, 100, 100, False)),
+        ("https://us-east5-aiplatform.googleapis.com/v1", "claude-opus-5", (3.75, 600, 100, False)),
+        ("https://aiplatform.eu.rep.googleapis.com/v1", "claude-opus-5", (3.75, 600, 100, False)),
+        ("https://bedrock.example.com/v1", "claude-opus-5", (7.5, 600, 600, True)),
+    ],
+)
+def test_the_bounds_of_claude_depend_on_its_model_and_on_who_serves_it(
+    endpoint: str, model: str, expected: tuple[float, int, int, bool]
+) -> None:
+    """MiB of a file, images, pages of a PDF, addresses; what a request is read for is what a call keeps to."""
+    slots = slots_for("anthropic", limits_template(endpoint, "anthropic"), None, None, model)
+    image, file = slots.by_kind[Kind.IMAGE], slots.by_kind[Kind.DOCUMENT]
+    assert ((image.max_bytes or 0) / MIB, image.max_count, file.max_pages, image.takes_url) == expected
+    assert file.takes_url is image.takes_url
+    assert receiver("anthropic", Target("p", endpoint, model), Capabilities(("text",))).reader.slots.by_kind == (
+        slots.by_kind
+    )
+
+
+def test_a_cloud_that_serves_other_models_has_no_bounds_of_claude() -> None:
+    """Its limits are those of the protocol."""
+    assert limits_template("https://bedrock-mantle.us-east-1.api.aws/v1", "openai") is None
+    assert slots_for("openai", None, None, None, "claude-opus-5") == slots_for("openai")
 
 
 def test_an_unknown_template_changes_nothing_and_an_unknown_protocol_takes_no_media() -> None:

@@ -7,16 +7,19 @@ file itself, before base64; `null` in place of a slot means that the provider ha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from capabilities.core.protocols.prefill import CLAUDE_FROM_4_6
 from capabilities.core.worded import worded
 
 Limits = Mapping[str, Any]
 
 MIB = 1024 * 1024
 CHECKED = "2026-11-20"
+RECHECKED = "2026-11-24"
 
 PHOTOS = ["image/jpeg", "image/png", "image/webp", "image/gif"]
 SPEECH = ["audio/wav", "audio/mpeg"]
@@ -31,9 +34,9 @@ PAPERS = [
 ]
 
 
-def _add_source(source: str, **slots: Any) -> Limits:
+def _add_source(source: str, *, checked: str = CHECKED, **slots: Any) -> Limits:
     """The limits with source and day written into each slot."""
-    said = {"source": source, "checkedOn": CHECKED}
+    said = {"source": source, "checkedOn": checked}
     return MappingProxyType(
         {key: {**said, **value} if isinstance(value, dict) else value for key, value in slots.items()}
     )
@@ -58,6 +61,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
                 "OpenAI: images and vision (over 30,000 patches of 32 pixels are refused: 5,500 a side), file inputs; "
                 "the Chat Completions file part takes PDF only"
             ),
+            checked=RECHECKED,
             toolMedia="hoist",
             maxRequestBytes=512 * MIB,
             image={"name": "image_url", **OPENAI_IMAGES},
@@ -69,6 +73,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
                 "OpenAI: images and vision, file inputs (it reads 1,000 rows of a spreadsheet, so tables are "
                 "extracted here)"
             ),
+            checked=RECHECKED,
             toolMedia="native",
             maxRequestBytes=512 * MIB,
             image={"name": "input_image", **OPENAI_IMAGES, "inToolResult": True},
@@ -82,7 +87,11 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             },
         ),
         "anthropic": _add_source(
-            worded("Anthropic: vision, PDF support (10 MB of base64 an image; 8000 px, 2000 px above 20 images)"),
+            worded(
+                "Anthropic: vision, PDF support (10 MB of base64 an image; 8000 px, 2000 px above 20 images; 100 "
+                "images and PDF pages with a window of 200,000 tokens, else 600)"
+            ),
+            checked=RECHECKED,
             toolMedia="native",
             maxRequestBytes=32 * MIB,
             image={
@@ -101,7 +110,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
                 "name": "document",
                 "capabilities": ["file"],
                 "mimeTypes": PDF,
-                "maxPages": 600,
+                "maxPages": 100,
                 "takesUrl": True,
                 "inToolResult": True,
             },
@@ -111,6 +120,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
                 "Google: Gemini API, inline data (100 MB a request, 50 MB a PDF, 1000 pages, 3600 images; it scales "
                 "images to 3,072 pixels, so four times that is enough)"
             ),
+            checked=RECHECKED,
             toolMedia="native",
             maxRequestBytes=100 * MIB,
             image={
@@ -150,7 +160,24 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
         ),
     }
 )
-"""The slots of each protocol; a provider's own ways stand in `TEMPLATES`."""
+"""The slots of each protocol; a provider's own ways stand in `TEMPLATES`.
+
+Pages: developers.openai.com/api/docs/guides/images-vision and file-inputs (512 MB and 1,500 images a request, 30,000
+patches; that 50 MB of images are refused is measured), platform.claude.com/docs/en/build-with-claude/vision and
+pdf-support, ai.google.dev/gemini-api/docs/file-input-methods (100 MB inline since January 2026, 20 MB before).
+"""
+
+MODELS: Mapping[str, tuple[tuple[re.Pattern[str], Limits], ...]] = MappingProxyType(
+    {"anthropic": ((re.compile(CLAUDE_FROM_4_6), {"image": {"maxCount": 600}, "file": {"maxPages": 600}}),)}
+)
+"""What single models of a protocol take beyond its slots: Claude has a window of a million tokens from 4.6 on."""
+
+CLAUDE_ON_A_CLOUD: Limits = _add_source(
+    worded("Anthropic: vision, on Bedrock and Vertex (5 MB of base64 an image, no addresses; AWS: 100 pages)"),
+    checked=RECHECKED,
+    image={"maxBytes": 5 * MIB * 3 // 4, "takesUrl": False},
+    file={"maxPages": 100, "takesUrl": False},
+)
 
 VIDEO_URL: Limits = _add_source(
     worded("the video_url part that several compatible servers accept"),
@@ -231,9 +258,8 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
         "nvidia": _add_source(_MEASURED, maxRequestBytes=25 * MIB),
         "ollama-cloud": _add_source(_MEASURED, maxRequestBytes=16 * MIB, image={"takesUrl": False}, file=None),
         "nebius": _add_source(_MEASURED, image={"maxBytes": 10 * MIB * 3 // 4}),
-        "bedrock": _add_source(
-            worded("Anthropic: vision, on Bedrock and Vertex"), image={"maxBytes": 5 * MIB * 3 // 4}
-        ),
+        "bedrock": {**CLAUDE_ON_A_CLOUD, "maxRequestBytes": 20_000_000},
+        "vertex": CLAUDE_ON_A_CLOUD,
     }
 )
 """What single providers do otherwise, by the name of their preset or host."""

@@ -8,7 +8,7 @@ from typing import Any
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.tokens import file_tokens, text_tokens
 from capabilities.core.message import FilePart
-from capabilities.core.providers.presets import preset_for_endpoint, quirks_for
+from capabilities.core.providers.presets import limits_template, quirks_for
 from capabilities.core.providers.probes.questions import PROBES, Probe
 from capabilities.core.wire import Usage
 
@@ -21,8 +21,8 @@ def list_probes(
     protocol: str, endpoint: str, own_quirks: Mapping[str, Any], limits: Mapping[str, Any] | None
 ) -> list[Probe]:
     """The probes for a service at that endpoint with those compatibility options and limits."""
-    preset = preset_for_endpoint(endpoint)
-    slots = slots_for(protocol, preset.slots if preset else None, limits or None, quirks_for(endpoint, own_quirks))
+    template, quirks = limits_template(endpoint, protocol), quirks_for(endpoint, own_quirks)
+    slots = slots_for(protocol, template, limits or None, quirks)
     places = ((slots.get(probe.kind), probe) for probe in PROBES.values())
     return [probe for slot, probe in places if slot is not None and slot.carries(probe.mime_type)]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt
 from capabilities.core.delivery.decision import Delivery
@@ -19,7 +18,7 @@ from capabilities.core.delivery.token_limits import UNKNOWN, TokenLimits
 from capabilities.core.delivery.tool_rules import NO_NAMES, fit_tools
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.providers.presets import preset_for_host, quirks_for
+from capabilities.core.providers.presets import limits_template, quirks_for
 from capabilities.core.providers.quirks import LIMIT_FIELD, LIMIT_NAMES, passed_headers
 from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Capabilities
@@ -93,9 +92,9 @@ def receiver(
 
     `content` is the content policy of the service or, where it has one, of the route: `{"policy": "extract+convert"}`.
     """
-    preset = preset_for_host(urlsplit(target.endpoint).hostname or "")
     quirks = quirks_for(target.endpoint, target.quirks)
-    slots = slots_for(protocol, preset.slots if preset else None, limits or None, quirks)
+    template = limits_template(target.endpoint, protocol)
+    slots = slots_for(protocol, template, limits or None, quirks, target.model)
     reader = Reader(slots=slots, capabilities=capabilities, policies=policies_in(content or {}))
     passes = passed_headers(quirks, protocol) if protocol != "echo" else {}
     return Receiver(PROTOCOLS[protocol], target, reader, service_id, tokens, passes)

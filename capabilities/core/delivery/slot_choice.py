@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -22,15 +23,24 @@ def slots_for(
     template: str | None = None,
     overrides: Mapping[str, Any] | None = None,
     quirks: Mapping[str, Any] | None = None,
+    model: str = "",
 ) -> Slots:
-    """The slots of a service: its protocol's, changed by its provider's template, then by the administrator.
+    """The slots of a service: its protocol's, changed by its model, its provider's template, then by the administrator.
 
     `template` is the preset's or host's name, unknown ones change nothing; an unknown protocol has no slot at all.
     `quirks` are the compatibility options in effect: what they cannot write down is no slot, whoever allowed it.
     """
-    slots = with_limits(Slots(name=protocol), limits.PROTOCOLS.get(protocol, {}))
-    slots = with_limits(with_limits(slots, limits.TEMPLATES.get(template or "", {})), overrides or {})
+    slots = with_limits(_shipped(protocol, template, model), overrides or {})
     return slots if quirks is None else within_quirks(slots, quirks)
+
+
+@lru_cache(maxsize=1000)
+def _shipped(protocol: str, template: str | None, model: str) -> Slots:
+    """The slots before an administrator changes them."""
+    slots = with_limits(Slots(name=protocol), limits.PROTOCOLS.get(protocol, {}))
+    for pattern, more in limits.MODELS.get(protocol, ()):
+        slots = with_limits(slots, more) if pattern.search(model.lower()) else slots
+    return with_limits(slots, limits.TEMPLATES.get(template or "", {}))
 
 
 def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:

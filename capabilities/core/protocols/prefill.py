@@ -16,9 +16,10 @@ CONTINUE = (
 )
 """What the user says after such words, so that the answer is what a model that takes them would give."""
 
+CLAUDE_FROM_4_6 = r"claude-(?:(?:opus|sonnet|haiku)-)?(?:4[-.][6-9]|[5-9])(?!\d)|claude-(?:fable|mythos)"
 SOURCES = MappingProxyType(
     {
-        r"claude-(?:(?:opus|sonnet|haiku)-)?(?:4[-.][6-9]|[5-9])(?!\d)|claude-(?:fable|mythos)": (
+        CLAUDE_FROM_4_6: (
             "platform.claude.com/docs/en/about-claude/models/migration-guide, 'Prefill removal': 400 from 4.6 on; "
             "4.5 and earlier take it (platform.claude.com/docs/en/build-with-claude/prompt-engineering/"
             "prefill-claudes-response)"

@@ -5,6 +5,7 @@ A row (hosts/) is an offer for a form and the default options of its host; a pro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -20,6 +21,12 @@ PRESETS: tuple[HostPreset, ...] = (*WORLDWIDE, *CHINA, *LOCAL)
 BY_NAME: Mapping[str, HostPreset] = MappingProxyType({preset.name: preset for preset in PRESETS})
 _BY_HOST = {host: preset for preset in PRESETS for host in preset.hosts if host}
 
+_CLOUDS = (
+    ("bedrock", re.compile(r"^bedrock(-[a-z]+)*\..+\.(amazonaws\.com(\.cn)?|api\.aws)$")),
+    ("vertex", re.compile(r"^([a-z0-9-]+-)?aiplatform(\.[a-z]+\.rep)?\.googleapis\.com$")),
+)
+"""Hosts with a region in their name, which have no row, and the limits of the Claudes that they serve."""
+
 
 def preset_for_host(host: str) -> HostPreset | None:
     """The row of a host name; None for a host that is not well known, and for every local one."""
@@ -30,6 +37,15 @@ def preset_for_endpoint(endpoint: str) -> HostPreset | None:
     """The row of the host in a URL, where the URL also speaks that row's protocol."""
     preset = preset_for_host(_parts(endpoint).hostname or "")
     return preset if preset is not None and preset.protocol == protocol_of(endpoint) else None
+
+
+@lru_cache(maxsize=1000)
+def limits_template(endpoint: str, protocol: str) -> str | None:
+    """Return the name of the limits that hold at an endpoint: its row's, or those of Claude on a cloud's host."""
+    host = (_parts(endpoint).hostname or "").lower()
+    if (preset := preset_for_host(host)) is not None:
+        return preset.slots
+    return next((name for name, hosts in _CLOUDS if protocol == "anthropic" and hosts.search(host)), None)
 
 
 def quirks_for(endpoint: str, quirks: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -80,6 +96,7 @@ __all__ = [
     "BY_NAME",
     "PRESETS",
     "HostPreset",
+    "limits_template",
     "preset_for_endpoint",
     "preset_for_host",
     "protocol_of",
