@@ -259,9 +259,12 @@ def test_any_schema_speaks_the_dialect_afterwards(dialect: Dialect, schema: dict
         assert phrase(key, "§").partition("§")[0] in said
 
 
-def encode(protocol: str, at: str = "https://api.openai.com/v1", **chat: Any) -> UpstreamRequest:
+def encode(
+    protocol: str, at: str = "https://api.openai.com/v1", quirks: dict[str, Any] | None = None, **chat: Any
+) -> UpstreamRequest:
     messages = (Message(Role.USER, (TextPart("hi"),)),)
-    return PROTOCOLS[protocol].encode(ChatRequest(messages, **chat), Target("p", at, "m", "k"), stream=False)
+    target = Target("p", at, "m", "k", quirks=quirks or {})
+    return PROTOCOLS[protocol].encode(ChatRequest(messages, **chat), target, stream=False)
 
 
 def asked(schema: Mapping[str, Any], **more: Any) -> dict[str, Any]:
@@ -315,3 +318,20 @@ def test_a_schema_that_a_vendor_cannot_hold_is_asked_for_in_words(protocol: str)
     assert "It must satisfy this JSON Schema" in written
     assert "output_config" not in written
     assert "responseJsonSchema" not in written
+    assert ("application/json" in written) is (protocol == "gemini")
+
+
+@pytest.mark.parametrize("structured", ["json_object", "prompt"])
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
+def test_a_schema_in_words_stays_whole(protocol: str, structured: str) -> None:
+    """Words have no dialect."""
+    request = encode(protocol, quirks={"structured": structured}, response_format=asked(LIMITED, strict=True))
+    assert request.dropped_params == ()
+    assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())
+
+
+def test_beside_tools_a_schema_for_gemini_stays_whole_in_words() -> None:
+    """There it has no field."""
+    request = encode("gemini", response_format=asked(LIMITED), tools=(Tool("look", "", LIMITED),))
+    assert request.dropped_params == ()
+    assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())

@@ -12,8 +12,8 @@ from capabilities.core.protocols.dialects import Dialect, Dialects
 from capabilities.core.protocols.schema_fit import Lost, fit_schema
 from capabilities.core.protocols.schema_references import Schema, UnfitSchemaError
 
-PROMPT = {"structured": "prompt"}
-"""The option of a host that is asked for JSON in words: here for one schema that its dialect cannot hold."""
+IN_WORDS = {"structured": "json_object"}
+"""The option of a host that gets schemas in words: here for one schema that its dialect cannot hold."""
 JSON_ONLY = "Reply with one JSON object only, without any other words and without a code fence."
 
 
@@ -39,13 +39,16 @@ def instruction(response_format: Mapping[str, Any] | None) -> str:
     return f"{JSON_ONLY} It must satisfy this JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}"
 
 
-def fit_request(chat: ChatRequest, dialects: Dialects) -> tuple[ChatRequest, Lost, bool]:
-    """The request in a vendor's dialects, the places that moved into words, and whether the answer's schema fits."""
+def fit_request(chat: ChatRequest, dialects: Dialects, *, has_field: bool) -> tuple[ChatRequest, Lost, bool]:
+    """The request in a vendor's dialects, the places that moved into words, and whether the answer's schema fits.
+
+    `has_field` is whether the answer's schema goes into a field; in words it stays whole.
+    """
     if not chat.tools and chat.response_format is None:
         return chat, (), True
     lost: list[str] = []
     tools = tuple(_fit_tool(tool, f"tools[{at}].function", dialects, lost) for at, tool in enumerate(chat.tools))
-    shape, fits = _fit_answer(chat.response_format, dialects, lost)
+    shape, fits = _fit_answer(chat.response_format, dialects, lost) if has_field else (chat.response_format, True)
     if any(new is not old for new, old in zip(tools, chat.tools, strict=True)) or shape is not chat.response_format:
         chat = replace(chat, tools=tools, response_format=shape)
     return chat, tuple(lost), fits

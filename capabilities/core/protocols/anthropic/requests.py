@@ -23,7 +23,7 @@ from capabilities.core.protocols.dialects import CLAUDE
 from capabilities.core.protocols.media import bare_base64, mark_of, natives_of, placeholder, words_of
 from capabilities.core.protocols.payload import headers_for, merge
 from capabilities.core.protocols.prefill import end_with_user
-from capabilities.core.protocols.schema import PROMPT, fit_request, instruction, schema_of, wants_json
+from capabilities.core.protocols.schema import IN_WORDS, fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.turns import Conversation, leading_system
 from capabilities.core.protocols.urls import call_url
@@ -51,8 +51,8 @@ class Anthropic:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
         chat, unmarked = keep_last_marks(chat) if chat.inner else (chat, ())
-        chat, moved, fits = fit_request(chat, CLAUDE)
-        ways = ways if fits else {**ways, **PROMPT}
+        chat, moved, fits = fit_request(chat, CLAUDE, has_field=takes_schema(ways))
+        ways = ways if fits else {**ways, **IN_WORDS}
         parameters, dropped = parameters_of(chat, target, ways)
         chat, unended = end_with_user(chat, target, is_barred=rules_out_prefill(parameters))
         dropped += (*unmarked, *moved, *unended)

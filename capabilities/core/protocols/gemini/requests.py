@@ -18,7 +18,7 @@ from capabilities.core.protocols.media import bare_base64, natives_of, placehold
 from capabilities.core.protocols.parameters import dropped_fields, unsaid
 from capabilities.core.protocols.payload import headers_for, merge, split_params
 from capabilities.core.protocols.prefill import end_with_user
-from capabilities.core.protocols.schema import PROMPT, fit_request, instruction, schema_of, wants_json
+from capabilities.core.protocols.schema import IN_WORDS, fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE
 from capabilities.core.protocols.turns import Conversation, leading_system
@@ -50,8 +50,9 @@ class Gemini:
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request; its model stands in the URL."""
         ways = quirks_for(target.endpoint, target.quirks)
-        chat, moved, fits = fit_request(chat, GEMINI)
-        ways = ways if fits else {**ways, **PROMPT}
+        has_field = _native_shape(chat, ways) and quirk(ways, "structured", "gemini") == "json_schema"
+        chat, moved, fits = fit_request(chat, GEMINI, has_field=has_field)
+        ways = ways if fits else {**ways, **IN_WORDS}
         options, dropped = _options(chat, target.model, ways)
         chat, unended = end_with_user(chat, target)
         system, contents = _conversation(chat, ways, target.origin(self.name))

@@ -50,7 +50,10 @@ class OpenAI:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
         dialects = openais(target.endpoint)
-        chat, moved, _ = fit_request(chat, dialects) if dialects else (chat, (), True)
+        moved: tuple[str, ...] = ()
+        if dialects:
+            has_field = quirk(ways, "structured") == "json_schema"
+            chat, moved, _ = fit_request(chat, dialects, has_field=has_field)
         parameters, dropped = parameters_of(chat, ways, stream=stream)
         chat, unended = end_with_user(chat, target)
         messages = list(_messages(_with_instruction(chat, ways), ways, target.origin(self.name)))

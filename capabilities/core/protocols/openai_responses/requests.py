@@ -40,7 +40,10 @@ class OpenAIResponses:
         """The call for a derived request."""
         ways = quirks_for(target.endpoint, target.quirks)
         dialects = openais(target.endpoint)
-        chat, moved, _ = fit_request(chat, dialects) if dialects else (chat, (), True)
+        moved: tuple[str, ...] = ()
+        if dialects:
+            has_field = quirk(ways, "structured", "openai-responses") == "json_schema"
+            chat, moved, _ = fit_request(chat, dialects, has_field=has_field)
         parameters, dropped = parameters_of(chat, target.model, ways, stream=stream)
         chat, unended = end_with_user(chat, target)
         items = [*_asked_in_words(chat, ways), *_items(chat.messages, ways, target.origin(self.name))]
