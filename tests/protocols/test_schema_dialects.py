@@ -167,6 +167,8 @@ def test_all_of_one_thing_is_that_thing() -> None:
         (OPENAI_STRICT, EITHER),
         (OPENAI_STRICT, obj(a={})),
         (OPENAI_STRICT, {"type": "object", "additionalProperties": True}),
+        (OPENAI_PLAIN, {"$ref": {"type": "object"}}),
+        (OPENAI_PLAIN, {"allOf": [EITHER, {"oneOf": [EITHER], "type": "object"}]}),
     ],
 )
 def test_what_a_dialect_cannot_hold_is_refused_here_and_not_by_the_vendor(dialect: Dialect, schema: Any) -> None:
@@ -200,7 +202,7 @@ BOUNDS = st.fixed_dictionaries(
         "const": SCALARS,
         "enum": st.lists(SCALARS | st.just([1]), min_size=1, max_size=2),
         "default": SCALARS,
-        "$ref": st.sampled_from(["#", "#/$defs/a", "#/definitions/b", "#/nowhere", "http://x"]),
+        "$ref": st.sampled_from(["#", "#/$defs/a", "#/definitions/b", "#/nowhere", "http://x"]) | SCALARS,
         "required": st.lists(st.sampled_from("ab"), max_size=2, unique=True) | SCALARS,
         "additionalProperties": st.booleans(),
     },

@@ -34,8 +34,14 @@ Lost = tuple[str, ...]
 
 def fit_schema(schema: Schema, dialect: Dialect, place: str = "schema") -> tuple[Schema, Lost]:
     """The schema in a dialect, and the places that moved into words. Raises `UnfitSchemaError`."""
-    if dialect.object_root and ("$ref" in schema or any(key in schema for key in NO_ROOT)):
-        return _with_object_root(schema, dialect, place)
+    if not dialect.object_root or not ("$ref" in schema or any(key in schema for key in NO_ROOT)):
+        return _fit_all(schema, dialect, place)
+    root, keys = _with_object_root(schema, dialect)
+    fitted, lost = _fit_all(root, dialect, place)
+    return fitted, (*(f"{place}.{key}" for key in keys), *lost)
+
+
+def _fit_all(schema: Schema, dialect: Dialect, place: str) -> tuple[Schema, Lost]:
     if dialect.keywords is None and not (dialect.lone_ref and any(name in schema for name in DEFINITIONS)):
         return schema, ()
     walk = _SchemaFitter(SchemaReferences(schema), dialect)
@@ -45,7 +51,7 @@ def fit_schema(schema: Schema, dialect: Dialect, place: str = "schema") -> tuple
     return (schema if fitted == schema else fitted), tuple(walk.lost)
 
 
-def _with_object_root(schema: Schema, dialect: Dialect, place: str) -> tuple[Schema, Lost]:
+def _with_object_root(schema: Schema, dialect: Dialect) -> tuple[Schema, list[str]]:
     """The schema with its alternatives joined in one object; strict dialects cannot say that."""
     if dialect.all_required and ("anyOf" in schema or "oneOf" in schema):
         raise UnfitSchemaError
@@ -54,8 +60,9 @@ def _with_object_root(schema: Schema, dialect: Dialect, place: str) -> tuple[Sch
     keys = [key for key in NO_ROOT if key in root]
     for key in keys:
         root = walk.without(root, key)
-    fitted, lost = fit_schema(root, dialect, place)
-    return fitted, (*(f"{place}.{key}" for key in keys), *lost)
+    if "$ref" in root or any(key in root for key in NO_ROOT):
+        raise UnfitSchemaError
+    return root, keys
 
 
 @dataclass(slots=True)
@@ -177,9 +184,15 @@ class _SchemaFitter:
         for one in (*each, rest):
             for key, item in (*_places(one), *properties_of(one).items()):
                 if key in said and said[key] != item:
-                    return schema
+                    return self._leave_all(schema)
                 said[key] = item
         return join(rest, each, all_hold=True)
+
+    def _leave_all(self, schema: Schema) -> Schema:
+        """What cannot be joined goes into words; a dialect with allOf, but not of references, cannot hold it."""
+        if "allOf" in (self.dialect.keywords or ()):
+            raise UnfitSchemaError
+        return schema
 
     def without(self, schema: Schema, key: str) -> Schema:
         """The schema with its alternatives joined in one object, and in words."""
