@@ -18,7 +18,7 @@ TEXT, THOUGHT = "So \U0001f600 \ufffd", "hm\ufffd"
 HELLO = [{"role": "user", "content": "hello"}]
 APIS: Mapping[str, tuple[dict[str, Any], Callable[[bytes], Said]]] = {
     "/v1/chat/completions": ({"messages": HELLO}, read_chat),
-    "/v1/messages": ({"messages": HELLO, "max_tokens": 9}, read_messages),
+    "/v1/messages": ({"messages": HELLO, "max_tokens": 2000, "thinking": {"type": "adaptive"}}, read_messages),
     "/v1/responses": ({"input": "hello"}, read_responses),
 }
 

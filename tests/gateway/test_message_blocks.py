@@ -63,10 +63,14 @@ THROUGH = {"metadata", "service_tier", "thinking", "cache_control"}
 """What other vendors have, too, and goes along."""
 
 
+REFUSED = {"thread"}
+"""What would change the meaning of a call if it were left out."""
+
+
 def test_every_parameter_that_anthropic_names_is_read_passed_or_named():
     """So that Claude Code's own, `context_management` among them, are refused by nobody."""
     known = set(get_type_hints(MessageCreateParamsBase))
-    assert known == (known & OURS) | THROUGH | VENDORS_OWN
+    assert known == (known & OURS) | THROUGH | VENDORS_OWN | REFUSED
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
     chat = parse(body | dict.fromkeys(sorted(VENDORS_OWN), "x"), lambda _: None).chat
     assert chat.inner == tuple(sorted(VENDORS_OWN))

@@ -37,6 +37,7 @@ MADE_ON_THE_SPOT = {
     "capabilities.core.insertion": "one character",
     "capabilities.core.describing.fence": "one class, repeated",
     "capabilities.core.protocols.errors": "words of a table",
+    "capabilities.core.providers.catalogue.names": "hosts of a table, a name whole",
     "artifacts.extract.office": "a name, whole",
     "routing_admin.databases.explaining": "words of a table",
     "routing_admin.core.ranking": "words typed, cut and escaped",
