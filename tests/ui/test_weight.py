@@ -25,7 +25,7 @@ def test_only_a_chain_that_can_be_dragged_loads_the_drag_library(admin_page: Any
     assert len([url for url in asked if "htmx" in url and url.endswith(".js")]) <= 4
     with admin_page.expect_request("**/Sortable*"):
         admin_page.goto("/routes/design/")
-    admin_page.wait_for_function("window.Sortable?.get(document.querySelector('[data-sortable]'))")
+    admin_page.wait_for_function("() => window.Sortable?.get(document.querySelector('[data-sortable]'))")
 
 
 def test_on_paper_a_page_is_what_it_says(admin_page: Any) -> None:
