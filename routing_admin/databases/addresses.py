@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -58,8 +59,9 @@ def postgresql_databases(url: str) -> dict[str, dict[str, Any]]:
 
 def _settings_of(url: str) -> dict[str, Any]:
     try:
-        parts = urlsplit(url)
-        hosts, ports = _hosts_of(parts)
+        before, places, after = _split_places(url)
+        parts = urlsplit(before + after)
+        hosts, ports = _hosts_of(places.split(","))
     except ValueError:
         raise _refusal("its host or port cannot be read; a password is percent-encoded (@ is %40, / is %2F)") from None
     options = _options_of(parts)
@@ -81,9 +83,16 @@ def _settings_of(url: str) -> dict[str, Any]:
     }
 
 
-def _hosts_of(parts: SplitResult) -> tuple[str, str]:
+def _split_places(url: str) -> tuple[str, str, str]:
+    """Split an address around its hosts: the library takes one, and brackets of IPv6 at its beginning alone."""
+    scheme, mark, rest = url.partition("://")
+    length = next((at for at, each in enumerate(rest) if each in "/?#"), len(rest))
+    user, at_sign, places = rest[:length].rpartition("@")
+    return f"{scheme}{mark}{user}{at_sign}", places, rest[length:]
+
+
+def _hosts_of(places: Sequence[str]) -> tuple[str, str]:
     """Hosts and ports, joined by commas as libpq takes them. Raises `ValueError`."""
-    places = parts.netloc.rpartition("@")[2].split(",")
     found = [urlsplit(f"//{place}") for place in places]
     hosts = [unquote(each.hostname or "") for each in found]
     if len(found) == 1:

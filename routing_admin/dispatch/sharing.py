@@ -58,7 +58,9 @@ class SharedCooldowns:
 
 
 def _ailment_in(value: Mapping[str, Any], age: float) -> Ailment:
-    failure = Failure(**value["failure"] | {"fault": Fault(value["failure"]["fault"])})
+    fields = value["failure"]
+    typed = {"fault": Fault(fields["fault"]), "further_params": tuple(fields.get("further_params", ()))}
+    failure = Failure(**fields | typed)
     seconds = None if value["seconds"] is None else value["seconds"] - age
     return Ailment(value["failures"], value["rounds"], seconds, value["probe_seconds"] - age, failure)
 
