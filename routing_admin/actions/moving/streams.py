@@ -15,7 +15,6 @@ from itertools import islice
 from typing import Any
 
 from django.db import DataError, connections, transaction
-from psycopg.types.string import StrDumperUnknown
 
 from capabilities.core.storable import settle, settle_json, storable_text
 from routing_admin.actions.moving.tables import Table, columns_of
@@ -115,6 +114,8 @@ def write_rows(table: Table, alias: str, rows: Sequence[Row]) -> None:
 
 
 def _copy_in(kinds: Kinds, alias: str, rows: Iterable[Row]) -> None:
+    from psycopg.types.string import StrDumperUnknown  # the driver: no part of a start on SQLite
+
     connection = connections[alias]
     with transaction.atomic(using=alias), connection.wrap_database_errors, connection.cursor() as cursor:
         cursor.adapters.register_dumper(str, StrDumperUnknown)
