@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from routing_admin.backups.databases import FILES, sync
 from routing_admin.backups.manifest import ARTIFACTS, MANIFEST, SECRETS, SUMS, BackupError
 from routing_admin.configuration import exports
+from routing_admin.server.file_locks import hold_unless_locked, try_lock
 
 PART = ".part"
 """The end of the name of a folder that is being written. The name begins with a dot, so a shell's `*/` skips it."""
@@ -37,7 +37,7 @@ def new_folder(out: Path) -> Iterator[Path]:
     lock = os.open(part, os.O_RDONLY)
     try:
         with suppress(OSError):  # a file system without locks: then nothing of it is removed unasked
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try_lock(lock)
         yield part
         os.rename(part, out)
         sync(out.parent)
@@ -52,11 +52,6 @@ def remove_unfinished(folder: Path) -> None:
     """Remove the unfinished backups in a folder whose process has ended; earlier versions did not hide theirs."""
     for part in folder.glob(f"*{PART}"):
         if part.is_dir() and all(each.name.startswith(CONTENTS) for each in part.iterdir()):
-            lock = os.open(part, os.O_RDONLY)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(part)
-            except OSError:
-                continue
-            finally:
-                os.close(lock)
+            with suppress(OSError), hold_unless_locked(part) as is_free:
+                if is_free:
+                    shutil.rmtree(part)

@@ -10,13 +10,14 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from routing_admin.request_log.insertion import CHUNKS, Row
+from routing_admin.server.file_locks import hold_unless_locked
 
 TIMES = ("started_at", "at")
 """Columns that are moments, which JSON writes as text."""
@@ -54,7 +55,7 @@ class Spool:
         `lose` gets the place of each line that is no request.
         """
         for path in self._files():
-            with _locked(path, ours=path == self._own) as free:
+            with nullcontext(True) if path == self._own else hold_unless_locked(path) as free:
                 if not free:
                     continue
                 for rows in _chunks(path, lose):
@@ -92,26 +93,6 @@ class Spool:
             if about.st_size:
                 sized.append((about.st_mtime, path))
         return [path for _, path in sorted(sized)]
-
-
-@contextmanager
-def _locked(path: Path, *, ours: bool) -> Iterator[bool]:
-    """Whether nobody else holds the file, which is held meanwhile."""
-    if ours:
-        yield True
-        return
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        yield False
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
-    finally:
-        os.close(handle)
 
 
 def _chunks(path: Path, lose: Callable[[str], None]) -> Iterator[list[Row]]:

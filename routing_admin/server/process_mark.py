@@ -10,6 +10,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from routing_admin.server.file_locks import hold_unless_locked
+
 log = logging.getLogger(__name__)
 
 
@@ -46,14 +48,10 @@ class ProcessMark:
 
 
 def _is_left_behind(path: Path) -> bool:
-    with suppress(OSError):  # its process lives, or another one was as quick
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with suppress(OSError), hold_unless_locked(path) as is_free:
+        if is_free:  # else its process lives, or another one was as quick
             path.unlink()
-        finally:
-            os.close(handle)
-        return True
+            return True
     return False
 
 

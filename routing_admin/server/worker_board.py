@@ -8,7 +8,6 @@ count would be newer in one scrape than in the next, and Prometheus takes a coun
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -22,6 +21,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from routing_admin.server.file_locks import try_lock
 from routing_admin.server.metrics import MetricFamily, Sources, process_sources, read_sources, sum_families
 from routing_admin.server.repeating_thread import RepeatingThread
 
@@ -98,7 +98,7 @@ class WorkerBoard:
     def _take_slot(self, folder: Path) -> None:
         while True:
             handle = os.open(folder / f"{self._slot}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-            if _lock(handle):
+            if try_lock(handle):
                 break
             os.close(handle)
             self._slot += 1
@@ -124,7 +124,7 @@ def shared_folder() -> Iterator[Path]:
             shutil.rmtree(left, ignore_errors=True)
     made = Path(tempfile.mkdtemp(dir=root))
     handle = os.open(made / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    _lock(handle)
+    try_lock(handle)
     folder = made.rename(root / f"{PREFIX}{made.name}")  # by that name it is always locked
     os.environ[FOLDER_VARIABLE] = str(folder)
     try:
@@ -166,14 +166,6 @@ def _from_json(stored: dict[str, Any]) -> MetricFamily:
     )
 
 
-def _lock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _is_held(path: Path) -> bool:
     """Whether a process has the lock; one that ends gives it back, however it ends."""
     try:
@@ -181,6 +173,6 @@ def _is_held(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _lock(handle)
+        return not try_lock(handle)
     finally:
         os.close(handle)
