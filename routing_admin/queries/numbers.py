@@ -32,7 +32,7 @@ from routing_admin.queries.tokens import tokens_behind
 from routing_admin.redis_link.link import link
 from routing_admin.request_log.counted_names import names_now
 from routing_admin.request_log.journal import journal
-from routing_admin.server.metrics import OTHER, MetricFamily
+from routing_admin.server.metrics import OTHER, MetricFamily, number
 
 LOG_WAITING = "routing_admin_log_entries_waiting"
 POOL = {
@@ -40,8 +40,6 @@ POOL = {
     "connections_limit": "Connections that they may have.",
     "waiting": "Threads that wait for a connection of a pool.",
 }
-ONE: tuple[str, ...] = ()
-"""The labels of a number that has none."""
 
 
 def list_process_numbers() -> Iterator[MetricFamily]:
@@ -56,14 +54,13 @@ def list_process_numbers() -> Iterator[MetricFamily]:
     yield MetricFamily(
         name="routing_admin_log_oldest_waiting_seconds",
         explanation="Since when the oldest of them has waited; since when the database did not take any.",
-        values={ONE: journal.waiting_seconds()},
+        values={(): journal.waiting_seconds()},
         is_largest=True,
     )
-    yield _counter("log_entries_lost", "Requests that could not be logged.", journal.lost)
-    yield _counter(
-        "log_entries_repaired", "Requests logged without a value that the log cannot hold.", journal.repaired
-    )
-    yield _number(
+    yield number("log_entries_lost", "Requests that could not be logged.", journal.lost, only_grows=True)
+    repaired = "Requests logged without a value that the log cannot hold."
+    yield number("log_entries_repaired", repaired, journal.repaired, only_grows=True)
+    yield number(
         "limit_calls_waiting",
         "Calls that wait for a share of their limits, or for a place among those under way.",
         keeper.count_waiting(),
@@ -73,16 +70,14 @@ def list_process_numbers() -> Iterator[MetricFamily]:
 
 def list_families() -> Iterator[MetricFamily]:
     """Return what every process knows; rows are left out while the database does not answer, a number itself."""
-    yield _number("disk_free_bytes", "Free on the disk of the data directory.", free_bytes())
+    yield number("disk_free_bytes", "Free on the disk of the data directory.", free_bytes())
     waiting: dict[tuple[str, ...], int] = {("disk",): journal.spool.waiting()}
     yield MetricFamily(name=LOG_WAITING, explanation="", values=waiting, labels=("place",))
     yield info_family()
-    yield _number("redis_up", "Whether Redis answers, where there is one.", int(link.is_up) if link.is_set else None)
+    yield number("redis_up", "Whether Redis answers, where there is one.", int(link.is_up) if link.is_set else None)
     store = byte_store()
     is_store_up = int(store.outage is None) if store.is_remote else None
-    yield _number(
-        "artifact_store_up", "Whether the bucket with the artifacts answers, where there is one.", is_store_up
-    )
+    yield number("artifact_store_up", "Whether the bucket with the artifacts answers, where there is one.", is_store_up)
     found, is_up = list[MetricFamily](), True
     try:
         with waiting_at_most(WAIT_SECONDS):
@@ -91,7 +86,7 @@ def list_families() -> Iterator[MetricFamily]:
             check_writable()
     except (DatabaseError, InterfaceError):
         is_up = False
-    yield _number("database_up", "Whether the database answers and takes writes.", is_up)
+    yield number("database_up", "Whether the database answers and takes writes.", is_up)
     yield from found
     with suppress(DatabaseError, InterfaceError):  # none was ever read
         yield from [*configuration_families(snapshot.current())]
@@ -100,12 +95,12 @@ def list_families() -> Iterator[MetricFamily]:
 def configuration_families(state: Snapshot) -> Iterator[MetricFamily]:
     """Return how much of what is configured."""
     usable = sum(key.usable for key in state.keys.values())
-    yield _number("revision", "Newest revision of the configuration.", state.revision or 0)
-    yield _number("providers", "Providers configured.", len(state.configuration.providers))
-    yield _number("providers_usable", "Providers with a usable key and address.", usable)
-    yield _number("services", "Model services configured.", len(state.configuration.services))
-    yield _number("routes", "Task routes configured.", len(state.configuration.routes))
-    yield _number("agents", "Living agents.", len(state.agents))
+    yield number("revision", "Newest revision of the configuration.", state.revision or 0)
+    yield number("providers", "Providers configured.", len(state.configuration.providers))
+    yield number("providers_usable", "Providers with a usable key and address.", usable)
+    yield number("services", "Model services configured.", len(state.configuration.services))
+    yield number("routes", "Task routes configured.", len(state.configuration.routes))
+    yield number("agents", "Living agents.", len(state.agents))
     yield routes_family(state)
 
 
@@ -174,10 +169,10 @@ def routes_family(state: Snapshot) -> MetricFamily:
 
 
 def _of_rows() -> Iterator[MetricFamily]:
-    yield _number("artifacts", "Living artifacts.", Artifact.objects.living().count())
-    yield _number("artifact_bytes", "Bytes of artifacts, equal ones once.", count_used_bytes())
+    yield number("artifacts", "Living artifacts.", Artifact.objects.living().count())
+    yield number("artifact_bytes", "Bytes of artifacts, equal ones once.", count_used_bytes())
     quota = read_keeping().quota_bytes
-    yield _number("artifact_quota_bytes", "The space for artifacts, where a setting limits it.", quota)
+    yield number("artifact_quota_bytes", "The space for artifacts, where a setting limits it.", quota)
     yield MetricFamily(
         name="routing_admin_keys_behind",
         explanation="Agents with a key, and tokens, that still need an older signing secret.",
@@ -191,7 +186,7 @@ def _of_rows() -> Iterator[MetricFamily]:
         labels=("kind",),
     )
     at = next((each.timestamp() for each in list_runs("installation.backup")), None)
-    yield _number("last_backup_timestamp_seconds", "When the last backup was made.", at)
+    yield number("last_backup_timestamp_seconds", "When the last backup was made.", at)
 
 
 def _of_agents() -> Iterator[MetricFamily]:
@@ -207,13 +202,3 @@ def _of_agents() -> Iterator[MetricFamily]:
         },
         labels=("agent", "limit"),
     )
-
-
-def _number(name: str, text: str, value: float | None) -> MetricFamily:
-    """A number without labels; None where there is none."""
-    values = {} if value is None else {ONE: value}
-    return MetricFamily(name=f"routing_admin_{name}", explanation=text, values=values)
-
-
-def _counter(name: str, text: str, value: int) -> MetricFamily:
-    return MetricFamily(name=f"routing_admin_{name}", explanation=text, values={ONE: value}, only_grows=True)

@@ -66,6 +66,12 @@ class MetricFamily:
         return max(one, another) if self.is_largest else one + another
 
 
+def number(name: str, explanation: str, value: float | None, *, only_grows: bool = False) -> MetricFamily:
+    """Return one number of ours without labels, without a value for None; a counter where it `only_grows`."""
+    values: dict[Labels, Value] = {} if value is None else {(): value}
+    return MetricFamily(name=f"routing_admin_{name}", explanation=explanation, values=values, only_grows=only_grows)
+
+
 def sum_families(*groups: Iterable[MetricFamily]) -> list[MetricFamily]:
     """Return each family once, with the numbers of all groups."""
     found: dict[str, MetricFamily] = {}

@@ -22,6 +22,7 @@ from routing_admin.server.metrics import (
     CONTENT_TYPE,
     MetricFamily,
     list_process_families,
+    number,
     read_sources,
     render,
     sources,
@@ -89,25 +90,17 @@ def write_numbers() -> bytes:
 def list_load() -> Iterator[MetricFamily]:
     """How much this process has to do, and how often it refused more."""
     connections, kinds = process_connections(), {"chat": calls(), "other": requests(), "lookup": lookups()}
-    yield _gauge("connections", "Open connections.", len(connections))
-    yield _gauge("connections_limit", "Connections that may be open.", connections.limits.in_all)
-    yield _gauge("large_bodies_bytes", "Memory for large bodies of chat calls.", bodies().in_use * MEBIBYTE)
-    yield _gauge("large_bodies_mebibytes", "Deprecated: see large_bodies_bytes.", bodies().in_use)
-    yield _gauge("tasks", "Tasks of the serving loops.", count_tasks())
-    yield _counter("connections_refused", "Closed for being too many.", connections.refused)
-    yield _counter("large_bodies_refused", "Refused as overloaded.", bodies().refused)
+    yield number("connections", "Open connections.", len(connections))
+    yield number("connections_limit", "Connections that may be open.", connections.limits.in_all)
+    yield number("large_bodies_bytes", "Memory for large bodies of chat calls.", bodies().in_use * MEBIBYTE)
+    yield number("large_bodies_mebibytes", "Deprecated: see large_bodies_bytes.", bodies().in_use)
+    yield number("tasks", "Tasks of the serving loops.", count_tasks())
+    yield number("connections_refused", "Closed for being too many.", connections.refused, only_grows=True)
+    yield number("large_bodies_refused", "Refused as overloaded.", bodies().refused, only_grows=True)
     for name, places in kinds.items():
-        yield _gauge(f"{name}_requests", "Requests that are answered.", places.in_use)
-        yield _gauge(f"{name}_requests_waiting", "Requests that wait for a place.", places.waiting)
-        yield _counter(f"{name}_requests_refused", "Refused as overloaded.", places.refused)
-
-
-def _gauge(name: str, explanation: str, value: int) -> MetricFamily:
-    return MetricFamily(name=f"routing_admin_{name}", explanation=explanation, values={(): value})
-
-
-def _counter(name: str, explanation: str, value: int) -> MetricFamily:
-    return MetricFamily(name=f"routing_admin_{name}", explanation=explanation, values={(): value}, only_grows=True)
+        yield number(f"{name}_requests", "Requests that are answered.", places.in_use)
+        yield number(f"{name}_requests_waiting", "Requests that wait for a place.", places.waiting)
+        yield number(f"{name}_requests_refused", "Refused as overloaded.", places.refused, only_grows=True)
 
 
 def _write_in_thread() -> bytes:
