@@ -34,7 +34,7 @@ from routing_admin.redis_link.link import RedisLink
 from routing_admin.request_log.journal import journal
 from routing_admin.server.alert_file import KeptAlert, alert_file
 from routing_admin.server.process_mark import ProcessMark
-from tests.engines.webhook import Chat, running_chat
+from tests.engines.webhook import Chat
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
@@ -47,13 +47,6 @@ DATABASE = (AlertKind.DATABASE, "database")
 def own_directory(settings: Any, tmp_path: Path, demo: None) -> None:
     settings.DATA_DIR = tmp_path
     snapshot.current()
-
-
-@pytest.fixture
-def chat(settings: Any) -> Iterator[Chat]:
-    with running_chat() as found:
-        settings.ALERT_WEBHOOK = parse_webhook(found.base + "/hook")
-        yield found
 
 
 @pytest.fixture

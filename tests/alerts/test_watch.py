@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -41,14 +40,6 @@ WELL = (200, json.dumps(ANSWER).encode())
 
 def refusal(status: int, message: str = "no", code: str = "") -> tuple[int, bytes]:
     return status, json.dumps({"error": {"message": message, "code": code}}).encode()
-
-
-@pytest.fixture
-def chat(settings: Any) -> Iterator[Chat]:
-    """The operator's."""
-    with running_chat() as found:
-        settings.ALERT_WEBHOOK = parse_webhook(found.base + "/hook")
-        yield found
 
 
 @pytest.fixture

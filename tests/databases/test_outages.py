@@ -37,6 +37,7 @@ from routing_admin.request_log.insertion import rows_of
 from routing_admin.request_log.journal import BATCH, Journal
 from tests.cast import PASSWORD, browser_of
 from tests.engines.databases import database_of, is_postgresql
+from tests.engines.journals import catch_up, spooling_journal
 from tests.engines.others import MAIN, other_connection
 from tests.gateway.plane import PNG_URL, image, said
 from tests.gateway.serving import Server, served
@@ -171,16 +172,8 @@ def entry(name: str) -> Entry:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(folder=lambda: tmp_path / "spool")
-    yield made
-    made.spool.close()
-
-
-def catch_up(journal: Journal) -> None:
-    until = time.monotonic() + 30
-    while journal.behind_since is not None and time.monotonic() < until:
-        journal.flush()
-    assert journal.behind_since is None
+    with spooling_journal(tmp_path) as made:
+        yield made
 
 
 @rows

@@ -29,6 +29,7 @@ from routing_admin.request_log.spool import Spool
 from routing_admin.request_log.tracing import tracing
 from routing_admin.server.metrics import OTHER, request_metrics
 from tests.engines import others
+from tests.engines.journals import catch_up, spooling_journal
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 
@@ -45,17 +46,8 @@ def locked() -> AbstractContextManager[None]:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(folder=lambda: tmp_path / "spool")
-    yield made
-    made.spool.close()
-
-
-def catch_up(journal: Journal) -> None:
-    """Writes what waits, as soon as it is tried again."""
-    until = time.monotonic() + 10
-    while journal.behind_since is not None and time.monotonic() < until:
-        journal.flush()
-    assert journal.behind_since is None
+    with spooling_journal(tmp_path) as made:
+        yield made
 
 
 def ids() -> set[str]:

@@ -1,0 +1,19 @@
+"""The chat that alerts are sent to; a file that needs another address has a fixture of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from routing_admin.core.alerts.webhook import parse_webhook
+from tests.engines.webhook import Chat, running_chat
+
+
+@pytest.fixture
+def chat(settings: Any) -> Iterator[Chat]:
+    """The operator's."""
+    with running_chat() as found:
+        settings.ALERT_WEBHOOK = parse_webhook(found.base + "/hook")
+        yield found
