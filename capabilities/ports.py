@@ -213,21 +213,21 @@ class InstalledServices(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RefusedParameter:
-    """A parameter that a model refused: sent as `sent_as` until then, None where it is left out."""
+    """A parameter that a model refused: sent as `sent_as`, None where it is left out; `until` is None for good."""
 
     name: str
     sent_as: str | None
-    until: datetime
+    until: datetime | None = None
 
 
 class Refusals(Protocol):
-    """What models refused of late, from the memory of this process."""
+    """What models refuse, as it was learned from their answers."""
 
     def of(self, provider: str, model: str) -> Sequence[RefusedParameter]:
         """The parameters that are sent otherwise now, or not at all."""
 
     def forget(self, provider: str, model: str, name: str) -> None:
-        """Sends this parameter as usual again."""
+        """Sends this parameter as usual again, in every process. Raises what the database raises."""
 
 
 class KeyBook(Protocol):

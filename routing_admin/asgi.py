@@ -26,6 +26,7 @@ from routing_admin.configuration.publishing import publisher  # noqa: E402
 from routing_admin.databases.pooling import pool_connections  # noqa: E402
 from routing_admin.databases.router import POSTGRESQL, close_pools  # noqa: E402
 from routing_admin.dispatch.fresh_starts import fresh_starts  # noqa: E402
+from routing_admin.dispatch.kept_refusals import kept_refusals  # noqa: E402
 from routing_admin.dispatch.send import process_run_context  # noqa: E402
 from routing_admin.dispatch.sharing import share_health  # noqa: E402
 from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
@@ -115,7 +116,9 @@ async def lifespan(receive: Receive, send: Send) -> None:
     tracing.start()
     journal.start()
     board.start()
-    upkeep.further[:] = [publisher.look, fresh_starts.look, note_drill_ends, missed_calls.write]
+    kept_refusals.begin()
+    looks = (publisher.look, fresh_starts.look, kept_refusals.look, note_drill_ends, missed_calls.write)
+    upkeep.further[:] = looks
     upkeep.start()
     share_health(process_run_context(), news)
     redis_rounds.start()

@@ -26,6 +26,7 @@ from routing_admin.core.planning.plan import RoutingQuery, default_route_to, pla
 from routing_admin.dispatch.describing_for_agents import RouteDescriber
 from routing_admin.dispatch.description_preview import SnapshotDescriptions
 from routing_admin.dispatch.dial import Dialler
+from routing_admin.dispatch.kept_refusals import kept_refusals
 from routing_admin.dispatch.receivers import SnapshotServices
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.limits.uses import end_of_window, find_uses
@@ -105,19 +106,25 @@ class SnapshotForesight:
 
 
 class RememberedRefusals:
-    """What this process remembers of models' refusals; see `capabilities.ports.Refusals`."""
+    """What models refuse, as this process knows it; see `capabilities.ports.Refusals`."""
 
     def of(self, provider: str, model: str) -> Sequence[RefusedParameter]:
         """The parameters that are sent otherwise now, or not at all; their end by the wall's clock."""
         run_context, now = process_run_context(), timezone.now()
         return [
-            RefusedParameter(each.param, each.sent_as, now + timedelta(seconds=each.until - run_context.clock()))
+            RefusedParameter(
+                each.param,
+                each.sent_as,
+                None if each.until is None else now + timedelta(seconds=each.until - run_context.clock()),
+            )
             for each in run_context.memory.refusals(provider, model)
         ]
 
     def forget(self, provider: str, model: str, name: str) -> None:
         """Sends this parameter as usual again."""
+        kept_refusals.look()  # it knows the rows, and hears what is forgotten
         process_run_context().memory.forget(provider, model, name)
+        kept_refusals.look()
 
 
 class ShippedPriceLists:

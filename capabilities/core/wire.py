@@ -333,7 +333,8 @@ class Failure:
 
     `message` is the provider's sentence, shortened and free of secrets; `retry_after` in seconds, None when the
     provider named no time; `param` is the parameter it would not take, `further_params` those it names beside that.
-    `usage` is what the provider counted before it failed, and bills; None where it said nothing.
+    `refuses_value_only` says that it takes other values of that. `usage` is what the provider counted before it failed,
+    and bills; None where it said nothing.
     """
 
     fault: Fault
@@ -344,6 +345,7 @@ class Failure:
     retry_after: float | None = None
     usage: Usage | None = None
     further_params: tuple[str, ...] = ()
+    refuses_value_only: bool = False
 
     def counted(self, usage: Usage) -> Failure:
         """The same with what the provider counted; what it said before, or nothing, changes nothing."""

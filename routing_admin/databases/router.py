@@ -37,6 +37,7 @@ LOG_MODELS = frozenset(
         "limitshare",
         "filedescription",
         "missedcall",
+        "learnedrefusal",
     }
 )
 

@@ -9,6 +9,7 @@ from routing_admin.models.limits import LimitShare, LimitWindow
 from routing_admin.models.missed_calls import MissedCall
 from routing_admin.models.outcomes import IdempotencyRecord
 from routing_admin.models.people import AdminToken, LinkedIdentity, Person, SessionSighting, SignInAttempt
+from routing_admin.models.refusals import LearnedRefusal
 from routing_admin.models.requests import AttemptLog, RequestLog
 from routing_admin.models.routes import Alias, Candidate, TaskRoute
 from routing_admin.models.usage import UsageSum
@@ -26,6 +27,7 @@ __all__ = [
     "Installation",
     "LabelBudget",
     "Language",
+    "LearnedRefusal",
     "LimitShare",
     "LimitWindow",
     "LinkedIdentity",

@@ -1,11 +1,17 @@
-"""What is remembered of refusals: for an hour, by provider and model, on a clock that the test moves."""
+"""What is remembered of refusals: by provider and model, on a clock that the test moves."""
 
 from __future__ import annotations
 
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.chain import Plan, PlannedCandidate
 from routing_admin.core.fallback.errors import UpstreamRefused
-from routing_admin.core.fallback.memory import REMEMBERED_SECONDS, Memory, ParameterRefusal
+from routing_admin.core.fallback.memory import (
+    MAX_MODELS,
+    MAX_PER_MODEL,
+    VALUE_SECONDS,
+    Memory,
+    ParameterRefusal,
+)
 from routing_admin.core.fallback.policy import ErrorPreset, Policy
 from tests.fallback.scripted_runs import Clock, FakeUpstream, Stage, chain
 
@@ -16,23 +22,48 @@ def refusal_of(param: str) -> Failure:
     return Failure(Fault.UNSUPPORTED_PARAMETER, f"no {param}", 400, param=param)
 
 
-def test_a_refusal_is_known_for_its_model_alone_and_for_an_hour() -> None:
-    """Another model of the same provider is asked in full, and after the hour the same one, too."""
+def test_a_refusal_is_known_for_its_model_alone_and_for_good() -> None:
+    """Another model of the same provider is asked in full."""
     memory = Memory(clock := Clock())
     memory.refuse("a", "m", "temperature")
-    assert memory.refusals("a", "m") == (ParameterRefusal("temperature", None, clock() + REMEMBERED_SECONDS),)
     assert memory.refusals("a", "other") == memory.refusals("b", "m") == ()
-    clock.sleep(REMEMBERED_SECONDS)
+    clock.sleep(30 * 24 * VALUE_SECONDS)
+    assert memory.refusals("a", "m") == (ParameterRefusal("temperature", None),)
+    assert memory.lasting("a", "m") == {"temperature": None}
+
+
+def test_a_refused_value_leaves_its_parameter_out_for_an_hour() -> None:
+    """Another caller's value may be taken; a second refusal begins the hour again."""
+    memory = Memory(clock := Clock())
+    for _ in range(2):
+        memory.refuse("a", "m", "reasoning_effort", value_only=True)
+        clock.sleep(600)
+    assert [each.until for each in memory.refusals("a", "m")] == [clock() + VALUE_SECONDS - 600]
+    assert memory.lasting("a", "m") == {}
+    clock.sleep(VALUE_SECONDS)
     assert memory.refusals("a", "m") == ()
 
 
-def test_a_second_refusal_of_the_same_parameter_begins_the_hour_anew() -> None:
-    """One entry a parameter, with the later end."""
-    memory = Memory(clock := Clock())
+def test_the_names_that_callers_make_up_do_not_fill_the_memory() -> None:
+    memory = Memory(Clock())
+    for number in range(MAX_PER_MODEL + 10):
+        memory.refuse("a", "m", f"p{number}")
+    assert list(memory.lasting("a", "m")) == [f"p{number}" for number in range(10, MAX_PER_MODEL + 10)]
+    for number in range(MAX_MODELS):
+        memory.refuse("b", f"m{number}", "p")
+    assert memory.refusals("a", "m") == ()
+
+
+def test_what_is_taken_over_replaces_what_was_refused_for_good() -> None:
+    """A refused value is still known for its hour."""
+    memory = Memory(Clock())
     memory.refuse("a", "m", "temperature")
-    clock.sleep(600)
-    memory.refuse("a", "m", "temperature")
-    assert [each.until for each in memory.refusals("a", "m")] == [clock() + REMEMBERED_SECONDS]
+    memory.refuse("a", "m", "reasoning_effort", value_only=True)
+    memory.take_over("a", "m", {OLD: NEW})
+    assert [(each.param, each.sent_as) for each in memory.refusals("a", "m")] == [
+        (OLD, NEW),
+        ("reasoning_effort", None),
+    ]
 
 
 def test_a_name_that_is_used_again_no_longer_counts_as_refused() -> None:
@@ -55,12 +86,13 @@ def test_what_is_forgotten_is_asked_for_again() -> None:
 def test_a_copy_on_another_clock_knows_as_much_for_as_long() -> None:
     """A simulation begins with what is known and teaches nothing."""
     memory = Memory(clock := Clock(5000.0))
-    memory.refuse("a", "m", "temperature")
+    memory.refuse("a", "m", "temperature", value_only=True)
     clock.sleep(600)
+    memory.refuse("a", "m", "seed")
     copy = memory.copy(lambda: 0.0)
-    assert [each.until for each in copy.refusals("a", "m")] == [REMEMBERED_SECONDS - 600]
+    assert [each.until for each in copy.refusals("a", "m")] == [VALUE_SECONDS - 600, None]
     copy.refuse("a", "m", "top_p")
-    assert [each.param for each in memory.refusals("a", "m")] == ["temperature"]
+    assert [each.param for each in memory.refusals("a", "m")] == ["temperature", "seed"]
 
 
 def test_a_refused_limit_goes_under_its_other_name_and_is_never_left_out() -> None:

@@ -149,6 +149,19 @@ def test_all_parameters_that_a_refusal_names_are_named(sentence: str, names: lis
     assert [failure.param, *failure.further_params] == names
 
 
+@pytest.mark.parametrize(
+    ("sentence", "is_value_only"),
+    [
+        ("'reasoning_effort' does not support 'minimal' with this model. Supported values are: 'low', 'high'.", True),
+        ("'temperature' does not support 0.2 with this model. Only the default (1) value is supported.", False),
+    ],
+)
+def test_a_refused_value_is_told_from_a_refused_parameter(sentence: str, is_value_only: bool) -> None:
+    """The one may be sent again with another value, the other may not."""
+    failure = fail(400, openai(f"Unsupported value: {sentence}", code="unsupported_value", param="p"))
+    assert (failure.fault, failure.refuses_value_only) == (Fault.UNSUPPORTED_PARAMETER, is_value_only)
+
+
 def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
     """A path into the messages is no parameter."""
     body = openai("Unsupported value", code="unsupported_value", param="messages[0].role")

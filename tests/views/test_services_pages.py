@@ -9,6 +9,7 @@ from django.test import Client
 
 from capabilities.models import Provider, Service
 from routing_admin.dispatch import send
+from routing_admin.dispatch.kept_refusals import KeptRefusals, kept_refusals
 from routing_admin.models import Revision
 from tests.cast import HTMX
 from tests.views.page import Page
@@ -232,23 +233,29 @@ def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: C
     assert "vision-model" not in text_of(admin.get("/services/?q=s5", headers=HTMX))
 
 
-def test_a_refused_parameter_stands_on_the_page_until_it_is_forgotten(admin: Client) -> None:
-    """Which one, by which name it is sent or that it is left out, until when; forgetting is one button each."""
+def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client) -> None:
+    """By which name it is sent or that it is left out; forgetting is one button each, and holds after a restart."""
     send.process_run_context.cache_clear()
     assert "Refused parameters" not in text_of(admin.get("/services/vision-model/"))
     row = Service.objects.get(service_id="vision-model")
-    memory = send.process_run_context().memory
-    memory.refuse(row.provider.name, row.model, "max_completion_tokens", "max_tokens")
-    memory.refuse(row.provider.name, row.model, "temperature")
+    memory, place = KeptRefusals().begin(), (row.provider.name, row.model)
+    memory.refuse(*place, "max_completion_tokens", "max_tokens")
+    memory.refuse(*place, "temperature")
+    memory.refuse(*place, "reasoning_effort", value_only=True)
+    kept_refusals.look()
     page = text_of(admin.get("/services/vision-model/"))
-    assert re.search(r"<code>max_completion_tokens</code> is sent as <code>max_tokens</code> until \d\d:\d\d", page)
-    assert re.search(r"<code>temperature</code> is left out until \d\d:\d\d", page)
+    assert "<code>max_completion_tokens</code> is sent as <code>max_tokens</code>." in page
+    assert "<code>temperature</code> is left out." in page
+    assert re.search(r"<code>reasoning_effort</code> is left out until \d\d:\d\d", page)
     assert "Refused parameters" not in text_of(admin.get("/services/text-model/"))
     answer = admin.post("/forget/vision-model/", {"name": "temperature"})
     assert answer.status_code == 302
     page = text_of(admin.get(answer["Location"]))
-    assert "left out until" not in page
+    assert "<code>temperature</code>" not in page
     assert "is sent as" in page
+    send.process_run_context.cache_clear()
+    KeptRefusals().look()
+    assert send.process_run_context().memory.lasting(*place) == {"max_completion_tokens": "max_tokens"}
     send.process_run_context.cache_clear()
 
 

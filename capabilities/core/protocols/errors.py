@@ -93,6 +93,8 @@ _NAMED = re.compile(
     r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # pydantic's own text
     re.IGNORECASE | re.MULTILINE,
 )
+_OTHER_VALUES = re.compile(r"supported values (are|include)", re.IGNORECASE)
+"""OpenAI's words for a parameter that the model takes with another value, as `reasoning_effort` without `minimal`."""
 _LISTED = re.compile(r"unrecognized request arguments supplied: ([\w, ]+)", re.IGNORECASE)
 MOST_FURTHER = 10
 NEEDED = frozenset({"model", "messages", "contents", "system", "stream", "input"})
@@ -199,8 +201,11 @@ def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
         fault = Fault.HTTP_429_WAIT
     message = brief(error.message) or worded("HTTP %(status)s", status=status)
     code = brief(error.code or error.kind or "", limit=200) or None
-    further = _list_further(error, param) if fault is Fault.UNSUPPORTED_PARAMETER else ()
-    return Failure(fault, message, status, code, param, waits, further_params=further)
+    failure = Failure(fault, message, status, code, param, waits)
+    if fault is not Fault.UNSUPPORTED_PARAMETER:
+        return failure
+    value_only = bool(_OTHER_VALUES.search(error.message[:READ_CHARACTERS]))
+    return replace(failure, further_params=_list_further(error, param), refuses_value_only=value_only)
 
 
 def classify_status(status: int) -> Fault:

@@ -57,8 +57,11 @@ ENDING = """
 Two faults try the same candidate once more before the table applies: `unsupported_parameter` without the named
 parameter, `capability_mismatch` with that kind of content described in text. A limit on tokens is never left out: if
 the model refuses `max_completion_tokens`, it gets `max_tokens`, and the other way round. If the protocol has no other
-name, or that is refused, too, the table applies. What a model refused is remembered for an hour and shown on its model
-service's page.
+name, or that is refused, too, the table applies.
+
+What a model refused is kept, also for other processes and after a restart, and shown on its model service's page, which
+can forget it. It is forgotten when the model or its provider's address changes. A parameter of which only the value was
+refused (`Supported values are: …`) is left out for an hour, in the process that met it.
 
 ## Several keys of a provider
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -81,21 +80,22 @@ class Trial:
         if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param in LIMIT_NAMES:
             return self._rename(failure.param, memory)
         if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param:
-            return self._leave_out((failure.param, *failure.further_params), memory)
+            return self._leave_out(failure, memory)
         if failure.fault is not Fault.CAPABILITY_MISMATCH or failure.param == "tools" or self.described:
             return False
         self.without_capabilities |= {failure.param or "*"}
         self.described = True
         return True
 
-    def _leave_out(self, params: Iterable[str], memory: Memory) -> bool:
-        news = [each for each in dict.fromkeys(params) if each not in self.without_params and each not in LIMIT_NAMES]
+    def _leave_out(self, failure: Failure, memory: Memory) -> bool:
+        named = dict.fromkeys((failure.param or "", *failure.further_params))
+        news = [each for each in named if each not in self.without_params and each not in LIMIT_NAMES]
         if not news or len(self.stripped) + len(news) > MOST_LEFT_OUT:
             return False
         self.without_params |= set(news)
         self.stripped += tuple(news)
         for each in news:
-            memory.refuse(self.candidate.provider, self.candidate.model, each)
+            memory.refuse(self.candidate.provider, self.candidate.model, each, value_only=failure.refuses_value_only)
         return True
 
     def _rename(self, refused: str, memory: Memory) -> bool:

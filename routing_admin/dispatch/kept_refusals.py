@@ -1,0 +1,79 @@
+"""What models refuse, kept in rows behind the calls, so that a restart and other processes know it.
+
+A refusal is forgotten once nothing configured leads to its model, or its provider is called elsewhere.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.refusals import addresses_of, read_refusals, write_refusals
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.core.fallback.memory import Memory, Place, Refused
+from routing_admin.dispatch.send import process_run_context
+
+READ_SECONDS = 5.0
+"""How often a process looks for what others learned or forgot."""
+
+
+@dataclass(slots=True)
+class KeptRefusals:
+    """One process's link between its memory and the rows; `look` does all of it, in the rounds of upkeep."""
+
+    find_memory: Callable[[], Memory] = lambda: process_run_context().memory
+    clock: Callable[[], float] = time.monotonic
+    _addresses: Mapping[Place, str] = field(default_factory=dict)
+    _stored: dict[Place, Refused] = field(default_factory=dict)
+    _changed: set[Place] = field(default_factory=set)
+    _state: Snapshot | None = None
+    _read_due: float = float("-inf")
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def begin(self) -> Memory:
+        """Note from now on what the memory of this process learns; return that."""
+        memory = self.find_memory()
+        memory.watcher = self._changed.add
+        return memory
+
+    def look(self) -> None:
+        """Write what this process learned and read what others did. Raises what the database raises; it stays noted."""
+        memory, state = self.begin(), snapshot.current()
+        with self._lock:
+            if state is not self._state:
+                addresses = addresses_of(state.configuration)
+                for place, address in self._addresses.items():
+                    if addresses.get(place) != address:
+                        memory.forget(*place)
+                self._state, self._addresses, self._read_due = state, addresses, float("-inf")
+            self._write(memory)
+            if self.clock() >= self._read_due:
+                self._read(memory)
+                self._read_due = self.clock() + READ_SECONDS
+
+    def _write(self, memory: Memory) -> None:
+        for place in tuple(self._changed):
+            self._changed.discard(place)  # before it is read: what is learned meanwhile is noted again
+            if place not in self._addresses and place not in self._stored:
+                continue
+            now = memory.lasting(*place)
+            try:
+                write_refusals(place, self._addresses.get(place, ""), self._stored.get(place, {}), now)
+            except BaseException:
+                self._changed.add(place)
+                raise
+            self._stored[place] = now
+
+    def _read(self, memory: Memory) -> None:
+        known = read_refusals(self._addresses)
+        for place in known.keys() | self._stored.keys():
+            if place not in self._changed and known.get(place, {}) != memory.lasting(*place):
+                memory.take_over(*place, known.get(place, {}))
+        self._stored = known
+
+
+kept_refusals = KeptRefusals()
+"""This process's."""
