@@ -264,6 +264,7 @@ CALLS: Mapping[str, str] = {
     "POST /v1/messages": "route",
     "POST /v1/responses": "route",
     "POST /v1/messages/count_tokens": "route",
+    "POST /v1/responses/input_tokens": "route",
     "POST /v1/embeddings": "route",
     "POST /v1/rerank": "route",
     "POST /v1/audio/transcriptions": "route",

@@ -25,7 +25,14 @@ BODIES = [
 ]
 PATHS = [
     *("/v1/chat/completions", "/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/v1/embeddings"),
-    *("/v1/rerank", "/v1/images/generations", "/v1/audio/speech"),
+    *(
+        "/v1/responses/input_tokens",
+        "/v1/rerank",
+        "/v1/completions",
+        "/v1/moderations",
+        "/v1/images/generations",
+        "/v1/audio/speech",
+    ),
     *("/api/v1/config/import", "/api/v1/config/import?dryRun=true", "/api/v1/llm/send", "/api/v1/llm/resolve"),
     *("/api/v1/messages/route", "/api/v1/messages/required-capabilities", "/api/v1/artifacts", "/mcp"),
     *("/api/v1/admin/providers", "/api/v1/admin/services", "/api/v1/admin/routes", "/api/v1/admin/agents"),

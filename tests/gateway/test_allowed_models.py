@@ -61,10 +61,11 @@ def test_anything_else_is_403_and_says_what_is_allowed(key: str, path: str, more
     assert path.startswith("/v1/messages") or error["code"] == "model_not_allowed"
 
 
-def test_a_response_is_refused_too(key: str) -> None:
-    """At the door of OpenAI's Responses."""
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/input_tokens"])
+def test_a_response_is_refused_too(key: str, path: str) -> None:
+    """OpenAI's Responses, made or only counted."""
     allow("task:planning")
-    answer = post(key, {"model": "task:design", "input": "hello"}, "/v1/responses")
+    answer = post(key, {"model": "task:design", "input": "hello"}, path)
     assert error_of(answer) == (403, "model_not_allowed")
 
 

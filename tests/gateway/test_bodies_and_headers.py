@@ -40,7 +40,9 @@ def test_a_packed_body_is_unpacked(key: str, encoding: str, pack: Any) -> None:
     assert "你好" in words(post(key, pack(QUESTION), **{"content-encoding": encoding}))
 
 
-@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses"])
+@pytest.mark.parametrize(
+    "path", ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/v1/responses/input_tokens"]
+)
 def test_every_door_unpacks(key: str, path: str) -> None:
     """Whole calls and counts alike."""
     body = {"model": "task:planning", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "input": "hi"}

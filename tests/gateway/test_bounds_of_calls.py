@@ -21,6 +21,7 @@ rows = pytest.mark.django_db(databases=["default", "logs"])
 written = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
 DOORS = {"/v1/chat/completions": "messages", "/v1/messages": "messages", "/v1/responses": "input"}
+COUNTS = {"/v1/messages/count_tokens": "/v1/messages", "/v1/responses/input_tokens": "/v1/responses"}
 WORD = {"role": "user", "content": "x"}
 PART = {"/v1/responses": {"type": "input_text", "text": "x"}}
 TOOL = {"type": "function", "name": "f", "function": {"name": "f"}, "input_schema": {}}
@@ -51,12 +52,12 @@ def refusal(response: Any) -> tuple[int, str, str]:
 
 
 @rows
-@pytest.mark.parametrize("path", [*DOORS, "/v1/messages/count_tokens"])
+@pytest.mark.parametrize("path", [*DOORS, *COUNTS])
 def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key: str, settings: Any) -> None:
     """As many as may be are served; one more is 400 and names the setting. Parts of all messages count."""
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 6, 2
-    door = path.removesuffix("/count_tokens")
-    part = PART.get(path, {"type": "text", "text": "x"})
+    door = COUNTS.get(path, path)
+    part = PART.get(door, {"type": "text", "text": "x"})
     three = {"role": "user", "content": [part] * 3}
     assert post(key, call_of(door, [WORD, WORD, three, three]), path).status_code == 200
     for body, setting in (
@@ -83,7 +84,7 @@ def test_parts_inside_parts_count(key: str, settings: Any) -> None:
 
 
 @rows
-@pytest.mark.parametrize("path", [*DOORS, "/v1/messages/count_tokens", "/v1/embeddings"])
+@pytest.mark.parametrize("path", [*DOORS, *COUNTS, "/v1/embeddings"])
 def test_many_small_values_are_refused_packed_and_plain(path: str, key: str) -> None:
     """73 MiB of lists come as 60 KB of gzip; not one of them is made."""
     text = b'{"model":"task:planning","messages":[],"input":[' + b"[]," * 2_000_000 + b"[]]}"

@@ -1,4 +1,4 @@
-"""The count that Claude Code asks for: the provider's own where it has a counter, else an estimate that says so."""
+"""The counts that programs ask for: the provider's own where it has a counter, else an estimate that says so."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import get_type_hints
 
 import anthropic
+import openai
 import pytest
 from anthropic.types.message_count_tokens_params import MessageCountTokensParams
 from openai.types.responses.input_token_count_params import InputTokenCountParams
@@ -63,6 +64,37 @@ def test_who_has_no_counter_is_estimated(client, server):
     raw = client.messages.with_raw_response.count_tokens(model="one/lab", messages=HELLO)
     assert (raw.headers["x-routing-estimate"], server.lab.requests) == ("true", [])
     assert raw.parse().input_tokens > 0
+
+
+@pytest.mark.parametrize("upstream", ["by-openai-responses", "by-anthropic", "by-gemini", "one"])
+def test_a_response_is_counted_as_a_message_is(server, upstream):
+    """In OpenAI's form, by the counter of whichever vendor would be asked, or by our estimate."""
+    server.lab.play({})
+    client = openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+    tool = {"type": "function", "name": "double", "parameters": TOOL["input_schema"], "strict": False}
+    asked = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "tools": [tool]}
+    raw = client.responses.input_tokens.with_raw_response.count(**asked)
+    counted = raw.parse()
+    assert counted.to_dict().keys() == {"object", "input_tokens"}
+    assert (counted.object, raw.headers["x-routing-provider"]) == ("response.input_tokens", upstream)
+    if upstream == "one":
+        assert (raw.headers["x-routing-estimate"], server.lab.requests) == ("true", [])
+        return
+    client.responses.create(**asked)
+    question, called = server.lab.requests
+    assert counted.input_tokens == len(question.body)
+    assert (question.heard.turns, question.heard.tools) == (called.heard.turns, called.heard.tools)
+
+
+def test_a_count_is_refused_in_openais_words(server):
+    """As the call itself is."""
+    client = openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+    with pytest.raises(openai.NotFoundError) as caught:
+        client.responses.input_tokens.count(model="nothing/here", input="hello")
+    assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.responses.input_tokens.count(model="one/lab", input=[{"type": "message", "role": "user", "content": 3}])
+    assert caught.value.param.startswith("input[0]")
 
 
 @pytest.mark.parametrize("step", ["http_404", "http_500", "bad_json"])

@@ -1,6 +1,8 @@
-"""POST /v1/responses: the words of OpenAI's Responses, without anything that is kept from call to call."""
+"""POST /v1/responses and /v1/responses/input_tokens: OpenAI's Responses, with nothing kept from call to call."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
@@ -13,6 +15,7 @@ from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
 from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.parsing import needs_thread, parse
 from routing_admin.gateway.responses.rendering import ResponseHead, response_json
+from routing_admin.gateway.token_counts import TokenCounting, count_reply
 
 
 def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> HttpReply:
@@ -23,10 +26,21 @@ def _write_events(call: ChatCall, name: str, origin: str) -> ResponseEvents:
     return ResponseEvents(ResponseHead(name, call.chat), origin, call.namespaces)
 
 
+def _write_count(tokens: int) -> dict[str, Any]:
+    return {"object": "response.input_tokens", "input_tokens": tokens}
+
+
 RESPONSES = Door("/v1/responses", parse, needs_thread, _write_answer, _write_events, body_of)
+COUNTING = TokenCounting("/v1/responses/input_tokens", RESPONSES, _write_count)
 
 
 @csrf_exempt
 async def responses(request: HttpRequest) -> HttpResponseBase:
     """The view, for servers that run Django alone."""
     return response_of_reply(await complete(RESPONSES, call_of(request)))
+
+
+@csrf_exempt
+def input_tokens(request: HttpRequest) -> HttpResponseBase:
+    """How many tokens a request is likely to take."""
+    return response_of_reply(count_reply(COUNTING, call_of(request)))

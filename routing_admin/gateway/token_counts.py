@@ -1,0 +1,90 @@
+"""How many tokens a call is likely to take, before it is made: the same for every API that has such a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+from artifacts.storage.content import RowStore
+from capabilities.core.delivery.token_estimates import estimate_chat
+from capabilities.core.permissions import methods_of_call
+from capabilities.core.values import value_class
+from capabilities.fair_slots import OverloadedError, heavy_work
+from capabilities.json_bodies import is_quick
+from routing_admin.configuration import snapshot
+from routing_admin.dispatch.plan import plan_request
+from routing_admin.dispatch.route_headers import header_value
+from routing_admin.dispatch.token_count import count_tokens, first_candidate
+from routing_admin.dispatch.turns import turn_memory
+from routing_admin.gateway.admission import admit_caller, check_method, enter_limited, error_of_fault
+from routing_admin.gateway.body import is_packed
+from routing_admin.gateway.calls import resolve_model
+from routing_admin.gateway.door import Door
+from routing_admin.gateway.errors import GatewayError, json_reply, reply_of
+from routing_admin.gateway.http import HttpCall, HttpReply
+from routing_admin.gateway.streaming import later_error
+
+ESTIMATE = "x-routing-estimate"
+"""The header that says that a number of tokens is no provider's count but our estimate."""
+
+
+@value_class
+class TokenCounting:
+    """The counting call of an API: its path, the API whose requests it takes, and how it writes the number."""
+
+    path: str
+    door: Door
+    write: Callable[[int], dict[str, Any]]
+
+
+def count_reply(counting: TokenCounting, call: HttpCall) -> HttpReply:
+    """The count of who would be asked first, else an estimate, as `x-routing-estimate` says; errors included."""
+    reply = _count(counting, call)
+    reply.headers["x-request-id"] = call.request_id
+    if counting.door.id_header:
+        reply.headers[counting.door.id_header] = call.request_id
+    return reply
+
+
+def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
+    door, path = counting.door, counting.path
+    refuse = partial(reply_of, request_id=call.request_id, write=door.error)
+    hold = None
+    try:
+        check_method(call.method, call.path, methods_of_call(path))
+        principal = admit_caller(call.method, call.query, call.headers, path)
+        hold = enter_limited(principal, len(call.body.data))
+        is_large = is_packed(call) or not is_quick(call.body.data)
+        with heavy_work.hold(principal.key_owner) if is_large else nullcontext():
+            parsed, state = door.parse(door.read(call), RowStore(principal.agent).part), snapshot.current()
+        target = resolve_model(state, parsed.model, parsed.task_type, principal.rights)
+        planned = plan_request(
+            state,
+            target.route,
+            turn_memory.complete(principal.agent, parsed.chat),
+            matched=target.matched,
+            language=parsed.language,
+            agent=principal.agent,
+            service=target.service,
+            direct=target.direct,
+        )
+        counted = count_tokens(planned)
+    except GatewayError as error:
+        return refuse(error)
+    except OverloadedError as error:
+        return refuse(later_error(error))
+    except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
+        return refuse(error_of_fault(error))
+    finally:
+        if hold is not None:
+            hold.close()
+    first = first_candidate(planned)
+    told = {"x-routing-provider": first.provider, "x-routing-model": first.model} if first else {}
+    if counted is None:
+        told[ESTIMATE] = "true"
+        counted = estimate_chat(parsed.chat, first.model if first else parsed.model)
+    reply = json_reply(counting.write(counted))
+    reply.headers.update({name: header_value(value) for name, value in told.items()})
+    return reply
