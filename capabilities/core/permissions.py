@@ -266,6 +266,8 @@ CALLS: Mapping[str, str] = {
     "POST /v1/messages/count_tokens": "route",
     "POST /v1/responses/input_tokens": "route",
     "POST /v1/embeddings": "route",
+    "POST /v1/completions": "route",
+    "POST /v1/moderations": "route",
     "POST /v1/rerank": "route",
     "POST /v1/audio/transcriptions": "route",
     "POST /v1/audio/translations": "route",

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from capabilities.access import Principal
+from capabilities.core.operations.stream import text_of_frames
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Finish, Media, Supplement
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt, RunResult, cut_short
@@ -172,9 +173,9 @@ class AnswerStream:
             self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=CANCELLED, status=LEFT_STATUS)
 
     def _settle(self, hold: Reservation) -> None:
-        """Count what came, of whatever sort; words of an operation are events with data in them, which is no text."""
+        """Count what came, of whatever sort; words of an operation are events, of which completions alone are text."""
         end, planned = self.finish or self.failure, self.dispatch.planned
-        texts = () if planned.plan.verbatim else (*self.words, *self.beside)
+        texts = (text_of_frames(self.words),) if planned.plan.verbatim else (*self.words, *self.beside)
         sounds = () if self.has_kept_sounds else self.sounds
         said = Answer("".join(texts), media=(*self.media, *sounds))
         usage = end.usage if end is not None else None

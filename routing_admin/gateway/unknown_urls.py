@@ -64,7 +64,6 @@ SOUNDS, IMAGES = (
 )
 
 BELOW_V1: list[URLPattern] = [
-    path("v1/completions", unknown_url_view(as_openai, f"{CHAT} with messages"), name="unknown_url"),
     re_path(
         r"^v1/responses/.+$",
         unknown_url_view(as_openai, f"{RESPONSES} with the whole conversation as input"),
@@ -90,7 +89,6 @@ BESIDE_V1: list[URLPattern] = [
         for before in ("", "api/v1/", "api/")
         for call, shape, right in (
             ("responses", as_openai, RESPONSES),
-            ("completions", as_openai, f"{CHAT} with messages"),
             *((path[1:], as_openai, f"POST /v1{path}") for path in PASSED),
             ("messages", as_anthropic, MESSAGES),
         )

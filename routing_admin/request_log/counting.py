@@ -27,7 +27,7 @@ KINDS = {
 }
 """What a sort of tokens is called, and its count."""
 _read_counts = attrgetter(*KINDS.values())
-OPERATIONS = {"v1/embeddings": "embeddings", "v1/images": "generate_content"}
+OPERATIONS = {"v1/embeddings": "embeddings", "v1/completions": "text_completion", "v1/images": "generate_content"}
 """What OpenTelemetry calls the work of a surface, by the name that the log has for it; all others are `chat`."""
 
 

@@ -9,6 +9,8 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 OPERATION_NAMES: Mapping[str, str | Promise] = {
     "v1/embeddings": gettext_lazy("Embeddings"),
+    "v1/completions": gettext_lazy("Completion"),
+    "v1/moderations": gettext_lazy("Moderation"),
     "v1/rerank": gettext_lazy("Reranking"),
     "v1/transcriptions": gettext_lazy("Transcription"),
     "v1/translations": pgettext_lazy("of speech", "Translation of speech"),

@@ -9,7 +9,7 @@ from email.policy import HTTP
 from typing import Any
 
 import pytest
-from openai.types import create_embedding_response, image_gen_completed_event, images_response
+from openai.types import completion_usage, create_embedding_response, image_gen_completed_event, images_response
 from openai.types.audio import transcription, transcription_text_done_event
 from pydantic import BaseModel
 
@@ -18,8 +18,10 @@ from capabilities.core.operations import usage
 from capabilities.core.operations.forms import FormFile, FormRequest
 from capabilities.core.operations.passing import Passing
 from capabilities.core.operations.replies import PassedAnswer
+from capabilities.core.operations.stream import frame_of, text_of_frames
 from capabilities.core.operations.table import OPERATIONS, BodyShape
 from capabilities.core.operations.usage import usage_of
+from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.wire import Failure, Fault, Finish, Target, UpstreamRequest
 
 OPERATION = {each.name: each for each in OPERATIONS}
@@ -175,6 +177,30 @@ def test_a_stream_without_its_last_event_is_cut() -> None:
     assert isinstance([*whole.feed(first + last), *whole.close()][-1], Finish)
 
 
+def test_a_stream_of_completions_is_whole_with_every_choice() -> None:
+    """Its count may follow; the goodbye ends one that has fewer choices than were asked for, but none without any."""
+    end = b'data: {"choices": [{"index": 0, "text": "a", "finish_reason": "stop"}]}\n\n'
+    count = b'data: {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}\n\n'
+    goodbye = b"data: [DONE]\n\n"
+
+    def last(expected: int, *events: bytes) -> Any:
+        decoder = Passing(OPERATION["completions"], stream=True, count=expected).decoder()
+        return [*decoder.feed(b"".join(events)), *decoder.close()][-1]
+
+    assert last(1, end) == Finish("", explains_silence=True)
+    assert last(2, end, end, count, goodbye).usage.completion_tokens == 4
+    assert isinstance(last(2, end, goodbye), Finish)
+    assert last(2, end).fault is Fault.STREAM_TRUNCATED
+    assert last(1, end.replace(b'"stop"', b"null"), goodbye).fault is Fault.STREAM_TRUNCATED
+    assert last(1, goodbye).fault is Fault.STREAM_TRUNCATED
+
+
+def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_not() -> None:
+    """All choices, whatever stands in their words."""
+    frames = [frame_of(SseEvent(json.dumps({"choices": [{"text": text}]}))) for text in ('data: "', "你好\n")]
+    assert text_of_frames([*frames, "data: [DONE]\n\n"]) == 'data: "你好\n'
+
+
 # Counts
 
 
@@ -197,6 +223,7 @@ def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts:
 @pytest.mark.parametrize(
     "model",
     [
+        completion_usage.CompletionUsage,
         create_embedding_response.Usage,
         images_response.Usage,
         image_gen_completed_event.Usage,
@@ -213,6 +240,8 @@ def test_the_sdk_says_no_count_that_no_table_knows(model: type[BaseModel]) -> No
 @pytest.mark.parametrize(
     "model",
     [
+        completion_usage.CompletionTokensDetails,
+        completion_usage.PromptTokensDetails,
         images_response.UsageInputTokensDetails,
         images_response.UsageOutputTokensDetails,
         transcription.UsageTokensInputTokenDetails,

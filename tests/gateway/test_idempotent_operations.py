@@ -30,6 +30,12 @@ ASKED: dict[str, Ask] = {
     "/v1/embeddings": lambda client, word: client.embeddings.with_raw_response.create(
         model="one/embed", input="hello", **once(word)
     ),
+    "/v1/completions": lambda client, word: client.completions.with_raw_response.create(
+        model="one/instruct", prompt="Once", **once(word)
+    ),
+    "/v1/moderations": lambda client, word: client.moderations.with_raw_response.create(
+        model="one/moderation", input="hello", **once(word)
+    ),
     "/v1/rerank": rerank,
     "/v1/audio/transcriptions": lambda client, word: client.audio.transcriptions.with_raw_response.create(
         model="one/hear", file=SPOKEN, **once(word)

@@ -89,12 +89,12 @@ def test_files_come_in_pages(key):
 @pytest.mark.parametrize(
     ("path", "word"),
     [
-        ("/v1/completions", "/v1/chat/completions"),
+        ("/completions", "POST /v1/completions"),
         ("/messages", "/v1/messages"),
         ("/embeddings", "POST /v1/embeddings"),
         ("/v1/audio/voices", "/v1/audio/speech"),
         ("/v1/images/upscales", "/v1/images/edits"),
-        ("/v1/moderations", "/v1/embeddings"),
+        ("/v1/vector_stores", "/v1/moderations"),
         ("/v1/responses/compact", "/v1/responses with the whole conversation"),
         ("/v1/messages/batches", "/v1/messages"),
         ("/v1beta/models/gemini-pro:generateContent", "/v1/chat/completions"),

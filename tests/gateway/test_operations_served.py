@@ -169,6 +169,8 @@ def test_a_key_for_once_pays_for_one_call(client, server):
     [
         ("/v1/rerank", {"query": "q", "documents": ["a", "b"]}),
         ("/v1/embeddings", {"input": "a"}),
+        ("/v1/completions", {"prompt": "a"}),
+        ("/v1/moderations", {"input": "a"}),
         ("/v1/images/generations", {"prompt": "p"}),
         ("/v1/audio/speech", {"input": "hi", "voice": "alloy"}),
     ],
@@ -203,6 +205,68 @@ def test_ranks_are_passed_on_whole(server):
     assert answer.json()["results"] == [{"index": 0, "relevance_score": 1.0}, {"index": 1, "relevance_score": 0.5}]
     assert server.lab.requests[0].json == {**body, "model": "ranker"}
     assert facts(server, answer)["surface"] == "v1/rerank"
+
+
+# Completions and moderations
+
+
+@pytest.mark.parametrize("prompt", ["Once", ["Once", "Twice"]])
+def test_a_completion_is_passed_on_whole(client, server, prompt):
+    """Every choice of every prompt, by the caller's name of the model; the log has its tokens."""
+    raw = client.completions.with_raw_response.create(model="one/instruct", prompt=prompt, n=2, echo=True, suffix="!")
+    answer = raw.parse()
+    count = 2 * (len(prompt) if isinstance(prompt, list) else 1)
+    assert [each.index for each in answer.choices] == list(range(count))
+    assert {each.finish_reason for each in answer.choices} == {"stop"}
+    assert (answer.object, answer.model, answer.usage.completion_tokens) == ("text_completion", "one/instruct", 7)
+    (received,) = server.lab.requests
+    assert received.path == "/one/v1/completions"
+    assert received.json == {"model": "instruct", "prompt": prompt, "n": 2, "echo": True, "suffix": "!"}
+    row = facts(server, raw)
+    assert (row["surface"], row["usage"]["completionTokens"]) == ("v1/completions", 7)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("step", ["ok", "unstreamed"])
+def test_a_completion_is_streamed_to_its_goodbye(client, server, counted, step):
+    """Each piece names the model as the caller does, and the count comes behind the end."""
+    server.lab.play({"one": [step]})
+    options = {"stream_options": {"include_usage": True}} if counted else {}
+    stream = client.completions.create(model="one/instruct", prompt="Once", n=2, stream=True, **options)
+    pieces = list(stream)
+    texts = ["".join(c.text for each in pieces for c in each.choices if c.index == at) for at in (0, 1)]
+    assert texts[0] == texts[1] != ""
+    assert {each.model for each in pieces} == {"one/instruct"}
+    row = server.timeline(stream.response.headers["x-request-id"])
+    assert (row["stream"], row["outcome"], row["surface"]) == (True, "ok", "v1/completions")
+    assert row["usage"]["completionTokens"] == (7 if counted or step == "unstreamed" else None)
+
+
+def test_a_completion_that_ends_without_a_reason_is_cut(client, server):
+    """No goodbye makes it whole."""
+    server.lab.play({"one": ["reset_mid_body"]})
+    with pytest.raises(openai.APIError, match="broke off"):
+        list(client.completions.create(model="one/instruct", prompt="Once", stream=True))
+
+
+def test_a_moderation_is_passed_on_whole(client, server):
+    """Every result in the words of OpenAI's client."""
+    server.lab.play({"one": [503]})
+    raw = client.moderations.with_raw_response.create(model="task:chain", input=["harm", "hello"])
+    answer = raw.parse()
+    assert [each.flagged for each in answer.results] == [True, False]
+    assert answer.results[0].categories.harassment
+    assert answer.results[0].category_scores.violence_graphic == 0.1
+    assert raw.headers["x-routing-provider"] == "two"
+    assert facts(server, raw)["surface"] == "v1/moderations"
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/moderations"])
+def test_what_a_provider_refuses_comes_back_as_its_refusal(client, server, path):
+    """In the shape that the client raises."""
+    with pytest.raises(openai.BadRequestError, match="is required") as caught:
+        client.post(path.removeprefix("/v1"), cast_to=httpx.Response, body={"model": "one/instruct"})
+    assert (caught.value.status_code, caught.value.code) == (400, "upstream_400")
 
 
 # Sound

@@ -1,4 +1,4 @@
-"""OpenAI's calls beside chat, heard and answered: embeddings, ranks, transcripts, sounds, images."""
+"""OpenAI's calls beside chat, heard and answered: completions, embeddings, ranks, transcripts, sounds, images."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any
 
+from openai.types.moderation import Categories
+
 from tests.lab.received_requests import Media, ReceivedRequest
 from tests.lab.recordings import PICTURE
 from tests.lab.shapes import Frames, OpenAI, ReplyText, pieces, sse
@@ -18,6 +20,8 @@ from tests.lab.shapes import Frames, OpenAI, ReplyText, pieces, sse
 SOUND = b"ID3\x04\x00\x00\x00\x00\x00\x0a" + bytes(range(256))
 """What its voice says: the tag of an mp3, and bytes that no codec takes for text."""
 PATHS = {
+    "/completions": "completions",
+    "/moderations": "moderations",
     "/embeddings": "embeddings",
     "/rerank": "rerank",
     "/audio/transcriptions": "transcriptions",
@@ -27,14 +31,16 @@ PATHS = {
     "/images/edits": "edits",
     "/images/variations": "edits",
 }
+CHAT = "/chat/completions"
 NEEDED = {"embeddings": "input", "rerank": "query", "speech": "input", "images": "prompt"}
+NEEDED |= {"completions": "prompt", "moderations": "input"}
 """What each refuses to be without."""
 
 
 def operation_at(path: str) -> str:
     """The operation at the end of a path; empty for every other call."""
     plain = path.split("?")[0]
-    return next((name for end, name in PATHS.items() if plain.endswith(end)), "")
+    return next((name for end, name in PATHS.items() if plain.endswith(end) and not plain.endswith(CHAT)), "")
 
 
 def read_operation(operation: str, body: bytes) -> ReceivedRequest:
@@ -90,6 +96,58 @@ class _Operation(OpenAI):
 
     def bad_events(self) -> list[bytes]:
         return [b'data: {"type":\n\n', b"data: nonsense\n\n", b"data: [1]\n\n"]
+
+
+class Completions(_Operation):
+    """Each prompt gets `n` choices; a stream has its count only where that is asked for."""
+
+    def plain(self, said: ReplyText, model: str) -> Any:
+        choices = [self._choice(at, said.text, said.finish) for at in range(self._count)]
+        return {**self._envelope(model, "text_completion"), "choices": choices, "usage": self._usage(said)}
+
+    def frames(self, said: ReplyText, model: str) -> Frames:
+        places = range(self._count)
+        counted = (self.heard.data.get("stream_options") or {}).get("include_usage")
+        usage = {**self._envelope(model, "text_completion"), "choices": [], "usage": self._usage(said)}
+        return Frames(
+            content=[self._piece(model, at, piece) for piece in pieces(said.text) for at in places],
+            finish=[*(self._piece(model, at, "", said.finish) for at in places), *([sse(usage)] if counted else [])],
+            done=[b"data: [DONE]\n\n"],
+        )
+
+    def empty(self, model: str) -> Any:
+        return {**self._envelope(model, "text_completion"), "choices": []}
+
+    @property
+    def _count(self) -> int:
+        prompt = self.heard.data["prompt"]
+        return int(self.heard.data.get("n", 1)) * (len(prompt) if isinstance(prompt, list) else 1)
+
+    def _choice(self, at: int, text: str, finish: str | None) -> dict[str, Any]:
+        return {"index": at, "text": text, "logprobs": None, "finish_reason": finish}
+
+    def _piece(self, model: str, at: int, text: str, finish: str | None = None) -> bytes:
+        return sse({**self._envelope(model, "text_completion"), "choices": [self._choice(at, text, finish)]})
+
+
+class Moderations(_Operation):
+    """Finds harassment in the word `harm`, and nothing else."""
+
+    def plain(self, said: ReplyText, model: str) -> Any:
+        asked = self.heard.data["input"]
+        results = [self._result("harm" in str(each)) for each in (asked if isinstance(asked, list) else [asked])]
+        return {"id": "modr-lab1", "model": model, "results": results}
+
+    def empty(self, model: str) -> Any:
+        return {"id": "modr-lab1", "model": model, "results": []}
+
+    def _result(self, flagged: bool) -> dict[str, Any]:
+        names = [field.alias or name for name, field in Categories.model_fields.items()]
+        found = {name: flagged and name == "harassment" for name in names}
+        scores = {name: 0.9 if is_found else 0.1 for name, is_found in found.items()}
+        types = {name: ["text"] for name in names}
+        applied = {"category_scores": scores, "category_applied_input_types": types}
+        return {"flagged": flagged, "categories": found, **applied}
 
 
 class Embeddings(_Operation):
@@ -189,6 +247,8 @@ def _event(value: dict[str, Any]) -> bytes:
 
 
 SPOKEN: dict[str, Callable[[ReceivedRequest], _Operation]] = {
+    "completions": Completions,
+    "moderations": Moderations,
     "embeddings": Embeddings,
     "rerank": Rerank,
     "transcriptions": Transcriptions,

@@ -57,6 +57,8 @@ SCOPE_OF = {
     "POST /v1/messages/count_tokens": "route",
     "POST /v1/responses/input_tokens": "route",
     "POST /v1/embeddings": "route",
+    "POST /v1/completions": "route",
+    "POST /v1/moderations": "route",
     "POST /v1/rerank": "route",
     "POST /v1/audio/transcriptions": "route",
     "POST /v1/audio/translations": "route",

@@ -29,7 +29,7 @@ def configured(db: None) -> None:
     shared = {"endpoint": "https://a.example/v1", "key_source": "none"}
     first = Provider.objects.create(name="first", default_model="m", **shared)
     Provider.objects.create(name="second", default_model="n", **shared)
-    for name in ("counted", "paid", "chat", "embeddings", "generate_content"):
+    for name in ("counted", "paid", "chat", "embeddings", "text_completion", "generate_content"):
         Service.objects.create(service_id=name, name=name, provider=first, model="m")
     snapshot.refresh()
 
@@ -96,7 +96,13 @@ def test_costs_are_counted_by_currency():
 
 
 @pytest.mark.parametrize(
-    ("surface", "operation"), [("v1", "chat"), ("v1/embeddings", "embeddings"), ("v1/images", "generate_content")]
+    ("surface", "operation"),
+    [
+        ("v1", "chat"),
+        ("v1/embeddings", "embeddings"),
+        ("v1/completions", "text_completion"),
+        ("v1/images", "generate_content"),
+    ],
 )
 def test_work_has_opentelemetrys_name_for_it(surface: str, operation: str):
     """By what the log calls the call; the doors' own names are those of the table of operations."""

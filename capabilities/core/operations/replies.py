@@ -97,7 +97,7 @@ def _read_object(reply: OperationReply) -> PassedAnswer | Failure:
     if isinstance(found, list) and not found and not reply.operation.may_be_empty:
         return Failure(Fault.EMPTY_CHOICES, worded("the answer has no candidate"), 200)
     return PassedAnswer(
-        found if isinstance(found, str) else "",
+        found if isinstance(found, str) else text_of(value),
         finish_reason="",
         usage=usage_of(value),
         model=filled(value.get("model")),
@@ -143,6 +143,13 @@ def _other_type(reply: OperationReply) -> Failure:
 READERS: Mapping[AnswerShape, Callable[[OperationReply], PassedAnswer | Failure]] = MappingProxyType(
     {AnswerShape.JSON: _read_object, AnswerShape.TRANSCRIPT: _read_transcript, AnswerShape.SOUND: _read_sound}
 )
+
+
+def text_of(value: Mapping[str, Any]) -> str:
+    """The words of all choices of a completion, or of a piece of one; empty for every other answer."""
+    choices = value.get("choices")
+    texts = (each.get("text") for each in choices if isinstance(each, dict)) if isinstance(choices, list) else ()
+    return "".join(each for each in texts if isinstance(each, str))
 
 
 def images_of(value: Mapping[str, Any]) -> Iterator[Media]:

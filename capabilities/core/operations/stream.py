@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from capabilities.core.operations.replies import PassedAnswer
-from capabilities.core.operations.table import Operation
+from capabilities.core.json_codec import read_mended_json
+from capabilities.core.operations.replies import PassedAnswer, text_of
+from capabilities.core.operations.table import DONE, Operation
 from capabilities.core.operations.usage import usage_of
 from capabilities.core.protocols.answer_media import media_of_base64
 from capabilities.core.protocols.errors import failure_inside
@@ -27,29 +28,43 @@ class OperationReader:
     def __init__(self, operation: Operation, sound_type: str, expected: int = 1) -> None:
         self.finish: Finish | None = None
         self.finished = False
-        self._operation, self._sound_type, self._expected = operation, sound_type, expected
-
-    @property
-    def usage(self) -> Usage:
-        """Nothing: the count comes with the end."""
-        return Usage()
+        self.usage = Usage()
+        self._operation, self._sound_type, self._expected = operation, sound_type, max(expected, 1)
+        self._ended = 0
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         """The event, and the file in it. Raises `MalformedEventError`."""
-        if event.data.strip() == "[DONE]":
+        if event.data.strip() == DONE:
             self.finished = True
+            if self._ended:  # fewer choices than were asked for
+                self._expected = self._ended
+                self._note_end({})
             return [Delta(frame_of(event))]
         value = json_event(event)
         kind = filled(value.get("type")) or event.event
         if kind == "error" or is_error(value):
             return [failure_inside(value)]
         media = tuple(self._media(kind, value))
-        if kind == self._operation.last_event:
-            self._expected -= 1
-            if self._expected <= 0:
-                self.finish = Finish("", usage_of(value), filled(value.get("model")), explains_silence=True)
+        self._ended += self._count_ends(kind, value)
+        self._note_end(value)
         said: list[Delta | Supplement | Failure] = [Delta(frame_of(event))]
         return [*said, Supplement(media)] if media else said
+
+    def _count_ends(self, kind: str, value: Mapping[str, Any]) -> int:
+        """How many of the results that were asked for this event ends."""
+        if self._operation.last_event != DONE:
+            return int(kind == self._operation.last_event)
+        choices = value.get("choices")
+        listed = choices if isinstance(choices, list) else []
+        return sum(1 for each in listed if isinstance(each, dict) and each.get("finish_reason"))
+
+    def _note_end(self, value: Mapping[str, Any]) -> None:
+        """Keep the count of tokens, which a completion has behind its end, and the end once all results are there."""
+        if value.get("usage"):
+            self.usage = usage_of(value)
+        if self._ended >= self._expected:
+            model = filled(value.get("model")) or (self.finish.model if self.finish else None)
+            self.finish = Finish("", self.usage, model, explains_silence=True)
 
     def _media(self, kind: str, value: Mapping[str, Any]) -> Iterator[Media]:
         """The image of a last event, or a piece of a sound; what is sketched on the way is nothing made."""
@@ -67,8 +82,38 @@ def frame_of(event: SseEvent) -> str:
     return name + "".join(f"data: {line}\n" for line in event.data.split("\n")) + "\n"
 
 
+def rename_model(frames: str, model: str) -> str:
+    """Return the frames with the caller's name of the model wherever one is named."""
+    if '"model"' not in frames:
+        return frames
+    return "".join(_rename(frame, model) + "\n\n" for frame in frames.split("\n\n") if frame)
+
+
+def _rename(frame: str, model: str) -> str:
+    value = _value_of(frame) if '"model"' in frame else {}
+    if not isinstance(value.get("model"), str) or value["model"] == model:
+        return frame
+    head = frame.partition("data: ")[0]
+    return f"{head}data: {json.dumps({**value, 'model': model}, ensure_ascii=False)}"
+
+
+def text_of_frames(deltas: Iterable[str]) -> str:
+    """Return the words of a streamed completion."""
+    frames = (frame for each in deltas if '"choices"' in each for frame in each.split("\n\n"))
+    return "".join(text_of(_value_of(frame)) for frame in frames if '"choices"' in frame)
+
+
+def _value_of(frame: str) -> dict[str, Any]:
+    """The JSON object in the frame of an event that was read as one."""
+    value: dict[str, Any] = read_mended_json(frame.partition("data: ")[2].replace("\ndata: ", "\n"))
+    return value
+
+
 def whole_as_events(operation: Operation, answer: PassedAnswer) -> str:
     """A whole answer of a provider that does not stream, as the events that were asked for."""
+    if operation.last_event == DONE:
+        whole = json.dumps(answer.value, ensure_ascii=False)
+        return frame_of(SseEvent(whole)) + frame_of(SseEvent(DONE))
     if answer.value is None and not answer.text:
         sound = {"type": SOUND_DELTA, "audio": base64.b64encode(answer.body).decode()}
         return _write(sound) + _write({"type": operation.last_event})

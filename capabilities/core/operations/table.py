@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+DONE = "[DONE]"
+"""The data of an event that says goodbye."""
+
 
 class BodyShape(StrEnum):
     """How a request comes."""
@@ -31,7 +34,8 @@ class Operation:
 
     `results` are the names under one of which a JSON answer holds its result, which may be an empty list only where
     `may_be_empty`. `files` are the fields of a form that hold files, the first of which, or the first with `[]`, must
-    be there. `stream` is the field by which a caller asks for events, and its value then; a `last_event` ends them.
+    be there. `stream` is the field by which a caller asks for events, and its value then; a `last_event` ends them,
+    or `DONE` where events have no names: each choice ends with its `finish_reason`.
     """
 
     name: str
@@ -51,9 +55,12 @@ class Operation:
 
 
 FORM, JSON = BodyShape.FORM, BodyShape.JSON
+STREAM = ("stream", "true")
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation("embeddings", "/embeddings", same_model=True),
+    Operation("completions", "/completions", results=("choices",), stream=STREAM, last_event=DONE),
+    Operation("moderations", "/moderations", results=("results",)),
     Operation("rerank", "/rerank", results=("results", "data"), may_be_empty=True),
     Operation(
         "transcriptions",
@@ -62,7 +69,7 @@ OPERATIONS: tuple[Operation, ...] = (
         answer=AnswerShape.TRANSCRIPT,
         results=("text",),
         files=("file",),
-        stream=("stream", "true"),
+        stream=STREAM,
         last_event="transcript.text.done",
     ),
     Operation(
@@ -80,13 +87,13 @@ OPERATIONS: tuple[Operation, ...] = (
         stream=("stream_format", "sse"),
         last_event="speech.audio.done",
     ),
-    Operation("images", "/images/generations", stream=("stream", "true"), last_event="image_generation.completed"),
+    Operation("images", "/images/generations", stream=STREAM, last_event="image_generation.completed"),
     Operation(
         "image-edits",
         "/images/edits",
         bodies=(FORM, JSON),
         files=("image", "image[]", "mask"),
-        stream=("stream", "true"),
+        stream=STREAM,
         last_event="image_edit.completed",
     ),
     Operation("image-variations", "/images/variations", bodies=(FORM,), files=("image",)),

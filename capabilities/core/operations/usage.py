@@ -21,18 +21,22 @@ INPUT: Mapping[str, str] = {
     "image_tokens": "prompt_image_tokens",
     "text_tokens": "prompt_text_tokens",
     "cached_tokens": "cached_tokens",
+    "cache_write_tokens": "cache_write_tokens",
 }
 OUTPUT: Mapping[str, str] = {
     "audio_tokens": "completion_audio_tokens",
     "image_tokens": "completion_image_tokens",
     "text_tokens": "completion_text_tokens",
     "reasoning_tokens": "reasoning_tokens",
+    "accepted_prediction_tokens": "accepted_prediction_tokens",
+    "rejected_prediction_tokens": "rejected_prediction_tokens",
 }
 DETAILS: Mapping[str, Mapping[str, str]] = {
     "input_tokens_details": INPUT,
     "input_token_details": INPUT,  # of transcripts
     "prompt_tokens_details": INPUT,
     "output_tokens_details": OUTPUT,
+    "completion_tokens_details": OUTPUT,
 }
 """From the names of a `usage` object and of its parts to those of `Usage`."""
 UNREAD: Mapping[str, str] = {

@@ -23,8 +23,8 @@ from routing_admin.gateway.operations.writing import PassedEvents, write_answer
 SURFACE = "v1/"
 
 
-def _write_events(_call: ChatCall, _name: str, origin: str) -> PassedEvents:
-    return PassedEvents(origin)
+def _write_events(_call: ChatCall, name: str, origin: str) -> PassedEvents:
+    return PassedEvents(name, origin)
 
 
 def _door(operation: Operation) -> Door:

@@ -31,10 +31,15 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
         fields = _with_files(operation, fields, find)
     stream = operation.is_streamed(_value(body, operation.stream[0]))
     answer_format, count = str(_value(body, FORMAT) or ""), str(_value(body, COUNT) or "")
-    passing = Passing(
-        operation, shape, stream, answer_format, int(count) if count.isdecimal() and len(count) < 4 else 1
-    )
+    results = int(count) if count.isdecimal() and len(count) < 4 else 1
+    passing = Passing(operation, shape, stream, answer_format, results * _count_prompts(body))
     return ChatCall(ChatRequest((), extra=fields), wishes.model, wishes.task_type, stream=stream, passing=passing)
+
+
+def _count_prompts(body: Object) -> int:
+    """How many prompts a completion is asked for, each of which gets its own choices; a list of numbers is one."""
+    prompt = body.get("prompt")
+    return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
 
 
 def needs_thread(operation: Operation, body: Object) -> bool:

@@ -9,6 +9,7 @@ import orjson
 
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.operations.replies import PassedAnswer
+from capabilities.core.operations.stream import rename_model
 from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media
 from routing_admin.dispatch.turns import AnsweredTurn
 from routing_admin.gateway.door import ChatCall
@@ -30,15 +31,15 @@ def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> Ht
 
 
 class PassedEvents:
-    """Writes events as they came; a piece of the answer is one of them, so all else is said already."""
+    """Writes events as they came but for their model's name; a piece of the answer is one, so all else is said."""
 
-    def __init__(self, origin: str) -> None:
-        self.origin = origin
+    def __init__(self, name: str, origin: str) -> None:
+        self._name, self.origin = name, origin
         self.turn = AnsweredTurn()
 
     def write_delta(self, delta: Delta) -> bytes:
         """An event."""
-        return delta.text.encode()
+        return rename_model(delta.text, self._name).encode()
 
     def write_media(self, media: Sequence[Media]) -> bytes:
         """Nothing: it stood in an event."""
