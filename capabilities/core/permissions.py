@@ -258,6 +258,7 @@ CALLS: Mapping[str, str] = {
     "POST /api/v1/config/import": "config:write",
     "POST /api/v1/llm/send": "route",
     "POST /api/v1/llm/resolve": "route",
+    "GET /api/v1/requests": "route",
     "GET /api/v1/requests/{request_id}": "route",
     "GET /api/v1/usage": "route",
     "POST /v1/chat/completions": "route",
@@ -288,7 +289,8 @@ CALLS: Mapping[str, str] = {
 ADMIN_SCOPES = (
     *("providers:read", "providers:write", "services:read", "services:write", "routes:read", "routes:write"),
     *("agents:read", "agents:write", "keys:read", "keys:write", "people:read", "people:write"),
-    *("settings:read", "settings:write", "history:read", "history:write", "config:read", "config:write"),
+    *("settings:read", "settings:write", "requests:read"),
+    *("history:read", "history:write", "config:read", "config:write"),
 )
 """What an administrator's token for scripts may have; no agent's key has any of it, nor a token one of an agent's."""
 
@@ -347,6 +349,8 @@ ADMIN_CALLS: Mapping[str, str] = {
     "POST /api/v1/admin/people": "people:write",
     "POST /api/v1/admin/people/{username}/link": "people:write",
     "DELETE /api/v1/admin/people/{username}": "people:write",
+    "GET /api/v1/admin/requests": "requests:read",
+    "GET /api/v1/admin/requests/{request_id}": "requests:read",
     "GET /api/v1/admin/history": "history:read",
     "POST /api/v1/admin/history/{number}/undo": "history:write",
     "POST /api/v1/admin/history/{number}/restore": "history:write",

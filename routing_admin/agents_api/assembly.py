@@ -24,10 +24,12 @@ from routing_admin.agents_api.administration.installation import router as insta
 from routing_admin.agents_api.administration.keys import router as keys_router
 from routing_admin.agents_api.administration.links import router as links_router
 from routing_admin.agents_api.administration.people import router as people_router
+from routing_admin.agents_api.administration.requests import router as admin_requests_router
 from routing_admin.agents_api.configuration import router as configuration_router
 from routing_admin.agents_api.errors import with_our_errors
 from routing_admin.agents_api.limits import LimitedKeyAuth
 from routing_admin.agents_api.llm import router as llm_router
+from routing_admin.agents_api.requests import router as requests_router
 from routing_admin.agents_api.usage import router as usage_router
 
 
@@ -54,10 +56,12 @@ def agents_api() -> NinjaAPI:
         urls_namespace="agents-api",
         auth=LimitedKeyAuth(),
     )
-    for each in (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router, usage_router):
+    own = (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router)
+    for each in (*own, requests_router, usage_router):
         api.add_router("", each)
     entries = (entries_router, aliases_router, installation_router, keys_router, links_router, admin_agents_router)
-    for each in (*entries, people_router, history_router, admin_configuration_router, alerts_router, drills_router):
+    others = (people_router, admin_requests_router, history_router, alerts_router, drills_router)
+    for each in (*entries, *others, admin_configuration_router):
         api.add_router("/admin", each, auth=AdminTokenAuth())
     return api
 

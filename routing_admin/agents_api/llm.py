@@ -1,11 +1,11 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""The agents' API: `/llm/send`, `/llm/resolve` and the timeline of one's own requests (CONTRACT §4)."""
+"""The agents' API: `/llm/send` and `/llm/resolve` (CONTRACT §4)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
@@ -21,18 +21,15 @@ from capabilities.api.calls import CallError, answer, gives, read_as, takes
 from capabilities.api.schemas import AttachmentIn
 from capabilities.connections import release_connections
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
-from capabilities.core.prices import exact_amount
 from capabilities.core.ranges import MAX_TOKENS, TEMPERATURE
 from capabilities.core.services.labels import NO_LABELS
 from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.wire import Answer
-from capabilities.core.worded import text_of
 from routing_admin.agents_api.limits import call_error_of, size_of
-from routing_admin.agents_api.schemas import RequestOut, ResolveOut, SendOut
+from routing_admin.agents_api.schemas import ResolveOut, SendOut
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE
 from routing_admin.core.fallback.chain import RunResult
-from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.core.fallback.errors import RouterError, retry_headers
 from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
 from routing_admin.core.planning.model_names import NamedRoute, task_name
@@ -47,17 +44,11 @@ from routing_admin.dispatch.route_headers import headers_of_attempts, headers_of
 from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
 from routing_admin.limits.labels import list_label_holders
-from routing_admin.queries.requests import LoggedRequest, find_logged_request
 from routing_admin.request_log.entries import token_details
-from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
-from routing_admin.request_log.sentences import logged_text
 from routing_admin.request_log.tracing import tracing
 from routing_admin.server.draining import DrainingError
 from routing_admin.server.request_id import claim_request_id, request_id_of
-
-if TYPE_CHECKING:
-    from routing_admin.models import AttemptLog
 
 router = Router()
 
@@ -181,24 +172,6 @@ def resolve(request: HttpRequest) -> HttpResponse:
     return answer(plan_as_json(planned.plan, process_run_context().cooldowns))
 
 
-NOT_YET = "The request log cannot be written at the moment; entries are waiting. Try again in a few seconds."
-
-
-@router.get("/requests/{request_id}", tags=["llm"], openapi_extra=gives(RequestOut))
-def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
-    """The attempt timeline of one of the agent's own requests, by its `x-request-id`; 404 for another's.
-
-    503 while entries are waiting to be logged.
-    """
-    journal.flush()
-    found = find_logged_request(request_id)
-    if found is None and journal.behind_since is not None:
-        raise CallError(503, UNAVAILABLE, NOT_YET)
-    if found is None or found.row.agent != principal_of(request).agent:
-        raise CallError(404, "request_not_found", "You have no request with this id, or its record has expired.")
-    return answer(timeline(found))
-
-
 def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
     """The decided request.
 
@@ -268,65 +241,3 @@ def _beside_json(whole: Answer) -> dict[str, Any]:
         for each in whole.media
     ]
     return {name: value for name, value in (("media", media), ("annotations", list(whole.annotations))) if value}
-
-
-def timeline(logged: LoggedRequest) -> dict[str, Any]:
-    """A logged request with its attempts; times in milliseconds from its start."""
-    row = logged.row
-    return {
-        "id": row.id,
-        "startedAt": row.started_at.isoformat(),
-        "surface": row.surface,
-        "model": row.asked_model,
-        "taskType": row.task_type,
-        "matched": row.matched,
-        "language": row.language,
-        "stream": row.stream,
-        "outcome": row.outcome,
-        "status": row.status,
-        "error": logged_text(row) or None,
-        "answeredBy": {"provider": row.provider, "model": row.model} if row.provider else None,
-        "durationMs": round(row.duration_ms, 1),
-        "firstContentMs": row.first_content_ms,
-        "usage": {
-            "promptTokens": row.prompt_tokens,
-            "completionTokens": row.completion_tokens,
-            **(row.token_details or {}),
-        },
-        "cost": cost_json(row.cost_nanos, row.saved_nanos, row.currency),
-        "answer": row.answer,
-        "adaptation": row.adaptation,
-        "revision": row.revision,
-        "attempts": [_attempt(each) for each in logged.attempts],
-    }
-
-
-def cost_json(nanos: int | None, saving: int | None, currency: str) -> dict[str, Any] | None:
-    """What a request cost and what the provider's cache saved, as decimal text; null where it is not known."""
-    if nanos is None:
-        return None
-    return {**money_json(nanos, currency), "saved": exact_amount(saving or 0)}
-
-
-def money_json(nanos: int, currency: str) -> dict[str, Any]:
-    """An amount as decimal text, with its currency."""
-    return {"amount": exact_amount(nanos), "currency": currency}
-
-
-def _attempt(row: AttemptLog) -> dict[str, Any]:
-    return {
-        "provider": row.provider,
-        "model": row.model,
-        "outcome": row.outcome,
-        "statusCode": row.status,
-        "error": logged_text(row) or None,
-        "retryAttempts": row.retry_attempts,
-        "startedMs": round(row.started_ms, 1),
-        "durationMs": round(row.duration_ms, 1),
-        "firstContentMs": row.first_content_ms,
-        "tries": row.tries,
-        "deliveries": [{**each, "sentence": text_of(each.get("sentence", ""))} for each in row.deliveries],
-        "droppedParams": row.dropped_params,
-        "usage": {"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
-        "cost": None if row.cost_nanos is None else money_json(row.cost_nanos, row.currency),
-    }

@@ -176,25 +176,56 @@ class UsageOut(Schema):
     exchangeRates: list[ExchangeRateOut]
 
 
-class RequestOut(Schema):
-    """A logged request with its attempts; times in milliseconds from its start."""
+class RequestHeadOut(Schema):
+    """What is known of a request; times in milliseconds from its start."""
 
     id: str
+    agent: str
     startedAt: str
     surface: str
     model: str
     taskType: str
-    matched: bool
-    language: str
     stream: bool
     outcome: str
     status: int | None
-    error: str | None
     answeredBy: dict[str, str] | None
     durationMs: float
     firstContentMs: float | None
     usage: Thing
     cost: CostOut | None
+
+
+class RequestFileOut(Schema):
+    """A file of a request, and how it went to the last candidate that got it."""
+
+    kind: str
+    filename: str | None
+    mimeType: str
+    size: int | None
+    ref: str | None
+    outcome: str
+
+
+class ListedRequestOut(RequestHeadOut):
+    """A request in a page; `attempts` are the candidates that it reached."""
+
+    attempts: int
+    files: list[RequestFileOut]
+
+
+class RequestsOut(Schema):
+    """A page of requests, newest first; `nextCursor` is null on the last one."""
+
+    requests: list[ListedRequestOut]
+    nextCursor: str | None
+
+
+class RequestOut(RequestHeadOut):
+    """A logged request with its attempts."""
+
+    matched: bool
+    language: str
+    error: str | None
     answer: Thing | None
     adaptation: str
     revision: int | None

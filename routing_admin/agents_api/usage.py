@@ -46,8 +46,8 @@ def own_usage(
     """
     if groupBy not in GROUPS:
         raise CallError(400, "invalid_request", f"groupBy must be one of {', '.join(GROUPS)}.")
-    moment = _moment(since, "since") if since else timezone.now() - timedelta(days=DEFAULT_DAYS)
-    stop = _moment(until, "until") if until else None
+    moment = read_moment(since, "since") if since else timezone.now() - timedelta(days=DEFAULT_DAYS)
+    stop = read_moment(until, "until") if until else None
     if stop is not None and stop <= moment:
         raise CallError(400, "invalid_request", "until must be later than since.")
     journal.flush()
@@ -68,20 +68,20 @@ def own_usage(
     )
 
 
-def _moment(text: str, name: str) -> datetime:
+def read_moment(text: str, name: str) -> datetime:
     """The moment that a text names. Raises `CallError` 400 for one that names none, or a `since` that lies ahead."""
     try:
         day, moment = parse_date(text), parse_datetime(text)
-    except ValueError:
-        day = moment = None
-    if moment is None and day is not None:
-        moment = timezone.make_aware(datetime.combine(day, time.min))
-    if moment is not None and timezone.is_naive(moment):
-        moment = timezone.make_aware(moment)
+        if moment is None and day is not None:
+            moment = datetime.combine(day, time.min)
+        if moment is not None:
+            moment = (timezone.make_aware(moment) if timezone.is_naive(moment) else moment).astimezone(UTC)
+    except (ValueError, OverflowError):
+        moment = None
     if moment is None or (name == "since" and moment > timezone.now()):
         past = " that is past" if name == "since" else ""
         raise CallError(400, "invalid_request", f"{name} is a day or moment{past}, such as 2026-11-01.")
-    return moment.astimezone(UTC)
+    return moment
 
 
 def _row(name: str, counts: Counts, exchange: ExchangeTable) -> dict[str, Any]:

@@ -24,6 +24,7 @@ MEANINGS: dict[str, str | Promise] = {
     "people:write": _("invite users, change roles, deactivate users"),
     "settings:read": _("see languages and settings"),
     "settings:write": _("change languages and settings"),
+    "requests:read": _("see requests, without their words"),
     "history:read": _("see the history"),
     "history:write": _("undo and restore"),
     "config:read": _("export the configuration"),

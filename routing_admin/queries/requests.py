@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.search import LONGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +45,17 @@ def find_logged_request(key: str, *, body: bool = False) -> LoggedRequest | None
     if not body:
         row.body = None  # a column that is only put off would be fetched by the first template that names it
     return LoggedRequest(row, tuple(row.attempts.order_by("position")))
+
+
+def list_files_of(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, Any]]]:
+    """The files of those requests, newest request first, as they went to the last candidate that got any, by id.
+
+    One query, none where no request had a file.
+    """
+    adapted = [row for row in rows if row.adaptation]
+    if not adapted:
+        return {}
+    attempts = AttemptLog.objects.filter(request__in=[row.pk for row in adapted])
+    attempts = attempts.filter(at__gte=adapted[-1].started_at, at__lt=adapted[0].started_at + LONGEST)
+    found = attempts.order_by("position").values_list("request_id", "deliveries")
+    return {request: deliveries for request, deliveries in found if deliveries}

@@ -49,26 +49,28 @@ class RequestPage:
     older: str = ""
 
 
-def find(search: Search, before: str = "", after: str = "", now: datetime | None = None) -> RequestPage:
+def find(
+    search: Search, before: str = "", after: str = "", now: datetime | None = None, size: int = PAGE
+) -> RequestPage:
     """The page that ends before, or begins after, a cursor; without one, or with one that is none, the newest."""
     now = now or timezone.now()
     rows_of = _rows_by_stretch(search, now)
     place = read_cursor(after)
     if place is not None:
-        back = _take(_later(rows_of(each), place).order_by("started_at", "pk") for each in on_from(place[0]))
-        return _page(list(reversed(back[:PAGE])), has_newer=len(back) > PAGE, has_older=True)
+        back = _take(size, (_later(rows_of(each), place).order_by("started_at", "pk") for each in on_from(place[0])))
+        return _page(list(reversed(back[:size])), has_newer=len(back) > size, has_older=True)
     place = read_cursor(before)
     newest = min(filter(None, (now, place and place[0], moment(search.get("until"), now))))
-    found = _take(_earlier(rows_of(each), place).order_by("-started_at", "-pk") for each in back_from(newest))
-    return _page(found[:PAGE], has_newer=place is not None, has_older=len(found) > PAGE)
+    found = _take(size, (_earlier(rows_of(each), place).order_by("-started_at", "-pk") for each in back_from(newest)))
+    return _page(found[:size], has_newer=place is not None, has_older=len(found) > size)
 
 
-def _take(parts: Iterable[QuerySet[RequestLog]]) -> list[RequestLog]:
+def _take(size: int, parts: Iterable[QuerySet[RequestLog]]) -> list[RequestLog]:
     """The rows of a page and one more, of so many of the parts as have them."""
     found: list[RequestLog] = []
     for rows in parts:
-        found += rows[: PAGE + 1 - len(found)]
-        if len(found) > PAGE:
+        found += rows[: size + 1 - len(found)]
+        if len(found) > size:
             break
     return found
 
@@ -222,4 +224,4 @@ def read_cursor(text: str) -> tuple[datetime, str] | None:
         started_at = datetime.fromisoformat(moment)
     except (ValueError, binascii.Error):
         return None
-    return (started_at, last) if started_at.tzinfo and last else None
+    return (started_at, last) if started_at.tzinfo and last and "\0" not in last else None

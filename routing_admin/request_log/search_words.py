@@ -86,11 +86,16 @@ def _problem(key: str, value: str, now: datetime) -> str:
         return _("%(key)s has no value.") % {"key": key}
     if key in ("since", "until") and moment(value, now) is None:
         return _("%(value)s is not a time. Write 30m, 1h, 7d or 2026-11-20.") % {"value": value}
-    if key == "status" and value not in STATUSES and not re.fullmatch(r"[1-5]\d\d|[a-z][a-z0-9_]*", value):
+    if key == "status" and not is_status(value):
         return _(
             "%(value)s is not a status. Write ok, failed, refused, cancelled, fallback, a number such as 429 or a code."
         ) % {"value": value}
     return ""
+
+
+def is_status(text: str) -> bool:
+    """Whether that is a word for how requests end: one of ours, a number or a code."""
+    return text in STATUSES or bool(re.fullmatch(r"[1-5]\d\d|[a-z][a-z0-9_]*", text))
 
 
 def moment(text: str, now: datetime) -> datetime | None:

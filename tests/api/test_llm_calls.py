@@ -13,7 +13,7 @@ from capabilities.access import Principal, authenticate
 from capabilities.api.calls import CallError
 from capabilities.core.wire import Failure, Fault
 from capabilities.models import Provider
-from routing_admin.agents_api import llm
+from routing_admin.agents_api import llm, requests
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.demo.requests import record_demo_request
@@ -128,14 +128,14 @@ def test_an_agent_reads_the_timeline_of_its_own_requests_only(key):
     """By the request id; another agent's request is not there for it."""
     made = request(key, {"prompt": "Hello"})
     answer_to(made)
-    told = json.loads(llm.one_request(request(key), made.request_id).content)
+    told = json.loads(requests.one_request(request(key), made.request_id).content)
     assert (told["outcome"], told["attempts"][0]["statusCode"]) == ("ok", 200)
     logged(made.request_id).delete()
     RequestLog.objects.create(
         id="theirs", agent="vision-agent", started_at="2026-01-01T00:00Z", surface="v1", outcome="ok"
     )
     with pytest.raises(CallError) as caught:
-        llm.one_request(request(key), "theirs")
+        requests.one_request(request(key), "theirs")
     assert caught.value.status == 404
 
 

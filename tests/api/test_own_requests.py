@@ -1,0 +1,191 @@
+"""An agent's own requests, by page: filters, cursors, files, and no request of another's; an administrator sees all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from capabilities.models import Agent
+from routing_admin.databases.router import LOGS
+from routing_admin.models import AttemptLog, RequestLog
+from tests.cast import AgentProgram, key_of, token_of
+from tests.gateway.plane import PNG_URL, post
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+OLD = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def since_long(demo: None) -> None:
+    """Agents that were made before all requests of the tests, and an empty log."""
+    Agent.objects.update(created_at=OLD)
+    AttemptLog.objects.all().delete()
+    RequestLog.objects.all().delete()
+
+
+def logged(number: int, agent: str = "text-agent", **values: Any) -> RequestLog:
+    """A request of the log, so many minutes ago."""
+    usual = {"outcome": "ok", "status": 200, "surface": "v1", "task_type": "planning", "asked_model": "task:planning"}
+    began = timezone.now() - timedelta(minutes=number)
+    return RequestLog.objects.create(id=f"req_{number}", started_at=began, agent=agent, **{**usual, **values})
+
+
+def ids(answer: Any) -> list[str]:
+    assert answer.status_code == 200, answer.content
+    return [each["id"] for each in answer.json()["requests"]]
+
+
+def pages(program: AgentProgram, **asked: Any) -> Iterator[list[str]]:
+    """Every page, by its cursors."""
+    cursor = ""
+    while True:
+        answer = program.get("/requests", **asked, **({"cursor": cursor} if cursor else {}))
+        yield ids(answer)
+        cursor = answer.json()["nextCursor"]
+        if cursor is None:
+            return
+
+
+def test_a_call_is_listed_with_what_became_of_it(since_long: None, text_agent: AgentProgram) -> None:
+    """Who answered, after how many candidates, tokens, cost, times, and how its file went; all of it as by its id."""
+    content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PNG_URL}}]
+    asked = {"model": "task:design", "messages": [{"role": "user", "content": content}]}
+    answer = post(text_agent.key, asked)
+    (listed,) = text_agent.get("/requests").json()["requests"]
+    whole = text_agent.get(f"/requests/{answer.headers['x-request-id']}").json()
+    assert (listed["id"], listed["agent"]) == (answer.headers["x-request-id"], "text-agent")
+    assert (listed["model"], listed["taskType"]) == ("task:design", "design")
+    assert (listed["attempts"], listed["answeredBy"]["model"]) == (len(whole["attempts"]), "echo-vision")
+    assert listed["usage"]["completionTokens"] == answer.json()["usage"]["completion_tokens"]
+    (file,) = listed["files"]
+    assert (file["kind"], file["mimeType"], file["outcome"]) == ("image", "image/png", "native")
+    same = set(listed) - {"attempts", "usage", "files"}
+    assert {name: listed[name] for name in same} == {name: whole[name] for name in same}
+
+
+def test_every_request_is_on_one_page(since_long: None, text_agent: AgentProgram) -> None:
+    """Newest first, also those of one moment, and while further ones are made."""
+    for number in range(7):
+        logged(number)
+    RequestLog.objects.filter(pk__in=["req_3", "req_4"]).update(started_at=timezone.now() - timedelta(minutes=3))
+    seen: list[str] = []
+    for page in pages(text_agent, limit=2):
+        seen += page
+        RequestLog.objects.filter(pk="req_late").delete()
+        RequestLog.objects.create(id="req_late", started_at=timezone.now(), agent="text-agent", outcome="ok")
+    assert seen == ["req_0", "req_1", "req_2", "req_4", "req_3", "req_5", "req_6"]
+
+
+def test_an_agent_sees_neither_anothers_nor_those_of_who_had_its_id(since_long: None, text_agent: AgentProgram) -> None:
+    """Whatever it asks for; the same holds for one request by its id."""
+    logged(1)
+    logged(2, agent="vision-agent")
+    logged(9)
+    Agent.objects.filter(agent_id="text-agent").update(created_at=timezone.now() - timedelta(minutes=5))
+    assert ids(text_agent.get("/requests", agent="vision-agent")) == ["req_1"]
+    assert ids(text_agent.get("/requests", since="2020-01-01")) == ["req_1"]
+    assert [text_agent.get(f"/requests/req_{number}").status_code for number in (1, 2, 9)] == [200, 404, 404]
+
+
+def test_filters_narrow_the_list(since_long: None, text_agent: AgentProgram) -> None:
+    """By how it ended, by route, by a model that was reached, by time; all of them together, too."""
+    logged(1, model="m-1", provider="p")
+    logged(2, outcome="all_providers_failed", status=502, task_type="design")
+    logged(3, outcome="rate_limited", status=429)
+    logged(4000, model="m-1", provider="p")
+    for row, model in (("req_1", "m-1"), ("req_2", "m-2"), ("req_4000", "m-1")):
+        at = RequestLog.objects.get(pk=row).started_at
+        AttemptLog.objects.create(request_id=row, position=0, provider="p", model=model, at=at)
+
+    def found(**asked: str) -> list[str]:
+        return ids(text_agent.get("/requests", **asked))
+
+    assert found(status="ok") == ["req_1", "req_4000"]
+    assert found(status="error") == ["req_2", "req_3"]
+    assert found(status="429") == found(status="rate_limited") == ["req_3"]
+    assert found(route="design") == ["req_2"]
+    assert (found(model="m-1"), found(model="m-2")) == (["req_1", "req_4000"], ["req_2"])
+    day_ago = (timezone.now() - timedelta(days=1)).isoformat()
+    assert found(until=day_ago) == ["req_4000"]
+    assert found(since=day_ago, status="ok", route="planning", model="m-1") == ["req_1"]
+    assert found(route="nothing") == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ({"status": "What?"}, 400),
+        ({"since": "yesterday"}, 400),
+        ({"since": "0001-01-01T00:00:00+08:00"}, 400),
+        ({"until": "9999-12-31"}, 200),
+        ({"cursor": "nonsense"}, 400),
+        ({"cursor": "MjAyNi0xMS0yNFQwMDowMDowMCswMDowMCAA"}, 400),
+        ({"limit": "0"}, 422),
+        ({"limit": "101"}, 422),
+        ({"route": "a\0b"}, 200),
+    ],
+)
+def test_values_that_make_no_sense_are_refused_by_name(text_agent: AgentProgram, asked: Any, status: int) -> None:
+    """In the API's error shape."""
+    answer = text_agent.get("/requests", **asked)
+    assert answer.status_code == status, answer.content
+    if status != 200:
+        assert next(iter(asked)) in answer.content.decode()
+
+
+def test_a_page_takes_two_queries_of_the_log(since_long: None, text_agent: AgentProgram) -> None:
+    """However many requests it has; the second is for their files. Bodies are not read."""
+    for number in range(20):
+        logged(number, adaptation="image=native")
+    with CaptureQueriesContext(connections[LOGS]) as caught:
+        assert len(ids(text_agent.get("/requests"))) == 20
+    said = [each["sql"] for each in caught if "requestlog" in each["sql"] or "attemptlog" in each["sql"]]
+    assert len(said) == 2
+    assert '"body"' not in said[0]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("asked", [{}, {"status": "failed"}, {"status": "ok"}, {"since": "2026-01-02"}])
+def test_a_page_goes_along_an_index(since_long: None, text_agent: AgentProgram, asked: dict[str, str]) -> None:
+    """However long the log is, the agent's newest requests are met first."""
+    with CaptureQueriesContext(connections[LOGS]) as caught:
+        text_agent.get("/requests", **asked)
+    listed = next(each["sql"] for each in caught if "ORDER BY" in each["sql"])
+    with connections[LOGS].cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {listed}")
+        plan = str(cursor.fetchall())
+    assert "request_agent (agent=? AND started_at>?)" in plan
+
+
+def test_a_key_without_the_scope_lists_nothing(demo: None) -> None:
+    """As it may call no model."""
+    assert (
+        AgentProgram("text-agent", key_of("text-agent", scopes=["registry:read"])).get("/requests").status_code == 403
+    )
+
+
+def test_an_administrators_script_sees_all_or_one_agents(since_long: None, admin_account: Any) -> None:
+    """With the scope for it alone; never what was recorded of words."""
+    logged(1, body={"messages": ["secret words"]})
+    logged(2, agent="vision-agent")
+
+    tokens: dict[tuple[str, ...], str] = {}
+
+    def get(path: str, *scopes: str, **asked: str) -> Any:
+        scopes = scopes or ("requests:read",)
+        token = tokens[scopes] = tokens.get(scopes) or token_of(admin_account, *scopes, name=f"script {len(tokens)}")
+        return Client().get(f"/api/v1/admin{path}", asked, headers={"authorization": f"Bearer {token}"})
+
+    assert ids(get("/requests")) == ["req_1", "req_2"]
+    assert ids(get("/requests", agent="vision-agent")) == ["req_2"]
+    one = get("/requests/req_1")
+    assert (one.json()["agent"], b"secret words" in one.content) == ("text-agent", False)
+    assert get("/requests/req_3").status_code == 404
+    assert get("/requests", "history:read").status_code == 403
