@@ -128,6 +128,11 @@ SETTINGS: tuple[Setting, ...] = (
         "256",
         _("Concurrent other requests per process; a quarter more can wait, the rest get 503."),
     ),
+    Setting(
+        "ROUTING_ADMIN_KEEP_ALIVE_SECONDS",
+        "20",
+        _("Seconds until a stream without content begins with keep-alive comments, 0 for never; a route can differ."),
+    ),
     Setting("ROUTING_ADMIN_DRAIN_SECONDS", "30", _("Seconds for requests in flight to finish after SIGTERM.")),
     Setting(
         "ROUTING_ADMIN_PUBLISH_DIR",

@@ -79,6 +79,7 @@ BODY_SECONDS = env.float(PREFIX + "BODY_SECONDS", default=30.0)
 CONNECTIONS_PER_ADDRESS = env.int(PREFIX + "CONNECTIONS_PER_ADDRESS", default=256)
 MAX_CALLS = env.int(PREFIX + "MAX_CALLS", default=512)
 MAX_REQUESTS = env.int(PREFIX + "MAX_REQUESTS", default=256)
+KEEP_ALIVE_SECONDS = env.float(PREFIX + "KEEP_ALIVE_SECONDS", default=20.0)
 DRAIN_SECONDS = env.int(PREFIX + "DRAIN_SECONDS", default=30)
 REDIS_URL = redis_url(env)
 try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
@@ -75,6 +76,11 @@ class RouteForm(forms.Form):
     retries = Whole(label=_("Retries per candidate"), between=RETRIES, inherited="2")
     first_content = Number(label=_("First content, seconds"), between=SECONDS, inherited="120")
     deadline = Number(label=_("Total deadline, seconds"), between=SECONDS, inherited="600")
+    keep_alive_seconds = Number(
+        label=_("Keep-alive comments after, seconds"),
+        between=(0, LONGEST_SECONDS),
+        inherited=f"{settings.KEEP_ALIVE_SECONDS:g}",
+    )
     preset = forms.ChoiceField(label=_("Preset"), choices=PRESETS)
     on_drop = forms.ChoiceField(label=_("What a model does not accept"), choices=DROPS, required=False)
     on_overflow = forms.ChoiceField(label=_("A request too long for a model"), choices=OVERFLOWS, required=False)

@@ -20,6 +20,7 @@ from routing_admin.gateway.chat.completions import COMPLETIONS
 from routing_admin.gateway.door import Door
 from routing_admin.gateway.errors import GatewayError, reply_of
 from routing_admin.gateway.http import HttpReply, WaitingBody, call_of_scope
+from routing_admin.gateway.keep_alive import KeepAlive
 from routing_admin.gateway.key_cache import cached_principal
 from routing_admin.gateway.messages.endpoints import MESSAGES
 from routing_admin.gateway.operations.endpoints import OPERATION_DOORS
@@ -76,9 +77,9 @@ async def answer_call(scope: MutableMapping[str, Any], receive: Receive, send: S
 
 
 async def _answer_body(scope: MutableMapping[str, Any], receive: Receive, send: Send, body: WaitingBody) -> None:
-    watch, place = _Watch(receive), CallPlace(calls())
+    watch, place, keep_alive = _Watch(receive), CallPlace(calls()), KeepAlive(send)
     try:
-        await _send_reply(scope, await _reply_to(scope, body, place), send)
+        await _send_reply(scope, await _reply_to(scope, body, place, keep_alive), send, keep_alive)
     except asyncio.CancelledError:
         if not watch.has_left():
             raise
@@ -126,22 +127,28 @@ async def _find_known(scope: Mapping[str, Any]) -> str:
     raise UnknownCallerError
 
 
-async def _reply_to(scope: MutableMapping[str, Any], body: WaitingBody, place: CallPlace) -> HttpReply:
+async def _reply_to(
+    scope: MutableMapping[str, Any], body: WaitingBody, place: CallPlace, keep_alive: KeepAlive
+) -> HttpReply:
     door, headers = DOORS[scope["path"]], headers_of_scope(scope)
     request_id = claim_scope_id(scope, headers)
     if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
         return reply_of(GatewayError(400, "host_not_allowed", message), request_id, door.error)
-    return await complete(door, call_of_scope(scope, request_id, headers, body, place))
+    return await complete(door, call_of_scope(scope, request_id, headers, body, place, keep_alive))
 
 
-async def _send_reply(scope: Mapping[str, Any], reply: HttpReply, send: Send) -> None:
+async def _send_reply(scope: Mapping[str, Any], reply: HttpReply, send: Send, keep_alive: KeepAlive) -> None:
     reply.headers["x-content-type-options"] = "nosniff"
     if reply.blocks is None:
         return await send_whole(scope, reply.status, reply.headers, reply.body, send)
     timer = PhaseTimer(FOREVER)
     try:
-        await send({"type": "http.response.start", "status": reply.status, "headers": header_pairs(reply.headers)})
+        if keep_alive.has_begun:
+            comments = keep_alive.write_comments(reply.headers)
+            await send({"type": "http.response.body", "body": comments, "more_body": True})
+        else:
+            await send({"type": "http.response.start", "status": reply.status, "headers": header_pairs(reply.headers)})
         write = block_writer(scope)
         async for block in reply.blocks:
             if write(block):

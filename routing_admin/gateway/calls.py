@@ -1,17 +1,19 @@
 """A call to a model through one of the APIs: admit, parse, decide, walk the chain, answer; whole or streamed.
 
 A call with a known key and without a stored or large file never leaves the event loop; work that needs the database
-or files runs in a thread. Nothing is sent before the first real content, no keep-alive
-comment either: until then the status and the `x-routing-*` headers are still open, and a start that fails can go to the
-next candidate.
+or files runs in a thread. Until the first real content a start that fails can go to the next candidate. Nothing is sent
+before it, so that the status and the `x-routing-*` headers are open, but to a caller that has waited for long
+(`keep_alive`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
+
+from django.conf import settings
 
 from artifacts.storage.content import RowStore
 from capabilities.access import Principal
@@ -50,6 +52,7 @@ from routing_admin.gateway.errors import GatewayError, gateway_error_of, gateway
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.idempotency import HEADER, answer_once
+from routing_admin.gateway.keep_alive import KeepAlive
 from routing_admin.gateway.labels import labels_of_call
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.streaming import AnswerStream, later_error
@@ -114,11 +117,19 @@ async def _reply(door: Door, call: HttpCall, work: Callable[[], Awaitable[HttpRe
         check_method(call.method, call.path, methods_of_call(door.path))
         return await work()
     except (DrainingError, OverloadedError) as error:
-        return reply_of(later_error(error), call.request_id, door.error)
+        refusal = later_error(error)
     except GatewayError as error:
-        return reply_of(error, call.request_id, door.error)
+        refusal = error
     except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
-        return reply_of(error_of_fault(error), call.request_id, door.error)
+        refusal = error_of_fault(error)
+    reply = reply_of(refusal, call.request_id, door.error)
+    if call.keep_alive is not None and call.keep_alive.has_begun:  # its status has gone out
+        reply.status, reply.blocks = 200, _write_once(call.keep_alive.write_error(refusal))
+    return reply
+
+
+async def _write_once(block: bytes) -> AsyncGenerator[bytes, None]:
+    yield block
 
 
 async def _complete(door: Door, call: HttpCall) -> HttpReply:
@@ -327,11 +338,16 @@ async def _answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Reques
 
 
 async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
+    if call.keep_alive is not None and admitted.door.keep_alive:
+        _start_keep_alive(call, call.keep_alive, admitted, recorder)
     try:
         result = await record_stream(admitted.dispatch, recorder)
     except RouterError as error:
         _charge(admitted, error.attempts)
         raise gateway_error_of(error) from None
+    finally:
+        if call.keep_alive is not None:
+            await call.keep_alive.stop()
     _charge(admitted, result.attempts)
     if admitted.hold is not None and admitted.hold.currencies:
         admitted.hold.expect(prices_at(admitted.hold, admitted.dispatch.planned, result.candidate))
@@ -342,6 +358,26 @@ async def _answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Req
     reply.blocks, reply.is_whole = stream.blocks(), stream.is_whole
     _add_route_headers(reply.headers, call, result)
     return reply
+
+
+def _start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCall, recorder: RequestRecorder) -> None:
+    seconds = admitted.dispatch.planned.route.keep_alive_seconds
+    if seconds is None:
+        seconds = settings.KEEP_ALIVE_SECONDS
+    if seconds <= 0:
+        return
+
+    def headers() -> Mapping[str, str]:
+        id_headers = dict.fromkeys(("x-request-id", admitted.door.id_header or "x-request-id"), call.request_id)
+        limits = admitted.hold.headers() if admitted.hold is not None else {}
+        return {**STREAM_HEADERS, "x-content-type-options": "nosniff", **id_headers, **limits}
+
+    def write_error(error: GatewayError) -> bytes:
+        events = admitted.door.events(admitted.parsed, admitted.name or admitted.parsed.model, "")
+        return events.write_error(error, call.request_id)
+
+    block, left = admitted.door.keep_alive, seconds - recorder.elapsed_ms() / 1000
+    keep_alive.start(left, block, headers=headers, begun=recorder.mark_early_begin, write_error=write_error)
 
 
 def _charge(admitted: AdmittedCall, attempts: tuple[Attempt, ...]) -> None:

@@ -104,7 +104,8 @@ class Door:
     `parse` raises `BadRequestError`; `needs_thread` says whether it may read rows or look into large files. `answer`
     and `events` get who the answer names as its model, and the mark of who answers. `error` is the body of a refusal.
     `id_header` is where the door's clients look for the id of a call, beside `x-request-id`. `read` takes the body of a
-    call apart, and raises `BadRequestError`, too; `surface` is what the log calls the door.
+    call apart, and raises `BadRequestError`, too; `surface` is what the log calls the door. `keep_alive` is what a
+    stream without content repeats; empty where it sends nothing before.
     """
 
     path: str
@@ -116,3 +117,4 @@ class Door:
     id_header: str = ""
     read: Callable[[HttpCall], Object] = read_object
     surface: str = "v1"
+    keep_alive: bytes = b""

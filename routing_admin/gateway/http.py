@@ -11,6 +11,7 @@ from django.http.request import UnreadablePostError
 
 from capabilities.body_limits import body_limit
 from capabilities.core.values import value_class
+from routing_admin.gateway.keep_alive import KeepAlive
 from routing_admin.server.places import CallPlace
 from routing_admin.server.request_id import request_id_of
 
@@ -38,7 +39,7 @@ class HttpCall:
     """A call that has come whole; names of headers are in lower case, `address` is the caller's.
 
     `in_own_threads` says that what reads rows may run in any thread; `place` is the one it has to take while it is
-    answered, None where nobody counts.
+    answered, None where nobody counts. `keep_alive` begins a stream before its content, None where nothing can.
     """
 
     method: str
@@ -50,6 +51,7 @@ class HttpCall:
     body: WaitingBody
     in_own_threads: bool = False
     place: CallPlace | None = None
+    keep_alive: KeepAlive | None = None
 
 
 @dataclass(slots=True)
@@ -85,7 +87,12 @@ def call_of(request: HttpRequest) -> HttpCall:
 
 
 def call_of_scope(
-    scope: Mapping[str, Any], request_id: str, headers: Mapping[str, str], body: WaitingBody, place: CallPlace
+    scope: Mapping[str, Any],
+    request_id: str,
+    headers: Mapping[str, str],
+    body: WaitingBody,
+    place: CallPlace,
+    keep_alive: KeepAlive,
 ) -> HttpCall:
     """A call that our own application received."""
     client = scope.get("client")
@@ -99,6 +106,7 @@ def call_of_scope(
         body,
         in_own_threads=True,
         place=place,
+        keep_alive=keep_alive,
     )
 
 

@@ -33,7 +33,8 @@ ERROR_BYTES = 2048
 class RequestFacts:
     """What is known of a request besides its walk; times in milliseconds, `began` by the wall's clock.
 
-    `path` and `trace`, the headers of the caller's own trace, are known where traces are exported.
+    `begun_ms` is when the answer began with keep-alive comments, None where it did not. `path` and `trace`, the headers
+    of the caller's own trace, are known where traces are exported.
     """
 
     id: str
@@ -52,6 +53,7 @@ class RequestFacts:
     error: str = ""
     duration_ms: float = 0.0
     first_content_ms: float | None = None
+    begun_ms: float | None = None
     usage: Usage = field(default_factory=Usage)
     finish_reason: str = ""
     details: AnswerDetails = NO_DETAILS
@@ -183,6 +185,7 @@ def _answer_column(facts: RequestFacts) -> dict[str, Any]:
     if facts.citations:
         known["citations"] = facts.citations
     known["replayOf"] = facts.replay_of[:64]
+    known["keepAliveMs"] = facts.begun_ms and round(facts.begun_ms, 1)
     return {name: value for name, value in known.items() if value}
 
 

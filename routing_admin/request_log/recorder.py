@@ -77,6 +77,10 @@ class RequestRecorder:
         """The first content is there, now."""
         self.add_facts(first_content_ms=self.elapsed_ms())
 
+    def mark_early_begin(self) -> None:
+        """Note that the answer has begun without content: whatever comes of it, its status is 200."""
+        self.add_facts(begun_ms=self.elapsed_ms())
+
     def elapsed_ms(self) -> float:
         """Milliseconds since the request came in."""
         return (time.monotonic() - self._began) * 1000
@@ -96,6 +100,8 @@ class RequestRecorder:
             facts["body"] = body_of(self._words, answer)
         self._facts.duration_ms = self.elapsed_ms()
         self._set(facts)
+        if self._facts.begun_ms is not None and self._facts.status != LEFT_STATUS:
+            self._facts.status = 200
         self._journal.record(entry_of(self._facts, attempts, prepared, self._chat))
 
     def _set(self, facts: Mapping[str, Any]) -> None:

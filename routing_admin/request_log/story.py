@@ -14,6 +14,7 @@ from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.insertion import insert_facts
 from capabilities.core.wire import Fault
 from capabilities.labels import KINDS
+from capabilities.quantities import duration_text
 from capabilities.sentences import join_words
 from capabilities.templatetags.drawing import Bar, Track
 from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
@@ -204,13 +205,17 @@ def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
         headline = _("The caller got the result of request %(id)s: both had the same Idempotency-Key")
         return Story(insert_facts(headline, {"id": original}), (_("No model was called again."),), "ok")
     why = tuple(_describe_failure(step) for step in attempts if step.row.outcome != OK)
+    tone = "warn" if why else "ok"
+    if waited := (row.answer or {}).get("keepAliveMs"):
+        said = _("After %(time)s without content the stream began with keep-alive comments, so its status is 200.")
+        why = (*why, insert_facts(said, {"time": duration_text(waited)}))
     if row.outcome == OK:
         lost = attempts[-1].lost if attempts else ()
         shortened = attempts[-1].shortened if attempts else ()
         return Story(
             _describe_answer(row, attempts, lost),
             (*why, *_describe_keys(attempts), *_describe_losses(attempts, lost), *_describe_cuts(attempts, shortened)),
-            "warn" if lost or shortened or why else "ok",
+            "warn" if lost or shortened else tone,
         )
     if row.outcome == CANCELLED:
         return Story(_("The caller disconnected before the answer was complete"), why, "")

@@ -31,11 +31,18 @@ class Held(upstream.Provider):
 
     `calls` stops after 400 characters of reasoning and 400 of a tool call's arguments, `uncounted` ends there.
 
-    `asked` is set by every request, `closed` when the connection of a request ends before its answer does.
+    `asked` is set by every request, `closed` when the connection of a request ends before its answer does; `silent` has
+    those that do not answer, until a test lets them `play` another word.
     """
 
     asked: asyncio.Event
     closed: asyncio.Event
+    silent: list[Held]
+
+    def play(self, word: str) -> None:
+        """Answer as the path of that word would."""
+        self.path = f"/{word}/".encode()
+        self.answer()
 
     def answer(self) -> None:
         """What this path answers, or nothing of it."""
@@ -49,7 +56,9 @@ class Held(upstream.Provider):
                 self.transport.write(block)
             if word == b"uncounted":
                 self.transport.write(upstream.END)
-        elif word != b"silent":
+        elif word == b"silent":
+            self.silent.append(self)
+        else:
             super().answer()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -65,6 +74,7 @@ class Loopback:
     listening: socket.socket
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
+    silent: list[Held] = field(default_factory=list)
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[Loopback]:
@@ -72,7 +82,7 @@ class Loopback:
 
         def protocol() -> Held:
             made = Held()
-            made.asked, made.closed = self.asked, self.closed
+            made.asked, made.closed, made.silent = self.asked, self.closed, self.silent
             return made
 
         server = await asyncio.get_running_loop().create_server(protocol, sock=self.listening)

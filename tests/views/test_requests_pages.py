@@ -328,6 +328,19 @@ def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
     assert "caller disconnected" in told(logged("7", outcome=CANCELLED))
 
 
+@pytest.mark.parametrize("outcome", ["ok", "all_providers_failed", CANCELLED])
+def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: None, outcome: str) -> None:
+    """It is no warning by itself; in Chinese, too."""
+    row = logged("1", model="gpt-4o", outcome=outcome, answer={"keepAliveMs": 20_000.4})
+    attempt(row, 0, "ok" if outcome == "ok" else "http_500")
+    steps = build_steps(list(row.attempts.order_by("position")))
+    said = "After 20.0 s without content the stream began with keep-alive comments, so its status is 200."
+    assert tell_story(row, steps).why[-1] == said
+    with translation.override("zh-hans"):
+        assert "保活注释" in tell_story(row, steps).why[-1]
+    assert outcome != "ok" or tell_story(row, steps).tone == "ok"
+
+
 def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
     """Faults and skip reasons alike; an unknown word has none."""
     assert all(explain_outcome(word) for word in [*Fault, *SkipReason, CANCELLED, "aborted"])

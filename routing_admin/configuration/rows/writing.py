@@ -217,6 +217,7 @@ def route_fields(spec: RouteSpec, position: int) -> dict[str, Any]:
         "on_drop": spec.on_drop,
         "on_overflow": spec.on_overflow,
         "directive": spec.directive,
+        "keep_alive_seconds": spec.keep_alive_seconds,
         "enabled": spec.enabled,
         "extra": dict(spec.extra),
         "position": position,

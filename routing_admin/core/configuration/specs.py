@@ -156,7 +156,8 @@ class RouteSpec:
     `on_error` is a preset's name or a table of error → action, empty for the default; `deadline` (whole answer) and
     `first_content` in seconds, None for the default. `on_drop` is `refuse` where a candidate that takes less than the
     whole request is passed by, `on_overflow` is `skip` where one is that it is too long for, `directive` is `none`
-    where nothing is said to the model about the language of its answer; else they are empty.
+    where nothing is said to the model about the language of its answer; else they are empty. `keep_alive_seconds` is
+    after how long a stream without content is begun with comments, 0 for never, None as the installation says.
     """
 
     task_type: str
@@ -173,6 +174,7 @@ class RouteSpec:
     on_drop: str = ""
     on_overflow: str = ""
     directive: str = ""
+    keep_alive_seconds: float | None = None
 
     @property
     def primary(self) -> CandidateSpec:

@@ -130,6 +130,7 @@ temperature = number(*TEMPERATURE, worded("a number from 0 to 2"))
 max_tokens = number(*MAX_TOKENS, worded("a whole number from 1 to %(most)s", most=MAX_TOKENS[1]), whole=True)
 retries = number(*RETRIES, worded("a whole number from 0 to 10"), whole=True)
 seconds = number(math.ulp(0.0), LONGEST_SECONDS, worded("a number of seconds above 0, at most a day"))
+keep_alive = number(0, LONGEST_SECONDS, worded("a number of seconds from 0 to a day"))
 
 
 def seconds_table(path: str, value: Any) -> Iterator[Problem]:

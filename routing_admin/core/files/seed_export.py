@@ -48,6 +48,7 @@ UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
         "on_drop": worded("rule on what may be left out"),
         "on_overflow": worded("rule on requests that are too long"),
         "directive": worded("rule on the language of answers"),
+        "keep_alive_seconds": worded("seconds until keep-alive comments"),
     }
 )
 """What the seeds' programs have no word for, with ours."""

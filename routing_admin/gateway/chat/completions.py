@@ -12,6 +12,7 @@ from routing_admin.gateway.chat.rendering import Chunks, completion_json
 from routing_admin.gateway.door import ChatCall, Door
 from routing_admin.gateway.errors import body_of, json_reply
 from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
+from routing_admin.gateway.keep_alive import COMMENT
 
 
 def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> HttpReply:
@@ -22,7 +23,9 @@ def _write_events(call: ChatCall, name: str, origin: str) -> Chunks:
     return Chunks(name, call.include_usage, call.old_calls, origin=origin)
 
 
-COMPLETIONS = Door("/v1/chat/completions", parse, needs_thread, _write_answer, _write_events, body_of)
+COMPLETIONS = Door(
+    "/v1/chat/completions", parse, needs_thread, _write_answer, _write_events, body_of, keep_alive=COMMENT
+)
 
 
 @csrf_exempt

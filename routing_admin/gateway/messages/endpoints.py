@@ -33,7 +33,9 @@ def _write_count(tokens: int) -> dict[str, Any]:
 
 ID = "request-id"
 """Where Anthropic's clients look for the id of a call."""
-MESSAGES = Door("/v1/messages", parse, needs_thread, _write_answer, _write_events, error_json, ID)
+PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+"""Anthropic's own keep-alive, which may come anywhere in a stream."""
+MESSAGES = Door("/v1/messages", parse, needs_thread, _write_answer, _write_events, error_json, ID, keep_alive=PING)
 COUNTING = TokenCounting("/v1/messages/count_tokens", MESSAGES, _write_count)
 
 

@@ -12,6 +12,7 @@ from routing_admin.gateway.calls import complete
 from routing_admin.gateway.door import ChatCall, Door
 from routing_admin.gateway.errors import body_of, json_reply
 from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
+from routing_admin.gateway.keep_alive import COMMENT
 from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.parsing import needs_thread, parse
 from routing_admin.gateway.responses.rendering import ResponseHead, response_json
@@ -30,7 +31,7 @@ def _write_count(tokens: int) -> dict[str, Any]:
     return {"object": "response.input_tokens", "input_tokens": tokens}
 
 
-RESPONSES = Door("/v1/responses", parse, needs_thread, _write_answer, _write_events, body_of)
+RESPONSES = Door("/v1/responses", parse, needs_thread, _write_answer, _write_events, body_of, keep_alive=COMMENT)
 COUNTING = TokenCounting("/v1/responses/input_tokens", RESPONSES, _write_count)
 
 

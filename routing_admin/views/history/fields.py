@@ -52,6 +52,7 @@ FIELDS: Mapping[str, str | Promise] = {
     "first_content": gettext_lazy("first content"),
     "on_drop": gettext_lazy("what may be left out"),
     "on_overflow": gettext_lazy("what happens to a request too long for a model"),
+    "keep_alive_seconds": gettext_lazy("seconds until keep-alive comments"),
     "target": gettext_lazy("target"),
     "service_id": gettext_lazy("model service"),
     "task_type": gettext_lazy("task route"),

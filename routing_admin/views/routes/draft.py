@@ -103,7 +103,7 @@ class Draft:
         return {**named, **self.on_error, **kept}
 
 
-NUMBERS = ("temperature", "max_tokens", "retries", "deadline", "first_content")
+NUMBERS = ("temperature", "max_tokens", "retries", "deadline", "first_content", "keep_alive_seconds")
 
 
 def _fallback_words(route: RouteSpec) -> Any:

@@ -1,0 +1,80 @@
+"""Begin a streamed answer that has no content yet: 200, then a comment every few seconds, until content or an error.
+
+Proxies and clients give up on a connection that says nothing, most of them after 60 seconds, while a chain may take
+minutes. What would have been headers follows as comments of the first event. A call that is answered sooner costs a
+timer of the event loop, not a task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from routing_admin.server.direct_answers import header_pairs
+
+if TYPE_CHECKING:
+    from routing_admin.gateway.errors import GatewayError
+
+REPEAT_SECONDS = 15.0
+COMMENT = b": keep-alive\n"
+"""No blank line behind it: openai-go up to March 2026 takes one for an event and fails on its missing data
+(openai/openai-go#556)."""
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+class KeepAlive:
+    """The early beginning of one answer."""
+
+    __slots__ = ("_begun", "_block", "_make_headers", "_send", "_sent", "_task", "_timer", "has_begun", "write_error")
+
+    write_error: Callable[[GatewayError], bytes]
+
+    def __init__(self, send: Send) -> None:
+        self._send, self.has_begun = send, False
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(
+        self,
+        seconds: float,
+        block: bytes,
+        *,
+        headers: Callable[[], Mapping[str, str]],
+        begun: Callable[[], None],
+        write_error: Callable[[GatewayError], bytes],
+    ) -> None:
+        """Begin the answer after so many seconds and repeat `block`, until `stop`.
+
+        `write_error` gives the event by which an answer ends that has begun.
+        """
+        self._block, self._make_headers, self._begun, self.write_error = block, headers, begun, write_error
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._start_task)
+
+    async def stop(self) -> None:
+        """Send nothing more; what was being sent is sent, or not at all."""
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def write_comments(self, headers: Mapping[str, str]) -> bytes:
+        """Return as comments those of an answer's headers that were not known when it began."""
+        pairs = [(name, value) for name, value in header_pairs(headers) if name not in self._sent]
+        return b"".join([b": %b: %b\n" % pair for pair in pairs])
+
+    def _start_task(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        headers = header_pairs(self._make_headers())
+        self._sent = frozenset(name for name, _ in headers)
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        self.has_begun = True  # not before: a server that waits until it can write has sent nothing if it is cancelled
+        self._begun()
+        while True:
+            await self._send({"type": "http.response.body", "body": self._block, "more_body": True})
+            await asyncio.sleep(REPEAT_SECONDS)

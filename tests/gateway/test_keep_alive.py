@@ -1,0 +1,317 @@
+"""A stream that waits for its content: begun with comments, ended as its API ends one, whatever the chain does.
+
+The provider answers when the test lets it, so nothing here depends on how long anything takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from capabilities import actions
+from capabilities.acts import SYSTEM
+from capabilities.core.services.agent_limits import Meter
+from capabilities.models import Agent, Provider
+from routing_admin.configuration import snapshot
+from routing_admin.gateway import keep_alive
+from routing_admin.limits.gate import keeper
+from routing_admin.limits.uses import find_uses
+from routing_admin.models import Candidate, IdempotencyRecord, TaskRoute
+from routing_admin.server.draining import draining
+from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.gateway.plane import logged
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("patient_calls"),
+]
+SOON = 0.001
+"""Seconds after which the routes here begin a stream."""
+ID = (b"x-request-id", b"the-call")
+HELLO = [{"role": "user", "content": "hello"}]
+BODIES: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": {"messages": HELLO},
+    "/v1/messages": {"messages": HELLO, "max_tokens": 10_000},
+    "/v1/responses": {"input": "hello"},
+}
+EACH_API = pytest.mark.parametrize("path", BODIES)
+
+
+@pytest.fixture
+def loopback(demo: None) -> Iterator[Loopback]:
+    """Providers, and the routes `slow`, whose first candidate answers when it is let and the second at once, `alone`
+    without that one, and `never`, which begins no stream early."""
+    with loopback_providers() as providers:
+        add_route("slow", "silent", "stream", seconds=SOON)
+        add_route("alone", "silent", seconds=SOON)
+        add_route("never", "silent", seconds=0)
+        snapshot.refresh()
+        yield providers
+    keeper.stop()
+
+
+def add_route(task_type: str, *providers: str, seconds: float) -> None:
+    route = TaskRoute.objects.create(task_type=task_type, position=99, retries=0, keep_alive_seconds=seconds)
+    for position, name in enumerate(providers, start=1):
+        Candidate.objects.create(route=route, position=position, provider=Provider.objects.get(name=name))
+
+
+def call_to(route: str, key: str, *more: tuple[bytes, bytes], path: str = "/v1/chat/completions", **body: Any) -> Call:
+    asked = {"model": f"task:{route}", "stream": True, **BODIES[path], **body}
+    data = json.dumps(asked).encode()
+    made = chat_call(key, "silent", *more)
+    made.pieces, made.path = [data], path
+    made.headers = [(name, value) for name, value in made.headers if name != b"content-length"]
+    return made
+
+
+async def begin(call: Call) -> asyncio.Task[Call]:
+    """The running call, once its answer has begun."""
+    running = asyncio.create_task(call.run())
+    await call.begun.wait()
+    return running
+
+
+async def play(loopback: Loopback, word: str) -> None:
+    """The provider that was asked last answers, once it was asked."""
+    await loopback.asked.wait()
+    loopback.silent[-1].play(word)
+
+
+def comments_of(call: Call) -> dict[str, str]:
+    """The headers that came as comments."""
+    lines = [line[2:] for line in call.answer.decode().split("\n") if line.startswith(": x-") or "retry" in line[:10]]
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def events_of(call: Call) -> list[Any]:
+    """What an SSE reader makes of the answer: the data of its events, pings left out."""
+    lines = call.answer.decode().split("\n")
+    assert all(not line or line.startswith((":", "data: ", "event: ")) for line in lines)
+    data = [json.loads(line[6:]) for line in lines if line.startswith("data: ") and line != "data: [DONE]"]
+    return [each for each in data if each.get("type") != "ping"]
+
+
+async def row_of(name: str = "the-call") -> Any:
+    return await asyncio.to_thread(logged, name)
+
+
+@EACH_API
+async def test_a_stream_without_content_begins_with_comments_and_goes_on_as_usual(key, loopback, path):
+    """200 and the headers known by then; the others come as comments of the first event, and the log says so."""
+    call, prompt = call_to("alone", key, ID, path=path), call_to("never", key, path=path)
+    async with loopback.serve():
+        running = await begin(call)
+        early = call.answer
+        await play(loopback, "stream")
+        await running
+        loopback.asked.clear()
+        usual = asyncio.create_task(prompt.run())
+        await play(loopback, "stream")
+        await usual
+    assert early in (keep_alive.COMMENT, b'event: ping\ndata: {"type": "ping"}\n\n')
+    assert (early == keep_alive.COMMENT) == (path != "/v1/messages")
+    assert call.status == 200
+    assert call.answer_headers["content-type"] == "text/event-stream"
+    assert call.answer_headers["x-accel-buffering"] == "no"
+    assert call.answer_headers["x-request-id"] == "the-call"
+    late = {name: value for name, value in prompt.answer_headers.items() if name not in call.answer_headers}
+    assert comments_of(call) == late
+    assert late["x-routing-provider"] == "silent"
+    assert [each.keys() for each in events_of(call)] == [each.keys() for each in events_of(prompt)]
+    row = await row_of()
+    assert (row.outcome, row.status) == ("ok", 200)
+    assert row.answer["keepAliveMs"] > 0
+    assert b": x-routing" not in prompt.answer
+
+
+@EACH_API
+async def test_the_chain_goes_on_behind_the_comments(key, loopback, path):
+    """A candidate that fails after the stream began is left for the next, and the caller sees the answer alone."""
+    call = call_to("slow", key, ID, path=path)
+    async with loopback.serve():
+        running = await begin(call)
+        await play(loopback, "fail")
+        await running
+    assert (comments_of(call)["x-routing-provider"], comments_of(call)["x-routing-attempts"]) == ("stream", "2")
+    assert "word 199" in call.answer.decode()
+    assert "error" not in {name for each in events_of(call) for name, value in each.items() if value}
+
+
+ERRORS: dict[str, Callable[[Any], str]] = {
+    "/v1/chat/completions": lambda event: event["error"]["code"],
+    "/v1/messages": lambda event: f"{event['type']} {event['error']['type']}",
+    "/v1/responses": lambda event: f"{event['type']} {event['response']['error']['code']}",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/v1/chat/completions", "all_providers_failed"),
+        ("/v1/messages", "error api_error"),
+        ("/v1/responses", "response.failed all_providers_failed"),
+    ],
+)
+async def test_a_chain_that_fails_after_its_stream_began_ends_it_with_an_error_event(key, loopback, path, told):
+    """The last event, without a finish reason or `[DONE]`; what would be headers precedes it. The log has the 200."""
+    call = call_to("alone", key, ID, path=path)
+    async with loopback.serve():
+        running = await begin(call)
+        await play(loopback, "fail")
+        await running
+    assert (call.status, ERRORS[path](events_of(call)[-1])) == (200, told)
+    assert b"[DONE]" not in call.answer
+    assert comments_of(call) == {"x-routing-attempts": "1", "x-should-retry": "false"}
+    assert call.sent[-1] == {"type": "http.response.body", "body": b""}
+    row = await row_of()
+    assert (row.outcome, row.status) == ("all_providers_failed", 200)
+
+
+async def test_comments_are_repeated_until_content_comes(key, loopback, monkeypatch):
+    """Each is sent by itself, so that a proxy hands it on."""
+    monkeypatch.setattr(keep_alive, "REPEAT_SECONDS", SOON)
+    call = call_to("alone", key)
+    async with loopback.serve():
+        running = await begin(call)
+        while call.answer.count(keep_alive.COMMENT) < 3:
+            call.begun.clear()
+            await call.begun.wait()
+        await play(loopback, "stream")
+        await running
+    assert keep_alive.COMMENT not in call.answer.partition(b"data: ")[2]
+
+
+@pytest.mark.parametrize(("model", "installation"), [("task:never", SOON), ("silent/bench-model", 0)])
+async def test_a_route_and_the_installation_can_leave_a_stream_unbegun(key, loopback, settings, model, installation):
+    """0 is never: status and headers wait for the content, however late it is."""
+    settings.KEEP_ALIVE_SECONDS = installation
+    call = call_to("", key, ID, model=model)
+    async with loopback.serve():
+        running = asyncio.create_task(call.run())
+        await play(loopback, "stream")
+        await running
+    assert call.answer_headers["x-routing-provider"] == "silent"
+    assert call.answer.startswith(b"data: ")
+    assert "keepAliveMs" not in (await row_of()).answer
+
+
+async def test_the_installations_seconds_count_where_a_route_has_none(key, loopback, settings):
+    """Also for a model that is named directly."""
+    settings.KEEP_ALIVE_SECONDS = SOON
+    call = call_to("", key, model="silent/bench-model")
+    async with loopback.serve():
+        running = await begin(call)
+        await play(loopback, "stream")
+        await running
+    assert comments_of(call)["x-routing-provider"] == "silent"
+
+
+async def test_a_caller_that_leaves_a_begun_stream_ends_the_chain(key, loopback):
+    """The provider's connection is closed, no task is left, and the log says who left."""
+    call = call_to("slow", key, ID)
+    async with loopback.serve():
+        running = await begin(call)
+        await loopback.asked.wait()
+        call.left.set()
+        await running
+        await loopback.closed.wait()
+    assert b"data" not in call.answer
+    row = await row_of()
+    assert (row.outcome, row.status) == ("client_cancelled", 499)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_begun_stream_that_a_stopping_process_gives_up_is_told(key, loopback):
+    """An error event instead of 503, for the status has gone out."""
+    call = call_to("alone", key, ID)
+    async with loopback.serve():
+        running = await begin(call)
+        await loopback.asked.wait()
+        draining.give_up()
+        await running
+    assert events_of(call)[-1]["error"]["code"] == "server_draining"
+    assert comments_of(call)["x-should-retry"] == "true"
+    assert ((await row_of()).outcome, (await row_of()).status) == ("server_draining", 200)
+
+
+async def test_a_fault_of_ours_in_a_begun_stream_is_an_error_event(key, loopback, monkeypatch):
+    """Also one behind the chain's end, where the answer is prepared."""
+    monkeypatch.setattr("routing_admin.gateway.calls.AnswerStream", lambda *_: 1 / 0)
+    call = call_to("alone", key, ID)
+    async with loopback.serve():
+        running = await begin(call)
+        await play(loopback, "stream")
+        await running
+    assert events_of(call)[-1]["error"]["type"] == "upstream_error"
+    assert (await row_of()).status == 200
+
+
+@pytest.mark.parametrize("word", ["stream", "fail"])
+async def test_a_begun_stream_keeps_its_idempotency_key_only_if_it_came_to_its_end(key, loopback, word):
+    """A replay has the same events, the headers as headers, and no comments; a broken one releases the key."""
+    once = (b"idempotency-key", b"k")
+    call = call_to("alone", key, once)
+    async with loopback.serve():
+        running = await begin(call)
+        await play(loopback, word)
+        await running
+        stored = await asyncio.to_thread(IdempotencyRecord.objects.count)
+        assert stored == (word == "stream")
+        if stored:
+            again = await call_to("alone", key, once).run()
+            assert again.answer_headers["x-routing-replayed"] == "true"
+            assert again.answer_headers["x-routing-provider"] == "silent"
+            assert events_of(again) == events_of(call)
+            assert b": " not in again.answer.partition(b"data")[0]
+
+
+@pytest.mark.parametrize(("word", "tokens"), [("fail", 0), ("stream", None)])
+async def test_a_begun_stream_settles_its_limits_once(key, loopback, word, tokens):
+    """What was reserved for it is free again or counted, as for a stream that was answered at once."""
+
+    def limit() -> None:
+        row = Agent.objects.get(agent_id="text-agent")
+        row.limits = {"tokensPerDay": 10**6, "requestsPerMinute": 10**6, "inFlight": 5}
+        actions.save_agent(SYSTEM, row)
+
+    await asyncio.to_thread(limit)
+    counts = []
+    async with loopback.serve():
+        for route in ("alone", "never"):
+            call = call_to(route, key)
+            loopback.asked.clear()
+            running = await begin(call) if route == "alone" else asyncio.create_task(call.run())
+            await play(loopback, word)
+            await running
+            found = await asyncio.to_thread(find_uses, ["agent:text-agent"])
+            counts.append({meter: amount for (_, meter), amount in found.items()})
+    early, both = counts
+    assert both[Meter.TOKENS_PER_DAY] == 2 * early[Meter.TOKENS_PER_DAY]
+    assert tokens is None or early[Meter.TOKENS_PER_DAY] == tokens
+    assert (early[Meter.REQUESTS_PER_MINUTE], both[Meter.REQUESTS_PER_MINUTE]) == (1, 2)
+    assert not both.get(Meter.IN_FLIGHT)
+
+
+async def test_a_stream_that_is_answered_in_time_makes_no_task_for_it(key, loopback, settings):
+    """What a call pays for the possibility is a timer of the loop, which is cancelled."""
+    made: list[int] = []
+    loop = asyncio.get_running_loop()
+    async with loopback.serve():
+        for settings.KEEP_ALIVE_SECONDS in (0, 3600):
+            tasks: list[Any] = []
+
+            def count(loop: Any, work: Any, tasks: list[Any] = tasks, **options: Any) -> Any:
+                tasks.append(work)
+                return asyncio.Task(work, loop=loop, **options)
+
+            loop.set_task_factory(count)
+            call = await chat_call(key, "stream", stream=True).run()
+            loop.set_task_factory(None)
+            assert b": " not in call.answer.partition(b"data")[0]
+            made.append(sum("keep_alive" in each.cr_code.co_filename for each in tasks))
+    assert made == [0, 0]

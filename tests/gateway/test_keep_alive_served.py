@@ -1,0 +1,94 @@
+"""Keep-alive comments over real sockets: the official clients read on as if there were none, and raise what failed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from tests.gateway.serving import Server, served
+
+HELLO: Any = [{"role": "user", "content": "hello"}]
+MESSAGE: Any = {"model": "task:chain", "max_tokens": 50, "messages": HELLO}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("keep-alive"), settings={"KEEP_ALIVE_SECONDS": "0.01"}) as server:
+        yield server
+
+
+@pytest.fixture
+def gate(server: Server) -> Iterator[threading.Event]:
+    """Until it is set, no provider answers: a client that has its headers has them from a stream begun early."""
+    opened = threading.Event()
+    server.lab.on_request = lambda _: opened.wait(60) and None
+    yield opened
+    opened.set()
+    server.lab.on_request = None
+
+
+@pytest.fixture
+def client(server: Server) -> openai.OpenAI:
+    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+
+
+@pytest.fixture
+def claude(server: Server) -> anthropic.Anthropic:
+    return anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
+
+
+SECOND = {"one": "http_503", "two": "say:from two"}
+NONE = {"one": "http_503", "two": "http_503", "three": "http_503"}
+
+
+def test_the_official_clients_read_a_stream_begun_early(server, gate, client):
+    """Chat, with its fallback behind the comments; the log has when it began and that two were asked."""
+    server.lab.play(SECOND)
+    stream = client.chat.completions.create(model="task:chain", messages=HELLO, stream=True)
+    headers = stream.response.headers
+    gate.set()
+    assert "".join(each.choices[0].delta.content or "" for each in stream if each.choices) == "from two"
+    assert "x-routing-provider" not in headers
+    logged = server.timeline(headers["x-request-id"])
+    assert (logged["outcome"], logged["status"], len(logged["attempts"])) == ("ok", 200, 2)
+    assert logged["answer"]["keepAliveMs"] > 0
+
+
+def test_openais_client_reads_a_response_begun_early(server, gate, client):
+    """Every event of a Responses stream, to its completion."""
+    server.lab.play(SECOND)
+    stream = client.responses.create(model="task:chain", input="hello", stream=True)
+    gate.set()
+    last: Any = list(stream)[-1]
+    assert (last.type, last.response.output_text) == ("response.completed", "from two")
+
+
+def test_anthropics_client_reads_a_message_begun_early(server, gate, claude):
+    """Pings before `message_start` are passed over."""
+    server.lab.play(SECOND)
+    stream = claude.messages.create(**MESSAGE, stream=True)
+    gate.set()
+    events = list(stream)
+    assert events[0].type == "message_start"
+    assert "".join(each.delta.text for each in events if each.type == "content_block_delta") == "from two"
+
+
+def test_the_official_clients_raise_what_fails_behind_the_comments(server, gate, client, claude):
+    """As they raise an error event of their vendor; a Responses stream ends with `response.failed`, as OpenAI's do."""
+    server.lab.play(NONE)
+    chat = client.chat.completions.create(model="task:chain", messages=HELLO, stream=True)
+    response = client.responses.create(model="task:chain", input="hello", stream=True)
+    message = claude.messages.create(**MESSAGE, stream=True)
+    gate.set()
+    with pytest.raises(openai.APIError, match="candidates failed") as raised:
+        list(chat)
+    assert raised.value.code == "all_providers_failed"
+    last: Any = list(response)[-1]
+    assert (last.type, last.response.error.code) == ("response.failed", "all_providers_failed")
+    with pytest.raises(anthropic.APIStatusError, match="candidates failed"):
+        list(message)
