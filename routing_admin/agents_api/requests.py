@@ -54,12 +54,12 @@ def own_requests(
     return answer(page_of(said, cursor, limit, born=_born(agent)))
 
 
-def page_of(said: Mapping[str, str], cursor: str, limit: int, born: datetime | None = None) -> dict[str, Any]:
+def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime | None = None) -> dict[str, Any]:
     """A page of the requests that a search names, those from before `born` left out.
 
     Raises `CallError` 400 for a value that makes no sense.
     """
-    values = {name: value.replace("\0", "") for name, value in said.items() if value}
+    values = {name: value.replace("\0", "") for name, value in search.items() if value}
     moments = {name: read_moment(values[name], name) for name in ("since", "until") if name in values}
     if born is not None:
         moments["since"] = max(born, moments.get("since", born))
