@@ -37,6 +37,7 @@ from routing_admin.redis_link.link import link  # noqa: E402
 from routing_admin.redis_link.news import news  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
 from routing_admin.request_log.tracing import tracing  # noqa: E402
+from routing_admin.request_log.usage_rollups import usage_rollups  # noqa: E402
 from routing_admin.server import memory  # noqa: E402
 from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
 from routing_admin.server.cross_origin import share  # noqa: E402
@@ -124,6 +125,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     redis_rounds.start()
     listener = listen_for_changes()
     nightly_probes.start()
+    usage_rollups.start()
     watch.start()
     store_watch.start()
     open_streams.start()
@@ -141,6 +143,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
 def threads_end() -> None:
     """The same for what lives in threads: connections without an event loop, shares of limits, the log, upkeep."""
     nightly_probes.stop()
+    usage_rollups.stop()
     watch.stop()
     store_watch.stop()
     open_streams.stop()

@@ -32,7 +32,8 @@ from routing_admin.databases.progress import progress_of
 from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.databases.sqlite.base import roomy
 from routing_admin.descriptions.store import forget_content, prune_descriptions
-from routing_admin.models import AttemptLog, IdempotencyRecord, RequestLog, SessionSighting, SignInAttempt, UsageSum
+from routing_admin.models import AttemptLog, IdempotencyRecord, RequestLog, SessionSighting, SignInAttempt
+from routing_admin.models.usage import UsageRollup, UsageSum
 from routing_admin.server.throttle import ADDRESS
 
 BATCH, MANY = 500, 1000
@@ -111,7 +112,8 @@ def prune_requests(before: datetime) -> int:
 def prune_usage(now: datetime) -> None:
     """Removes sums that no page reads any more: hours after a week, days after a year and a month."""
     for span, kept in ((UsageSum.HOUR, HOURS_STAY), (UsageSum.DAY, DAYS_STAY)):
-        UsageSum.objects.filter(span=span, start__lt=now - kept).delete()
+        for table in (UsageRollup, UsageSum):
+            table._base_manager.filter(span=span, start__lt=now - kept).delete()
 
 
 def prune_outcomes(now: datetime) -> None:

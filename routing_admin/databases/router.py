@@ -33,6 +33,7 @@ LOG_MODELS = frozenset(
         "attemptlog",
         "idempotencyrecord",
         "usagesum",
+        "usagerollup",
         "limitwindow",
         "limitshare",
         "filedescription",
@@ -123,16 +124,16 @@ def drop_connections() -> None:
 
 
 @contextmanager
-def one_moment() -> Iterator[None]:
-    """Everything read in here is the main database as it was at one moment; nobody's write is kept waiting.
+def one_moment(alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
+    """Read a database as it was at one moment; no write waits meanwhile.
 
     Inside an open transaction nothing is added to it: that is one moment already.
     """
-    connection = connections[DEFAULT_DB_ALIAS]
+    connection = connections[alias]
     if connection.in_atomic_block:
         yield
         return
-    with connection.deferred() if isinstance(connection, DatabaseWrapper) else nullcontext(), transaction.atomic():
+    with connection.deferred() if isinstance(connection, DatabaseWrapper) else nullcontext(), transaction.atomic(alias):
         if connection.vendor == POSTGRESQL:  # where each statement would otherwise see a moment of its own
             connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield

@@ -12,7 +12,7 @@ from routing_admin.models.people import AdminToken, LinkedIdentity, Person, Sess
 from routing_admin.models.refusals import LearnedRefusal
 from routing_admin.models.requests import AttemptLog, RequestLog
 from routing_admin.models.routes import Alias, Candidate, TaskRoute
-from routing_admin.models.usage import UsageSum
+from routing_admin.models.usage import UsageRollup, UsageSum
 
 __all__ = [
     "AdminToken",
@@ -38,5 +38,6 @@ __all__ = [
     "SessionSighting",
     "SignInAttempt",
     "TaskRoute",
+    "UsageRollup",
     "UsageSum",
 ]

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connections
-from django.db.models import QuerySet, Sum
+from django.db.models import Sum
 from django.utils import timezone
 
 from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import NO_CURRENCY
-from routing_admin.databases.router import LOGS
-from routing_admin.models import UsageSum
+from routing_admin.databases.router import LOGS, one_moment
+from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.request_log.sum_labels import day_of
+from routing_admin.request_log.usage_rollups import list_folded, list_starts, moment_of
 from routing_admin.request_log.usage_sums import COUNTS
 from routing_admin.request_log.window import DAY, HOUR, hour_of
 
@@ -110,72 +111,77 @@ def sum_usage(
     """What was used between two moments, the second now unless given, by one of `GROUPS`.
 
     The hours of both are counted whole, or their days where the first is longer ago than two. `only` limits it to the
-    requests of one agent, team, project or user. One query, whatever the number of requests. Currencies are weighed
+    requests of one agent, team, project or user. Three queries, whatever the number of requests. Currencies are weighed
     against one another where `exchange` has their rates.
     """
     span, start = _span_of(since)
-    of = {GROUPS[name]: value for name, value in only.items()}
-    rows = UsageSum.objects.filter(span=span, start__gte=start, **of).order_by()
     if until is not None:
         until = _stop_of(span, until)
-        rows = rows.filter(start__lt=until)
-    groups: Mapping[Any, Counts]
-    if group_by == "day":
-        series = _sum_by_start(rows)
+    of = {GROUPS[name]: value for name, value in only.items()}
+    is_by_day = group_by == "day"
+    with one_moment(LOGS):
+        starts = [each for each in list_starts(span, start) if until is None or each < until]
+        name, counted = (SMALLEST, COUNTS) if is_by_day else (GROUPS[group_by], SERIES_COUNTS)
+        groups, series = _sum_up(span, starts, name, of, counted)
+    if is_by_day:
         groups = _by_day(series)
-    else:
-        groups, series = _sum_by(rows, GROUPS[group_by])
     total = Counts()
     for each in groups.values():
         total.merge(each)
-    if group_by == "day":
+    if is_by_day:
         ordered = sorted(groups.items(), reverse=True)
     else:
         ordered = sorted(groups.items(), key=_weigher(total, exchange))
     return UsageReport(start, until or timezone.now(), total, ordered[:MOST_GROUPS], sorted(series.items()))
 
 
-def _sum_by_start(rows: QuerySet[UsageSum]) -> dict[datetime, Counts]:
-    """The sums by when their hour or day began."""
-    found = defaultdict[datetime, Counts](Counts)
-    for start, currency, *counts in rows.values_list("start", "currency").annotate(**SUMS):
-        found[start].add(currency, list(map(int, counts)))
-    return found
-
-
-PAIRS = """
-WITH pairs (start, value, currency, {counts}) AS ({pairs})
-SELECT NULL, value, currency, {sums} FROM pairs GROUP BY value, currency
+SMALLEST = "provider"
+"""The column with the fewest values: whichever sums are read by hour or day, these have as much."""
+REPORT = """
+WITH pairs (start, value, currency, {counts}) AS ({sums})
+SELECT NULL, value, currency, {all} FROM (
+    SELECT value, currency, {counts} FROM pairs
+    UNION ALL SELECT value, currency, {counts} FROM ({rollups}) AS rollups
+) AS both_parts GROUP BY value, currency
 UNION ALL
-SELECT start, NULL, currency, {series} FROM pairs GROUP BY start, currency
+SELECT start, NULL, currency, {series} FROM (
+    SELECT start, currency, {counts} FROM pairs
+    UNION ALL SELECT start, currency, {counts} FROM ({smallest}) AS rollups
+) AS both_parts GROUP BY start, currency
 """
-"""The sums of a column's values, then those of hours or days, from one pass through the rows."""
+"""The sums of a column's values, then those of hours or days: of what has no roll-up, read once, and of roll-ups."""
 
 
-def _sum_by(rows: QuerySet[UsageSum], name: str) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
-    """The sums by the values of a column, and by when their hour or day began; of the latter only `SERIES_COUNTS`.
+def _sum_up(
+    span: str, starts: Sequence[datetime], name: str, of: Mapping[str, str], series_counts: Sequence[str]
+) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
+    """The sums by the values of a column, and by when their hour or day began; of the latter only `series_counts`.
 
     There may be thousands of pairs of the two, which stay in the database.
     """
-    pairs = rows.values_list("start", name, "currency").annotate(**SUMS).query
-    inner, parameters = pairs.get_compiler(LOGS).as_sql()
-    sums = [f"SUM({each})" for each in COUNTS]
-    series = [f"SUM({each})" if each in SERIES_COUNTS else "0" for each in COUNTS]
-    parts = {"counts": COUNTS, "sums": sums, "series": series}
-    sql = PAIRS.format(pairs=inner, **{part: ", ".join(columns) for part, columns in parts.items()})
+    folded = set[datetime]() if of else list_folded(span, starts)
+    rows = UsageSum.objects.filter(span=span, start__in=[each for each in starts if each not in folded], **of)
+    rollups = UsageRollup.objects.filter(span=span, start__in=folded)
+    columns = "start", "value", "currency", *COUNTS
+    queries = {
+        "sums": rows.order_by().values_list("start", name, "currency").annotate(**SUMS),
+        "rollups": rollups.filter(dimension=name).values_list(*columns),
+        "smallest": rollups.filter(dimension=SMALLEST).values_list(*columns),
+    }
+    parts = {part: query.query.get_compiler(LOGS, elide_empty=False).as_sql() for part, query in queries.items()}
+    sql = REPORT.format(
+        **{part: words for part, (words, _) in parts.items()},
+        counts=", ".join(COUNTS),
+        all=", ".join(f"SUM({each})" for each in COUNTS),
+        series=", ".join(f"SUM({each})" if each in series_counts else "0" for each in COUNTS),
+    )
     groups, moments = defaultdict[Any, Counts](Counts), defaultdict[datetime, Counts](Counts)
     with connections[LOGS].cursor() as cursor:
-        cursor.execute(sql, parameters)
+        cursor.execute(sql, [value for _, values in parts.values() for value in values])
         for start, value, currency, *counts in cursor.fetchall():
-            of = groups[value] if start is None else moments[_moment(start)]
-            of.add(currency, list(map(int, counts)))  # PostgreSQL's sums are decimals
+            group = groups[value] if start is None else moments[moment_of(start)]
+            group.add(currency, list(map(int, counts)))  # PostgreSQL's sums are decimals
     return groups, moments
-
-
-def _moment(start: Any) -> datetime:
-    """A moment as the database gives it; SQLite's are in UTC and do not say so."""
-    moment = start if isinstance(start, datetime) else datetime.fromisoformat(start)
-    return moment.replace(tzinfo=UTC) if timezone.is_naive(moment) else moment
 
 
 def _span_of(since: datetime) -> tuple[str, datetime]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any
 
 from django.db import connections
+from django.utils import timezone
 
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.databases.router import LOGS, POSTGRESQL
-from routing_admin.models import UsageSum
+from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.request_log.chunks import in_chunks
 from routing_admin.request_log.counted_names import CountedNames, names_now
 from routing_admin.request_log.sum_labels import OTHERS, LabelNames, day_of, sum_labels
-from routing_admin.request_log.window import hour_of
+from routing_admin.request_log.window import DAY, HOUR, hour_of
 
 FAILED, REFUSED, CANCELLED = RequestEnding.FAILED.value, RequestEnding.REFUSED.value, RequestEnding.CANCELLED.value
 PLACE = ("span", "start", "agent", "task_type", "provider", "model", "team", "project", "end_user", "currency")
@@ -32,6 +33,10 @@ MAX_SUM = 2**62
 """Where a sum no longer grows by much: a column holds twice that, and one batch adds less than this."""
 CHUNKS = (20, 6, 2, 1)
 """How many sums one statement adds to."""
+LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}
+"""Behind these lengths from its start, an hour or day counts as ended."""
+ROLLUP_LOCK = 0x726F6C6C7570
+"""PostgreSQL's number of the lock that keeps late requests and roll-ups apart."""
 Place = tuple[Any, ...]
 Columns = Mapping[str, Any]
 
@@ -51,10 +56,24 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
         return
     connection = connections[LOGS]
     adapt = connection.ops.adapt_datetimefield_value
+    _forget_rollups({place[:2] for place in sums})
     with connection.cursor() as cursor:
         for chunk in in_chunks(sorted(sums.items()), CHUNKS):  # in one order, so that two writers never cross
             lines = [[span, adapt(start), *names, *counts] for (span, start, *names), counts in chunk]
             cursor.execute(_statement(len(chunk)), [value for line in lines for value in line])
+
+
+def _forget_rollups(periods: Iterable[tuple[Any, ...]]) -> None:
+    """Unmark roll-ups of ended hours and days, whose sums the open transaction changes."""
+    now = timezone.now()
+    late = [(span, start) for span, start in periods if start + LENGTHS[span] <= now]
+    if not late:
+        return
+    if connections[LOGS].vendor == POSTGRESQL:
+        with connections[LOGS].cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [ROLLUP_LOCK])
+    for span, start in late:
+        UsageRollup.objects.filter(span=span, start=start, dimension="").delete()
 
 
 def _places(request: Columns, row: Columns, labels: LabelNames, counted: CountedNames) -> tuple[Place, Place]:

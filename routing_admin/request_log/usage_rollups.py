@@ -1,0 +1,150 @@
+"""Sums of ended hours and days by one column each: pages read thousands of rows where `UsageSum` has a million.
+
+Each serving process folds what has no roll-up, the newest first, also what a migration or `restore` brought. A fold
+begins with a mark that has a token. What adds a late request takes the mark away in its transaction, another process
+that begins the same fold replaces it: a fold whose mark is gone ends without a trace in what pages read, since those
+use the sums themselves of each hour or day without a complete mark. So locks are held for one batch of rows only.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connections, transaction
+from django.db.models import QuerySet, Sum
+from django.utils import timezone
+
+from routing_admin.databases.router import LOGS, POSTGRESQL, borrowed_connections
+from routing_admin.models import UsageRollup, UsageSum
+from routing_admin.request_log.usage_sums import COUNTS, LENGTHS, ROLLUP_LOCK
+from routing_admin.request_log.window import HOUR
+from routing_admin.server.repeating_thread import RepeatingThread
+
+log = logging.getLogger(__name__)
+
+DIMENSIONS = ("agent", "task_type", "provider", "model", "team", "project", "end_user")
+GRACE = 2 * HOUR
+"""How long after its end an hour or day is folded: late requests are rare then, and clocks may differ."""
+BATCH = 500
+"""Rows that one transaction writes."""
+PAUSE_SECONDS, LOOK_SECONDS = 0.5, 60.0
+"""Between two folds, and before the next look where nothing was left to fold."""
+STARTS = """
+WITH RECURSIVE starts (start) AS (
+    SELECT MIN(start) FROM routing_admin_usagesum WHERE span = %s AND start >= %s
+    UNION ALL
+    SELECT (SELECT MIN(start) FROM routing_admin_usagesum WHERE span = %s AND start > starts.start)
+    FROM starts WHERE starts.start IS NOT NULL
+)
+SELECT start FROM starts WHERE start IS NOT NULL
+"""
+"""The hours or days that have sums, each found by one look into the index."""
+
+
+def list_starts(span: str, since: datetime) -> list[datetime]:
+    """Return when the hours or days began that have sums, in time's order."""
+    connection = connections[LOGS]
+    with connection.cursor() as cursor:
+        cursor.execute(STARTS, [span, connection.ops.adapt_datetimefield_value(since), span])
+        return [moment_of(start) for (start,) in cursor.fetchall()]
+
+
+def moment_of(start: Any) -> datetime:
+    """Return a moment as a database gives it; SQLite's are in UTC and do not say so."""
+    moment = start if isinstance(start, datetime) else datetime.fromisoformat(start)
+    return moment.replace(tzinfo=UTC) if timezone.is_naive(moment) else moment
+
+
+def list_folded(span: str, starts: Sequence[datetime]) -> set[datetime]:
+    """Return those of these hours or days that have a complete roll-up."""
+    marks = UsageRollup.objects.filter(span=span, start__in=starts, dimension="", value="")
+    return set(marks.values_list("start", flat=True))
+
+
+class UsageRollups:
+    """The folds of this process, in a thread of their own."""
+
+    def __init__(self) -> None:
+        self._thread = RepeatingThread("usage-rollups", PAUSE_SECONDS, self.round, connections.close_all)
+        self._due = float("-inf")
+        self._failed: set[tuple[str, datetime]] = set()
+
+    def start(self) -> None:
+        """Start the thread; once per process."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread after the fold that it is at."""
+        self._thread.stop()
+
+    def round(self) -> None:
+        """Fold one hour or day; look again later if none is left. Raise what the database raises."""
+        if time.monotonic() < self._due:
+            return
+        with borrowed_connections():
+            if not self.fold_next(timezone.now()):
+                self._due = time.monotonic() + LOOK_SECONDS
+
+    def fold_next(self, now: datetime) -> bool:
+        """Fold the newest ended hour or day that has no roll-up; False if there is none."""
+        for span, length in LENGTHS.items():
+            ended = [each for each in list_starts(span, datetime.min) if each + length + GRACE <= now]
+            folded = list_folded(span, ended)
+            left = [each for each in ended if each not in folded and (span, each) not in self._failed]
+            if left:
+                self._failed.add((span, left[-1]))  # until the next look: others are folded first
+                fold(span, left[-1])
+                self._failed.discard((span, left[-1]))
+                if len(left) % 24 == 1 and len(left) > 1:
+                    log.info("Usage roll-ups: %d to go", len(left) - 1)
+                return True
+        self._failed.clear()
+        return False
+
+
+def fold(span: str, start: datetime) -> None:
+    """Make the roll-up of an hour or day, unless a late request or another process is in between."""
+    period = UsageRollup.objects.filter(span=span, start=start)
+    mark = UsageRollup(span=span, start=start, value=secrets.token_hex(8))
+    with _alone():
+        period.delete()
+        mark.save()
+    rows = [row for dimension in DIMENSIONS for row in _sum_up(span, start, dimension)]
+    for at in range(0, len(rows), BATCH):
+        with _alone():
+            if not _holds(period, mark):
+                return
+            UsageRollup.objects.bulk_create(rows[at : at + BATCH])
+    with _alone():
+        _holds(period, mark) and period.filter(pk=mark.pk).update(value="")
+
+
+def _holds(period: QuerySet[UsageRollup], mark: UsageRollup) -> bool:
+    return period.filter(dimension="", value=mark.value).exists()
+
+
+def _sum_up(span: str, start: datetime, dimension: str) -> Iterator[UsageRollup]:
+    rows = UsageSum.objects.filter(span=span, start=start).order_by().values_list(dimension, "currency")
+    for value, currency, *counts in rows.annotate(*(Sum(name) for name in COUNTS)):
+        sums = dict(zip(COUNTS, map(int, counts), strict=True))  # PostgreSQL's sums are decimals
+        yield UsageRollup(span=span, start=start, dimension=dimension, value=value, currency=currency, **sums)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """A transaction beside which no other fold writes, nor a late request: SQLite has one writer at a time anyway."""
+    with transaction.atomic(using=LOGS):
+        if connections[LOGS].vendor == POSTGRESQL:
+            with connections[LOGS].cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [ROLLUP_LOCK])
+        yield
+
+
+usage_rollups = UsageRollups()
+"""This process's."""

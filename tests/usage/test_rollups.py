@@ -1,0 +1,166 @@
+"""Usage is read from roll-ups of ended hours and days, and is what the sums themselves say, to the last nano."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from routing_admin.actions.pruning import prune_usage
+from routing_admin.databases.router import LOGS
+from routing_admin.models import UsageRollup, UsageSum
+from routing_admin.queries.usage import GROUPS, UsageReport, sum_usage
+from routing_admin.request_log import usage_rollups
+from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
+from routing_admin.request_log.sum_labels import day_of
+from routing_admin.request_log.usage_rollups import UsageRollups, fold
+from routing_admin.request_log.usage_sums import COUNTS
+from routing_admin.request_log.window import hour_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+DAYS = 6
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
+    """A moment in the afternoon that does not pass."""
+    moment = timezone.localtime().replace(hour=15, minute=30, second=0, microsecond=0)
+    monkeypatch.setattr(timezone, "now", lambda: moment)
+    return moment
+
+
+def fill(now: datetime, rows: int = 400, seed: int = 7) -> None:
+    """Sums of days and hours with every column filled, names shared between columns, and several currencies."""
+    draw = random.Random(seed)
+    names = ["", "a", "b", "中", "(other)", "x" * 60]
+    found = {}
+    for _ in range(rows):
+        span = draw.choice([UsageSum.HOUR, UsageSum.DAY])
+        began = now - timedelta(hours=draw.randrange(DAYS * 24))
+        place = (hour_of(began) if span == UsageSum.HOUR else day_of(began), *(draw.choice(names) for _ in range(7)))
+        currency = draw.choice(["", "CNY", "USD"])
+        found[span, place, currency] = UsageSum(
+            span=span,
+            currency=currency,
+            **dict(zip(("start", *usage_rollups.DIMENSIONS), place, strict=True)),
+            **{name: draw.randrange(10**12) for name in COUNTS},
+        )
+    UsageSum.objects.bulk_create(found.values())
+
+
+def reports(now: datetime, **only: Any) -> list[UsageReport]:
+    """Every grouping of a short time, a long one, and one that ends before now."""
+    times: list[tuple[timedelta, datetime | None]] = [
+        (timedelta(days=1), None),
+        (timedelta(days=DAYS), None),
+        (timedelta(days=DAYS), now - timedelta(days=2)),
+    ]
+    return [sum_usage(now - length, by, until=until, **only) for by in GROUPS for length, until in times]
+
+
+def fold_all(now: datetime) -> int:
+    rollups, count = UsageRollups(), 0
+    while rollups.fold_next(now):
+        count += 1
+    return count
+
+
+def entry(name: str, at: datetime) -> Entry:
+    return entry_of(RequestFacts(name, at, "v1", agent="a", task_type="b"), ())
+
+
+def test_roll_ups_and_sums_say_the_same_of_every_group_and_time(now: datetime) -> None:
+    """Law: before and after the fold, the reports are equal; the total is what adding up the rows gives."""
+    fill(now)
+    before = reports(now), reports(now, agent="a"), reports(now, team="中")
+    assert fold_all(now) > DAYS
+    assert (reports(now), reports(now, agent="a"), reports(now, team="中")) == before
+    start = day_of(now - timedelta(days=DAYS))
+    rows = UsageSum.objects.filter(span=UsageSum.DAY, start__gte=start)
+    total = sum_usage(now - timedelta(days=DAYS), "model").total
+    assert total.requests == sum(each.requests for each in rows)
+    assert total.costs == {name: sum(each.cost_nanos for each in rows if each.currency == name) for name in total.costs}
+
+
+def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
+    """A month costs the rows of its roll-ups, whatever the number of sums; hours and days that go on have none."""
+    fill(now)
+    fold_all(now)
+    marks = UsageRollup.objects.filter(dimension="", span=UsageSum.DAY)
+    assert set(marks.values_list("start", flat=True)) == {
+        each for each in UsageSum.objects.filter(span="d").values_list("start", flat=True) if each != day_of(now)
+    }
+    before = sum_usage(now - timedelta(days=DAYS), "agent")
+    UsageRollup.objects.filter(span="d", dimension="agent").exclude(currency="").update(requests=0)
+    after = sum_usage(now - timedelta(days=DAYS), "agent").total
+    assert after.requests < before.total.requests
+    assert fold_all(now) == 0
+
+
+def test_a_late_request_is_counted_at_once_and_in_the_next_roll_up(now: datetime) -> None:
+    """Its hour and day are read from the sums until they are folded again."""
+    fill(now)
+    fold_all(now)
+    late = now - timedelta(days=2)
+    before = sum_usage(now - timedelta(days=DAYS), "agent").total.requests
+    write([entry("late", late)])
+    assert sum_usage(now - timedelta(days=DAYS), "agent").total.requests == before + 1
+    unfolded = reports(now)
+    assert fold_all(now) == 2
+    assert reports(now) == unfolded
+
+
+def test_a_request_in_time_costs_no_look_for_roll_ups(now: datetime) -> None:
+    """The journal writes what it wrote before there were any."""
+    with CaptureQueriesContext(connections[LOGS]) as queries:
+        write([entry("now", now)])
+    assert not [each for each in queries if "usagerollup" in each["sql"]]
+
+
+@pytest.mark.parametrize("between", ["late", "other"])
+def test_a_fold_that_something_overtakes_leaves_nothing_half(
+    now: datetime, monkeypatch: pytest.MonkeyPatch, between: str
+) -> None:
+    """A late request, or another process that folds the same day, comes between the reading and the writing."""
+    fill(now)
+    day = day_of(now - timedelta(days=2))
+    original: Callable[..., Any] = usage_rollups._sum_up
+    happened: list[str] = []
+
+    def overtaken(span: str, start: datetime, dimension: str) -> Any:
+        found = list(original(span, start, dimension))
+        if not happened:
+            happened.append(between)
+            write([entry("late", start)])
+            if between == "other":
+                fold(span, start)
+        return found
+
+    monkeypatch.setattr(usage_rollups, "_sum_up", overtaken)
+    fold(UsageSum.DAY, day)
+    complete = UsageRollup.objects.filter(span="d", start=day, dimension="", value="").count()
+    assert complete == (1 if between == "other" else 0)
+    with_sums = sum(UsageSum.objects.filter(span="d", start=day).values_list("requests", flat=True))
+    fold_all(now)
+    rolled = UsageRollup.objects.filter(span="d", start=day, dimension="model")
+    assert sum(rolled.values_list("requests", flat=True)) == with_sums
+
+
+def test_roll_ups_go_with_their_sums(now: datetime) -> None:
+    """Pruning removes both; what remains says the same."""
+    fill(now)
+    fold_all(now)
+    prune_usage(now + timedelta(days=393))
+    assert not UsageRollup.objects.filter(span="h").exists()
+    starts = set(UsageSum.objects.values_list("start", flat=True))
+    assert set(UsageRollup.objects.values_list("start", flat=True)) <= starts
+    kept = reports(now)
+    UsageRollup.objects.all().delete()
+    assert reports(now) == kept
