@@ -11,7 +11,7 @@ if __name__ == "__main__":
     try:
         execute_from_command_line(sys.argv)
     except Exception as error:  # Django's own commands, too, end with a line where the database cannot be had
-        from routing_admin.databases.explaining import explain_failure
+        from routing_admin.platform.databases.explaining import explain_failure
 
         line = explain_failure(error)
         if line is None:

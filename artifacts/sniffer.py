@@ -63,7 +63,7 @@ def describe_sniffer() -> str:
 
 
 def sniff(head: bytes) -> str | None:
-    """libmagic's MIME type for the first bytes of a file; None when there is no libmagic or it knows none."""
+    """Libmagic's MIME type for the first bytes of a file; None when there is no libmagic or it knows none."""
     library, _ = _library()
     if library is None or not head:
         return None

@@ -1,7 +1,7 @@
 """When each agent key was last used: noted in memory, written behind the calls, so that no call waits for a write.
 
 A note is worth a minute, so one that a crash loses is no loss; the server's upkeep writes what is noted
-(routing_admin/server/upkeep.py), and pages show what is noted before it is written.
+(routing_admin/platform/server/upkeep.py), and pages show what is noted before it is written.
 """
 
 from __future__ import annotations

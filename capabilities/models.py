@@ -1,6 +1,6 @@
 """The rows behind providers, model services, agents and their keys.
 
-Rows are written by `capabilities/actions.py` alone, which validates, records the revision and the audit event.
+Rows are written by the actions of the console alone, which validate, record the revision and the audit event.
 """
 
 from __future__ import annotations
@@ -263,7 +263,8 @@ class NightlyProbe(models.Model):
 
 class CatalogueEdition(models.Model):
     """A catalogue of models that was read from a file or a provider: its document, packed, under a name that tells its
-    sources. Which one is in use, the installation says."""
+    sources. Which one is in use, the installation says.
+    """
 
     name = models.CharField(max_length=300, unique=True)
     content = models.BinaryField()

@@ -12,7 +12,7 @@ class RoutingAdminConfig(AppConfig):
         """Connects what `capabilities` and `artifacts` ask upward for (ARCHITECTURE, ports)."""
         from django.db.models.signals import post_migrate
 
-        from routing_admin.databases.append_only import refuse_changes
+        from routing_admin.platform.databases.append_only import refuse_changes
         from routing_admin.wiring import connect
 
         connect()

@@ -16,15 +16,13 @@ from django.db import connection
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
-from routing_admin.actions.drills import note_drill_ends  # noqa: E402
-from routing_admin.actions.nightly import nightly_probes  # noqa: E402
-from routing_admin.agents_api.mcp.callers import PATH as MCP_PATH  # noqa: E402
-from routing_admin.agents_api.mcp.door import McpDoor  # noqa: E402
-from routing_admin.alerts.watch import watch  # noqa: E402
+from routing_admin.api.mcp.callers import PATH as MCP_PATH  # noqa: E402
+from routing_admin.api.mcp.door import McpDoor  # noqa: E402
 from routing_admin.configuration import snapshot  # noqa: E402
 from routing_admin.configuration.publishing import publisher  # noqa: E402
-from routing_admin.databases.pooling import pool_connections  # noqa: E402
-from routing_admin.databases.router import POSTGRESQL, close_pools  # noqa: E402
+from routing_admin.console.alerts.watch import watch  # noqa: E402
+from routing_admin.console.drills.actions import note_drill_ends  # noqa: E402
+from routing_admin.console.services.nightly_rounds import nightly_probes  # noqa: E402
 from routing_admin.dispatch.fresh_starts import fresh_starts  # noqa: E402
 from routing_admin.dispatch.kept_refusals import kept_refusals  # noqa: E402
 from routing_admin.dispatch.send import process_run_context  # noqa: E402
@@ -33,25 +31,27 @@ from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, ans
 from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
 from routing_admin.gateway.open_streams import open_streams  # noqa: E402
 from routing_admin.limits.gate import keeper, ledger  # noqa: E402
-from routing_admin.redis_link.link import link  # noqa: E402
-from routing_admin.redis_link.news import news  # noqa: E402
+from routing_admin.platform.databases.pooling import pool_connections  # noqa: E402
+from routing_admin.platform.databases.router import POSTGRESQL, close_pools  # noqa: E402
+from routing_admin.platform.redis.link import link  # noqa: E402
+from routing_admin.platform.redis.news import news  # noqa: E402
+from routing_admin.platform.server import memory  # noqa: E402
+from routing_admin.platform.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
+from routing_admin.platform.server.cross_origin import share  # noqa: E402
+from routing_admin.platform.server.descriptors import descriptor_limit, max_connections  # noqa: E402
+from routing_admin.platform.server.draining import draining  # noqa: E402
+from routing_admin.platform.server.places import THREADS  # noqa: E402
+from routing_admin.platform.server.redis_rounds import RedisRounds  # noqa: E402
+from routing_admin.platform.server.rejected_calls import missed_calls  # noqa: E402
+from routing_admin.platform.server.request_limit import limit_requests  # noqa: E402
+from routing_admin.platform.server.scrapes import answer_scrape, is_metrics_port  # noqa: E402
+from routing_admin.platform.server.store_monitor import store_watch  # noqa: E402
+from routing_admin.platform.server.upkeep import upkeep  # noqa: E402
+from routing_admin.platform.server.url_aliases import meant_path  # noqa: E402
+from routing_admin.platform.server.worker_board import board  # noqa: E402
 from routing_admin.request_log.journal import journal  # noqa: E402
 from routing_admin.request_log.tracing import tracing  # noqa: E402
 from routing_admin.request_log.usage_rollups import usage_rollups  # noqa: E402
-from routing_admin.server import memory  # noqa: E402
-from routing_admin.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
-from routing_admin.server.cross_origin import share  # noqa: E402
-from routing_admin.server.descriptors import descriptor_limit, max_connections  # noqa: E402
-from routing_admin.server.draining import draining  # noqa: E402
-from routing_admin.server.missed_calls import missed_calls  # noqa: E402
-from routing_admin.server.near_misses import meant_path  # noqa: E402
-from routing_admin.server.places import THREADS  # noqa: E402
-from routing_admin.server.redis_rounds import RedisRounds  # noqa: E402
-from routing_admin.server.request_limit import limit_requests  # noqa: E402
-from routing_admin.server.scrapes import answer_scrape, is_metrics_port  # noqa: E402
-from routing_admin.server.store_watch import store_watch  # noqa: E402
-from routing_admin.server.upkeep import upkeep  # noqa: E402
-from routing_admin.server.worker_board import board  # noqa: E402
 from routing_admin.upstream import process_upstream, run_sync  # noqa: E402
 
 
@@ -161,7 +161,7 @@ def listen_for_changes() -> Any:
     """Who hears of other processes' changes at once, where the database tells of them; else None, and upkeep looks."""
     if connection.vendor != POSTGRESQL:
         return None
-    from routing_admin.databases.postgresql.notices import Listener
+    from routing_admin.platform.databases.postgresql.notices import Listener
 
     listener = Listener(snapshot.look)
     listener.start()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
@@ -12,14 +10,12 @@ from django.utils.translation import gettext_lazy as _
 
 from routing_admin.core.alerts.webhook import WebhookAddressError, parse_webhook
 from routing_admin.core.identity.providers import package_settings, read_identity_rules
-from routing_admin.databases.addresses import is_postgresql, postgresql_databases
 from routing_admin.environment import (
     BASE_DIR,
     PREFIX,
     artifacts_bucket,
     cors_origins,
     data_directory,
-    database_files,
     encryption_keys,
     log_format,
     read_environment,
@@ -27,6 +23,7 @@ from routing_admin.environment import (
     secret_files,
     signing_secrets,
 )
+from routing_admin.platform.databases.addresses import databases
 
 env = read_environment()
 DATA_DIR = data_directory(env)
@@ -118,13 +115,13 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "routing_admin.server.near_misses.NearMissesMiddleware",
-    "routing_admin.server.request_id.RequestIdMiddleware",
+    "routing_admin.platform.server.url_aliases.NearMissesMiddleware",
+    "routing_admin.platform.server.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
-    "routing_admin.server.static_files.StaticFilesMiddleware",
-    "routing_admin.server.compression.CompressionMiddleware",
-    "routing_admin.server.sightings.SightingsMiddleware",
+    "routing_admin.platform.server.static_files.StaticFilesMiddleware",
+    "routing_admin.platform.server.compression.CompressionMiddleware",
+    "routing_admin.platform.auth.session_activity.SightingsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -132,8 +129,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "routing_admin.server.page_responses.HtmxPagesMiddleware",
-    "routing_admin.server.permissions.PermissionsMiddleware",
+    "routing_admin.console.base.page_responses.HtmxPagesMiddleware",
+    "routing_admin.platform.auth.permissions.PermissionsMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -145,7 +142,7 @@ if IDENTITY.providers:
         *(f"allauth.socialaccount.providers.{each.kind}" for each in IDENTITY.providers),
     ]
     MIDDLEWARE.insert(-2, "allauth.account.middleware.AccountMiddleware")
-    SOCIALACCOUNT_ADAPTER = "routing_admin.views.people.identity_adapter.IdentityAdapter"
+    SOCIALACCOUNT_ADAPTER = "routing_admin.console.people.identity_adapter.IdentityAdapter"
     SOCIALACCOUNT_PROVIDERS = package_settings(IDENTITY)
     SOCIALACCOUNT_REQUESTS_TIMEOUT = 10
     ACCOUNT_DEFAULT_HTTP_PROTOCOL = _public.scheme
@@ -164,64 +161,27 @@ TEMPLATES = [
                 "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "routing_admin.views.context.page",
+                "routing_admin.console.base.context.page",
             ],
-            "builtins": ["template_partials.templatetags.partials", "capabilities.templatetags.ui"],
+            "builtins": ["template_partials.templatetags.partials", "routing_admin.console.base.tags.ui"],
+            "libraries": {"cells": "routing_admin.console.matrix.cells"},
         },
     }
 ]
 
 
-def sqlite(path: Path, synchronous: str, checkpoint_pages: int) -> dict[str, Any]:
-    """An SQLite database; writers wait for one another instead of failing (docs/decisions).
-
-    So many pages gather before they are moved from the write-ahead log into the database.
-    """
-    pragmas = (
-        "journal_mode=WAL",
-        f"synchronous={synchronous}",
-        "journal_size_limit=67108864",
-        f"wal_autocheckpoint={checkpoint_pages}",
-        "cache_size=-8000",
-    )
-    return {
-        "ENGINE": "routing_admin.databases.sqlite",
-        "NAME": path,
-        "OPTIONS": {
-            "timeout": 5,
-            "transaction_mode": "IMMEDIATE",
-            "init_command": ";".join(f"PRAGMA {pragma}" for pragma in pragmas),
-        },
-        "TEST": {"NAME": str(path.with_name(f"test-{path.name}"))},
-    }
-
-
-def databases(url: str) -> dict[str, Any]:
-    """Both databases, wherever DATABASE_URL has them.
-
-    Pages of the request log are written again and again while its indexes grow: moved seldom, each is moved once.
-    """
-    if is_postgresql(url):
-        return postgresql_databases(url)
-    database, logs = database_files(url, DATA_DIR)
-    return {
-        "default": sqlite(database, "FULL", checkpoint_pages=1000),
-        "logs": sqlite(logs, "NORMAL", checkpoint_pages=8000),
-    }
-
-
-DATABASES = databases(env.str("DATABASE_URL", default=""))
-DATABASE_ROUTERS = ["routing_admin.databases.router.LogsRouter"]
+DATABASES = databases(env.str("DATABASE_URL", default=""), DATA_DIR)
+DATABASE_ROUTERS = ["routing_admin.platform.databases.router.LogsRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-AUTHENTICATION_BACKENDS = ["routing_admin.views.people.backend.PeopleBackend"]
+AUTHENTICATION_BACKENDS = ["routing_admin.console.people.backend.PeopleBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 PASSWORD_HASHERS = [
-    "routing_admin.server.password_hashing.BoundedArgon2Hasher",
+    "routing_admin.platform.auth.password_hashing.BoundedArgon2Hasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
 LOGIN_URL = "login"
@@ -270,7 +230,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "routing_admin.server.static_files.HashedStorage"},
+    "staticfiles": {"BACKEND": "routing_admin.platform.server.static_files.HashedStorage"},
 }
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = None  # request bodies are read through our own limits, see capabilities/body_limits.py
@@ -283,12 +243,12 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "explain": {"()": "routing_admin.server.logs.ExplainFilter"},
-        "redact": {"()": "routing_admin.server.logs.RedactFilter"},
+        "explain": {"()": "routing_admin.platform.server.logs.ExplainFilter"},
+        "redact": {"()": "routing_admin.platform.server.logs.RedactFilter"},
     },
     "formatters": {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
-        "json": {"()": "routing_admin.server.logs.JsonFormatter"},
+        "json": {"()": "routing_admin.platform.server.logs.JsonFormatter"},
     },
     "handlers": {
         "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["explain", "redact"]}

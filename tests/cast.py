@@ -14,20 +14,20 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
 
-from capabilities import actions as capability_actions
 from capabilities.acts import SYSTEM, Actor
+from capabilities.agents import issue_key
 from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.models import Agent
-from routing_admin.actions.admin_tokens import issue_token
 from routing_admin.configuration import snapshot
-from routing_admin.demo import load
+from routing_admin.console.demo import load
+from routing_admin.console.people.token_actions import issue_token
 from routing_admin.dispatch import send
 from routing_admin.gateway import key_cache
 from routing_admin.limits.gate import keeper
 from routing_admin.models import Person
+from routing_admin.platform.auth.session_activity import sightings
+from routing_admin.platform.server.request_id import recent_ids
 from routing_admin.request_log.journal import journal
-from routing_admin.server.request_id import recent_ids
-from routing_admin.server.sightings import sightings
 
 HTMX = {"HX-Request": "true"}
 """The header by which a page knows that a fragment is wanted."""
@@ -65,7 +65,7 @@ def browser_of(account: Any = None, **options: Any) -> Client:
 
 def key_of(agent: str, **more: Any) -> str:
     """A new key of an agent."""
-    key, _ = capability_actions.issue_key(SYSTEM, Agent.objects.get(agent_id=agent), label="test", **more)
+    key, _ = issue_key(SYSTEM, Agent.objects.get(agent_id=agent), label="test", **more)
     return str(key)
 
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from capabilities.core.permissions import SCOPES
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import NOTED
-from routing_admin.databases.append_only import statements_to_allow
+from routing_admin.platform.databases.append_only import statements_to_allow
 from tests.cast import AgentProgram, browser_of, key_of, load_demo, person
 from tests.engines.redis import RedisServer, redis_running
 

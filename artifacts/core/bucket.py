@@ -50,7 +50,8 @@ class Bucket:
 
 def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Bucket:
     """The bucket of an address; `environment` gives the endpoint that `AWS_ENDPOINT_URL` names. Raises
-    `BucketAddressError`."""
+    `BucketAddressError`.
+    """
     parts = urlsplit(url)
     if parts.scheme != "s3" or not BUCKET_NAME.fullmatch(parts.netloc.rpartition("@")[2]):
         raise BucketAddressError("Write s3://bucket/prefix, with ?endpoint_url=https://host where it is not Amazon's.")

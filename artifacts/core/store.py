@@ -111,7 +111,8 @@ class ByteStore(Protocol):
 
     def local_file(self, sha256: str) -> AbstractContextManager[LocalFile]:
         """The checked bytes as a file to read for as long as the context lasts; errors as `open_blocks`, when it is
-        entered or when the file is opened."""
+        entered or when the file is opened.
+        """
 
     def exists(self, sha256: str) -> bool:
         """Whether something is kept under that hash; says nothing of its health."""

@@ -67,7 +67,8 @@ class ObjectChangedError(Exception):
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
     """An object as it is now: its key, size in bytes, when it was stored (seconds since 1970), and a tag that changes
-    with its content."""
+    with its content.
+    """
 
     key: str
     size: int
@@ -109,7 +110,8 @@ class BucketClient:
 
     def read(self, key: str, start: int = 0, tag: str = "") -> tuple[ObjectFacts, Iterator[bytes]]:
         """The object and its bytes from there on. Raises `FileNotFoundError`, `ObjectChangedError` where it has not
-        that tag."""
+        that tag.
+        """
         options: Any = {"range": {"offset": start}} if start else {}
         options |= {"if_match": tag} if tag else {}
         with self.in_our_words():

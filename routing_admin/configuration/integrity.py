@@ -26,9 +26,9 @@ from routing_admin.configuration.audit import verify_audit
 from routing_admin.configuration.history import newest_configuration
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import diff
-from routing_admin.databases.away import DatabaseFault, fault_of
-from routing_admin.databases.probing import check_writable
 from routing_admin.models import Revision
+from routing_admin.platform.databases.probing import check_writable
+from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of
 
 
 def databases() -> list[str]:

@@ -17,16 +17,14 @@ from typing import Generic, Protocol, TypeVar
 from django.core.exceptions import SynchronousOnlyOperation
 from django.utils import timezone
 
-from routing_admin.databases.explaining import explain_failure
-from routing_admin.databases.router import drop_connections
-from routing_admin.databases.waiting import waiting_at_most
+from routing_admin.platform.databases.explaining import explain_failure
+from routing_admin.platform.databases.lock_timeout import LOOK_WAIT_SECONDS, waiting_at_most
+from routing_admin.platform.databases.router import drop_connections
 
 log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 0.9
 """How old a look may be: less than the second within which a change holds in every process (CONTRACT §3)."""
-LOOK_WAIT_SECONDS = 0.25
-"""How long a look waits for a locked database before the value known goes on."""
 OUTAGE_SECONDS = 15 * 60.0
 """How long after the last good look calls go on with what is in memory while the database does not answer."""
 NEVER = float("-inf")
@@ -107,7 +105,8 @@ class Newest(Generic[S]):
 
     def stamp(self) -> int:
         """The number of the last change seen, of a value that could not be read too; what is kept elsewhere under
-        another one is out of date. Call `current()` first: raises `LookupError` as long as nothing was read."""
+        another one is out of date. Call `current()` first: raises `LookupError` as long as nothing was read.
+        """
         if self._state is None:
             raise LookupError("nothing was read yet")
         return self._state.stamp

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.memory import Place, Refused
-from routing_admin.databases.router import LOGS
 from routing_admin.models import LearnedRefusal
+from routing_admin.platform.databases.router import LOGS
 
 MAX_CHARACTERS = 200
 """Longer names of models and parameters are known in memory alone."""

@@ -32,9 +32,9 @@ from routing_admin.configuration.key_origins import bind_first_uses
 from routing_admin.core.configuration.as_json import to_json
 from routing_admin.core.configuration.checks import check, check_describers
 from routing_admin.core.configuration.diff import diff
-from routing_admin.databases.explaining import explain_failure
-from routing_admin.databases.router import one_writer
 from routing_admin.models import Installation, Revision
+from routing_admin.platform.databases.explaining import explain_failure
+from routing_admin.platform.databases.router import one_writer
 
 log = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from routing_admin.configuration.newest import Newest
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, ServiceSpec
 from routing_admin.core.fallback.drill import DrillWindow
 from routing_admin.core.planning.plan import is_taken
-from routing_admin.databases.router import one_moment
 from routing_admin.models import Installation
+from routing_admin.platform.databases.router import one_moment
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,12 @@ newest = Newest(build, stamp)
 """This process's."""
 current, look, refresh, forget = newest.current, newest.look, newest.refresh, newest.forget
 unread_since = newest.unread_since
+
+
+def check_read() -> None:
+    """Raise `LookupError` while the configuration cannot be read and an older one is in use."""
+    if since := unread_since():
+        raise LookupError(f"the configuration cannot be read since {since:%H:%M:%S} UTC; an older one is in use")
 
 
 def agent_profiles(configuration: Configuration, keys: Mapping[str, KeyState]) -> tuple[AgentProfile, ...]:

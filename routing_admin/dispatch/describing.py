@@ -26,7 +26,6 @@ from routing_admin.core.fallback.chain import Call, RunResult
 from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.limits.sentences import BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED
-from routing_admin.databases.away import is_away
 from routing_admin.descriptions.flights import SharedFlights
 from routing_admin.descriptions.store import DescriptionOutcome, keep_description
 from routing_admin.dispatch.description_desk import DescriptionDesk
@@ -36,9 +35,10 @@ from routing_admin.dispatch.plan_record import record_plan
 from routing_admin.dispatch.prepare import prepare_for
 from routing_admin.dispatch.receivers import describing_route
 from routing_admin.limits.gate import LimitReachedError
+from routing_admin.platform.databases.unavailable import is_away
+from routing_admin.platform.server.draining import DrainingError
 from routing_admin.request_log.operations import DESCRIBE
 from routing_admin.request_log.recorder import RequestRecorder
-from routing_admin.server.draining import DrainingError
 
 if TYPE_CHECKING:
     from routing_admin.dispatch.send import Dispatch

@@ -33,7 +33,7 @@ MOST_SECONDS = 180.0
 
 
 class RouteDescriber:
-    """See `capabilities.ports.FileDescriber`."""
+    """Has a model describe files for agents that ask for it: that takes time, and costs what it costs."""
 
     def describe(self, principal: Principal, request_id: str, file: FilePart, language: str) -> ModelDescription | None:
         """What is known of the description by now, asked for where nobody did; None where nobody can be asked."""
@@ -77,3 +77,6 @@ class RouteDescriber:
         return Describing(
             Dispatch(planned, request_id=request_id, hold=hold), recorder, record_answer, keeps_failures=False
         )
+
+
+describer = RouteDescriber()

@@ -1,4 +1,4 @@
-"""Calls to a provider for an administrator: does it answer, and which models has it? Fills `ports.dial`."""
+"""Calls to a provider for an administrator: does it answer, and which models has it?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from capabilities.core.delivery.adaptation import CannotRead, TextStyle
@@ -20,7 +20,6 @@ from capabilities.core.providers.quirks import LIMIT_FIELD, quirks_without
 from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
 from capabilities.core.worded import worded
 from capabilities.errors import NotFoundError
-from capabilities.ports import DialAnswer
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import KeyFrom, NamedKey
 from routing_admin.configuration.snapshot import Snapshot
@@ -39,6 +38,26 @@ GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tok
 MOST_MODELS = 5000
 MOST_OPTIONS = 4
 """Refusals after each of which the greeting is sent again without what was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class DialAnswer:
+    """What a call to a provider's address gave: `fault` empty when it answered; `ms` until it did.
+
+    `models` are the ids of its own list, `entries` the list's entries as they came. `quirks` are the options that it
+    took to be answered.
+    """
+
+    ms: float
+    fault: str = ""
+    status: int | None = None
+    message: str = ""
+    models: tuple[str, ...] = ()
+    text: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    entries: tuple[Any, ...] = ()
+    quirks: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +102,7 @@ def _id(entry: Any) -> str:
 
 
 class Dialler:
-    """The port, over the process's upstream; only stored configuration is called."""
+    """Calls providers through the process's upstream; only stored configuration is called."""
 
     def test(self, provider: str, model: str) -> DialAnswer:
         """One tiny chat request to a model of the provider."""
@@ -184,6 +203,9 @@ class Dialler:
     async def _time(self, prepared: Prepared, to: Receiver, proxy: str, timeouts: Timeouts = QUICK) -> DialAnswer:
         began = time.monotonic()
         return dialled_of(await NetworkTransport().call(prepared, to, timeouts, proxy), began)
+
+
+dialler = Dialler()
 
 
 def models_url(provider: ProviderSpec) -> str:

@@ -9,8 +9,8 @@ from itertools import groupby
 
 import pybase64
 
-from artifacts.actions import store_blocks
 from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
+from artifacts.library import store_blocks
 from capabilities.acts import Actor
 from capabilities.body_limits import upload_limit
 from capabilities.core.vocabulary import Kind

@@ -62,7 +62,8 @@ class PlannedRequest:
 
     def with_affinity(self, word: str, agent: str) -> PlannedRequest:
         """The request, asked with one key as long as its conversation goes on: by its agent's `word` for that, else by
-        how it begins."""
+        how it begins.
+        """
         opening = "" if self.plan.verbatim else opening_of(self.chat)  # what passes through is no conversation
         name = f"{agent} {word}" if word else opening
         return replace(self, plan=replace(self.plan, affinity=name))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from artifacts.core.delivery.tools import tool_definitions
 from capabilities.core.delivery import decision
 from capabilities.core.delivery.model_description import without_describer
 from capabilities.core.delivery.reader import DEFAULT_POLICY, ContentPolicy
@@ -15,12 +14,11 @@ from capabilities.core.delivery.receiver import Receiver, receiver
 from capabilities.core.delivery.token_limits import token_limits
 from capabilities.core.describing.describable import obstacle_to_describing
 from capabilities.core.message import FilePart
-from capabilities.core.providers.catalogue import Catalogue
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.services.registry import LlmServiceConfig, LlmServiceRegistry
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.core.wire import Target
-from capabilities.ports import KeyNote, Retention
+from capabilities.ports import Retention
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.keys import KeyState
@@ -155,9 +153,34 @@ def registry_of(state: Snapshot) -> LlmServiceRegistry:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class KeyNote:
+    """A provider's key as pages show it, never the key itself.
+
+    `source` is not_needed, override, environment, stored or missing; `reason` says why the provider cannot be called.
+    `unconfirmed` is the origin that an administrator has to allow for the key in `variable` first.
+    """
+
+    source: str
+    variable: str = ""
+    last_four: str = ""
+    reason: str = ""
+    unconfirmed: str = ""
+
+
 def note_of(key: KeyState) -> KeyNote:
     """A key's state as pages show it."""
     return KeyNote(key.source.value, key.variable, key.last_four, key.reason, key.unconfirmed)
+
+
+def list_key_notes() -> Mapping[str, KeyNote]:
+    """Return where each provider's key comes from at this moment, by provider; never the key."""
+    return {name: note_of(key) for name, key in snapshot.current().keys.items()}
+
+
+def default_language() -> str:
+    """Return the language of descriptions where a request names none."""
+    return snapshot.current().configuration.default_language or "en"
 
 
 class SnapshotServices:
@@ -188,18 +211,6 @@ class SnapshotServices:
     def agents_for(self, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:
         """The agents that can really read this very file, by the same decision that delivers it."""
         return readers_of(snapshot.current(), file, but, only_configured=only_configured)
-
-    def catalogue(self) -> Catalogue:
-        """The catalogue in use."""
-        return snapshot.current().catalogue
-
-    def key_notes(self) -> Mapping[str, KeyNote]:
-        """Where each provider's key comes from at this moment; never the key."""
-        return {name: note_of(key) for name, key in snapshot.current().keys.items()}
-
-    def tools(self, language: str) -> Sequence[Mapping[str, Any]]:
-        """The agents' tools as function definitions in a language."""
-        return tool_definitions(language)
 
     def retention(self) -> Retention:
         """How many bytes of artifacts are kept, and for how long; read from its row each time."""

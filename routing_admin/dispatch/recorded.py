@@ -15,8 +15,8 @@ from routing_admin.core.fallback.errors import RouterError
 from routing_admin.dispatch.describing import Describing
 from routing_admin.dispatch.generated_media import without_data
 from routing_admin.dispatch.send import Dispatch
+from routing_admin.platform.server.draining import DrainingError, draining
 from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
-from routing_admin.server.draining import DrainingError, draining
 from routing_admin.upstream import Stream, run_sync
 
 T = TypeVar("T")

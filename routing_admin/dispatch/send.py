@@ -24,13 +24,13 @@ from routing_admin.core.fallback.context import RunContext, process_context
 from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.planning.params import apply_params
-from routing_admin.databases.router import borrowed_connections
 from routing_admin.dispatch.generated_media import KeepMedia, join_sounds
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.prepare import list_dropped, mark_unreadable, prepare_for
 from routing_admin.dispatch.receivers import with_key, without_describing
 from routing_admin.dispatch.transport import NetworkTransport, Transport
 from routing_admin.limits.gate import Reservation
+from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.upstream import Stream
 
 if TYPE_CHECKING:

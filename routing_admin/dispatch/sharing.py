@@ -14,7 +14,7 @@ from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.context import RunContext
 from routing_admin.core.fallback.cooldown import Ailment, Key, LocalCooldowns
 from routing_admin.core.fallback.key_pools import MOST_CONVERSATIONS, KeyPools
-from routing_admin.redis_link.news import Fields, News
+from routing_admin.platform.redis.news import Fields, News
 
 CANDIDATES, KEYS, CONVERSATIONS = "candidates", "keys", "conversations"
 MOST_AILMENTS = 2000

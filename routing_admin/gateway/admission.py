@@ -15,17 +15,17 @@ from capabilities.access import Principal, Refusal, refuse_call, refuse_query
 from capabilities.acts import Actor
 from capabilities.core.permissions import methods_of_call
 from routing_admin.core.fallback.endings import UNAVAILABLE
-from routing_admin.databases import away
-from routing_admin.databases.away import WAIT_SECONDS
-from routing_admin.databases.explaining import explain_failure
-from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.gateway.errors import GatewayError, MethodError, gateway_error_of_limit, response_of
 from routing_admin.gateway.key_cache import cached_principal, principal_of_key
 from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
-from routing_admin.server.metrics import request_metrics
-from routing_admin.server.missed_calls import missed_calls
-from routing_admin.server.refusals import OPENAI_CODES
-from routing_admin.server.request_id import request_id_of
+from routing_admin.platform.databases import unavailable as away
+from routing_admin.platform.databases.explaining import explain_failure
+from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.unavailable import WAIT_SECONDS
+from routing_admin.platform.server.metrics import request_metrics
+from routing_admin.platform.server.refusals import OPENAI_CODES
+from routing_admin.platform.server.rejected_calls import missed_calls
+from routing_admin.platform.server.request_id import request_id_of
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,8 @@ from routing_admin.gateway.key_cache import cached_principal
 from routing_admin.gateway.messages.endpoints import MESSAGES
 from routing_admin.gateway.operations.endpoints import OPERATION_DOORS
 from routing_admin.gateway.responses.endpoints import RESPONSES
-from routing_admin.server.body_limit import (
+from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
+from routing_admin.platform.server.body_limit import (
     UnknownCallerError,
     announced_length,
     headers_of_scope,
@@ -33,12 +34,11 @@ from routing_admin.server.body_limit import (
     refuse,
     refuse_unknown,
 )
-from routing_admin.server.direct_answers import block_writer, header_pairs, send_whole
-from routing_admin.server.hosts import is_known_host
-from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
-from routing_admin.server.places import CallPlace, OverloadedError, bodies, calls, lookups
-from routing_admin.server.refusals import send_refusal
-from routing_admin.server.request_id import claim_scope_id
+from routing_admin.platform.server.direct_answers import block_writer, header_pairs, send_whole
+from routing_admin.platform.server.hosts import is_known_host
+from routing_admin.platform.server.places import CallPlace, OverloadedError, bodies, calls, lookups
+from routing_admin.platform.server.refusals import send_refusal
+from routing_admin.platform.server.request_id import claim_scope_id
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 
 DOORS: Mapping[str, Door] = MappingProxyType(

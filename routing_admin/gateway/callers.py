@@ -10,7 +10,7 @@ from routing_admin.gateway.admission import admit_caller, admit_known_caller
 from routing_admin.gateway.http import HttpCall
 from routing_admin.gateway.key_cache import digest_of
 from routing_admin.gateway.threads import run_in_thread
-from routing_admin.server.places import CallPlace, lookups
+from routing_admin.platform.server.places import CallPlace, lookups
 
 _under_way: dict[bytes, asyncio.Event] = {}
 """The keys that are looked up just now, each set once that is done."""

@@ -59,10 +59,10 @@ from routing_admin.gateway.streaming import AnswerStream, later_error
 from routing_admin.gateway.threads import run_in_own_share, run_in_thread
 from routing_admin.limits.gate import LimitReachedError, Reservation, keeper, reservation_of
 from routing_admin.limits.labels import list_label_holders
+from routing_admin.platform.server.draining import DrainingError
+from routing_admin.platform.server.places import OverloadedError, parses, slot
 from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
-from routing_admin.server.draining import DrainingError
-from routing_admin.server.places import OverloadedError, parses, slot
 from routing_admin.upstream import Stream
 
 AFFINITY_HEADER = "x-routing-affinity"

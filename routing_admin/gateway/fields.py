@@ -81,7 +81,7 @@ def require_text(source: Object, key: str, at: str) -> str:
 
 
 def read_flag(source: Object, key: str) -> bool | None:
-    """true or false; None when absent or null. Raises `BadRequestError` for anything else."""
+    """True or false; None when absent or null. Raises `BadRequestError` for anything else."""
     value = source.get(key)
     if value is not None and not isinstance(value, bool):
         raise refusal_of_type(TRUE_OR_FALSE, key)

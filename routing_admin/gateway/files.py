@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from artifacts.actions import delete_artifacts, store_upload
 from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
-from artifacts.queries.files import find_own_file, list_own_files
+from artifacts.library import delete_artifacts, store_upload
+from artifacts.library.files import find_own_file, list_own_files
 from artifacts.storage.content import RowStore
 from artifacts.storage.downloads import download
 from artifacts.storage.uploads import received_files

@@ -12,8 +12,8 @@ from django.http.request import UnreadablePostError
 from capabilities.body_limits import body_limit
 from capabilities.core.values import value_class
 from routing_admin.gateway.keep_alive import KeepAlive
-from routing_admin.server.places import CallPlace
-from routing_admin.server.request_id import request_id_of
+from routing_admin.platform.server.places import CallPlace
+from routing_admin.platform.server.request_id import request_id_of
 
 
 @dataclass(slots=True)

@@ -20,7 +20,6 @@ from capabilities.access import Principal
 from capabilities.body_limits import received_limit
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import OK
-from routing_admin.databases.away import is_away
 from routing_admin.dispatch.route_headers import header_value
 from routing_admin.gateway.body import is_packed
 from routing_admin.gateway.callers import find_caller
@@ -28,6 +27,8 @@ from routing_admin.gateway.door import Door
 from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.threads import run_in_thread
+from routing_admin.platform.databases.unavailable import is_away
+from routing_admin.platform.server.places import OverloadedError, parses, slot
 from routing_admin.request_log.outcomes import (
     LEASE,
     OUTCOME_BYTES,
@@ -43,7 +44,6 @@ from routing_admin.request_log.outcomes import (
     store_outcome,
 )
 from routing_admin.request_log.recorder import RequestRecorder
-from routing_admin.server.places import OverloadedError, parses, slot
 from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError, decompress
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from capabilities.access import Principal, Refusal, authenticate, key_in
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import OUTAGE_SECONDS, Newest
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.databases.away import is_away
+from routing_admin.platform.databases.unavailable import is_away
 
 ENTRY_SECONDS = 20.0
 """Less than the minute after which a key's last use is noted again."""

@@ -18,7 +18,6 @@ from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 import pybase64
 
 from artifacts import extract
-from artifacts.actions import store_blocks
 from artifacts.core.artifact import REF_PREFIX, artifact_id
 from artifacts.core.delivery.get_artifact import BadBase64Error, InMemory, read_tool_result
 from artifacts.core.detection.encodings import decode_blocks
@@ -27,6 +26,7 @@ from artifacts.core.detection.kinds import mime_of_filename
 from artifacts.core.detection.signatures import HEAD
 from artifacts.core.errors import ArtifactError, MissingError
 from artifacts.core.filenames import clean_filename
+from artifacts.library import store_blocks
 from artifacts.sniffer import detector
 from capabilities.acts import Actor
 from capabilities.body_limits import upload_limit

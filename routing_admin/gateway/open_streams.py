@@ -18,8 +18,8 @@ from capabilities.core.worded import worded
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import Newest
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.server.draining import Stretch
-from routing_admin.server.repeating_thread import RepeatingThread
+from routing_admin.platform.server.draining import Stretch
+from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 LOOK_SECONDS = 0.4
 KEY_ENDED = "key_ended"

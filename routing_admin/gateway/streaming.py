@@ -22,9 +22,9 @@ from routing_admin.gateway.door import AnswerEvents
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.open_streams import KeyEndedError, open_streams
 from routing_admin.limits.gate import Reservation
+from routing_admin.platform.server.draining import DrainingError, draining
+from routing_admin.platform.server.places import OverloadedError
 from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
-from routing_admin.server.draining import DrainingError, draining
-from routing_admin.server.places import OverloadedError
 from routing_admin.upstream import Stream
 
 

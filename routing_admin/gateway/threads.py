@@ -11,11 +11,11 @@ from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
 from capabilities.fair_slots import heavy_work, requester
-from routing_admin.databases.away import WAIT_SECONDS, is_away
-from routing_admin.databases.router import borrowed_connections
-from routing_admin.databases.waiting import in_line, waiting_at_most
 from routing_admin.gateway.http import HttpCall
-from routing_admin.server.places import slot, threads
+from routing_admin.platform.databases.lock_timeout import in_line, waiting_at_most
+from routing_admin.platform.databases.router import borrowed_connections
+from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_away
+from routing_admin.platform.server.places import slot, threads
 
 T = TypeVar("T")
 

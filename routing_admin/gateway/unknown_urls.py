@@ -11,8 +11,8 @@ from django.views.decorators.csrf import csrf_exempt
 
 from capabilities.core.operations.table import OPERATIONS
 from routing_admin.gateway.errors import GatewayError, json_response, response_of
-from routing_admin.server.missed_calls import missed_calls
-from routing_admin.server.request_id import request_id_of
+from routing_admin.platform.server.rejected_calls import missed_calls
+from routing_admin.platform.server.request_id import request_id_of
 
 CHAT = "POST /v1/chat/completions"
 Shape = Callable[[HttpRequest, str], HttpResponseBase]

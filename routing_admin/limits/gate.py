@@ -28,13 +28,13 @@ from routing_admin.core.limits.sentences import (
     sentence_of,
 )
 from routing_admin.core.limits.windows import Window
-from routing_admin.databases.away import AGAIN_SECONDS
 from routing_admin.limits.cells import Waiter
 from routing_admin.limits.headers import headers_of
 from routing_admin.limits.keeper import ShareKeeper
 from routing_admin.limits.pooled import PooledLedger
 from routing_admin.limits.rows import RowLedger
-from routing_admin.redis_link.link import link
+from routing_admin.platform.databases.unavailable import AGAIN_SECONDS
+from routing_admin.platform.redis.link import link
 
 USED_AT_ONCE = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
 """What is used as soon as a call is let in, whatever becomes of it."""
@@ -153,7 +153,8 @@ class Reservation:
 
     def headers(self) -> dict[str, str]:
         """What is left of the limits, of each sort what is tightest, and a warning of budgets that run out or did not
-        count the answer."""
+        count the answer.
+        """
         held = [
             (holder, meter, self._keeper.share_of(holder.id, meter, limit))
             for holder in self._holders

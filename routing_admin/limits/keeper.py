@@ -17,8 +17,8 @@ from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Ledger, Order
 from routing_admin.core.limits.shares import Share
 from routing_admin.core.limits.windows import PERIODS, Window, window_at
-from routing_admin.databases.outage_log import OutageLog
 from routing_admin.limits.cells import Cell, Waiter
+from routing_admin.platform.databases.outage_log import OutageLog
 
 log = logging.getLogger(__name__)
 

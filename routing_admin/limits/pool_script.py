@@ -8,7 +8,7 @@ until when by the clock of Redis, in milliseconds. `wat` and `wby` say when who 
 from __future__ import annotations
 
 from routing_admin.core.limits.shares import PARTS
-from routing_admin.redis_link.link import Script
+from routing_admin.platform.redis.link import Script
 
 OVER, LOST = "over", "lost"
 """What it says instead: the epoch is another one; Redis has dropped a pool that a process holds of."""

@@ -21,7 +21,7 @@ from routing_admin.limits import pools
 from routing_admin.limits.pool_script import EXCHANGE, LEAVE, LOST, OVER, PROLONG
 from routing_admin.limits.pools import Draw, Holding, Place, PoolOverError
 from routing_admin.limits.rows import LEASE, WANTED
-from routing_admin.redis_link.link import RedisAwayError, RedisLink
+from routing_admin.platform.redis.link import RedisAwayError, RedisLink
 
 EPOCH_MILLISECONDS = 2600
 """How long an epoch lasts in Redis that nobody prolongs: less than in the rows, so that it ends here first."""

@@ -16,11 +16,11 @@ from django.db.models import F
 
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Order
-from routing_admin.databases.router import LOGS, renew_connections
-from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.limits.rows import LEASE as HOLD
 from routing_admin.limits.rows import WAIT_SECONDS, find_window, take_back
 from routing_admin.models import LimitShare, LimitWindow
+from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.router import LOGS, renew_connections
 
 LEASE = timedelta(seconds=3)
 """How long an epoch lasts that nobody prolongs; also how long its pools keep what they have once it was ended."""

@@ -11,9 +11,9 @@ from django.db.models import F, Q, Sum
 
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Booking, Order, book
-from routing_admin.databases.router import LOGS, renew_connections
-from routing_admin.databases.waiting import waiting_at_most
 from routing_admin.models import LimitShare, LimitWindow
+from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.router import LOGS, renew_connections
 
 WAIT_SECONDS = 0.2
 """How long a call waits for the ledger, and the ledger for whoever locks it."""

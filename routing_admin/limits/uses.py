@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.windows import PERIODS, window_at
-from routing_admin.databases.away import is_away
 from routing_admin.limits.gate import keeper
 from routing_admin.limits.rows import list_used
+from routing_admin.platform.databases.unavailable import is_away
 
 
 def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:

@@ -15,10 +15,10 @@ from artifacts.core.errors import ArtifactError, StoreAwayError
 from capabilities.acts import Actor
 from capabilities.core.services.registry import document_path
 from capabilities.errors import ActionError, InvalidError
-from routing_admin.databases.explaining import explain_failure
-from routing_admin.databases.progress import shown_on
-from routing_admin.databases.router import POSTGRESQL
-from routing_admin.databases.schema import NewerSchemaError, refuse_newer_schema
+from routing_admin.platform.databases.explaining import explain_failure
+from routing_admin.platform.databases.progress import shown_on
+from routing_admin.platform.databases.router import POSTGRESQL
+from routing_admin.platform.databases.schema import NewerSchemaError, refuse_newer_schema
 
 
 def command_actor() -> Actor:

@@ -6,7 +6,7 @@ Keys that would go across days are none there: a partitioned table has only such
 from django.db import migrations
 from django.db.migrations.exceptions import IrreversibleError
 
-from routing_admin.databases.postgresql.partitions import ATTEMPTS, REQUESTS, statements_of
+from routing_admin.platform.databases.postgresql.partitions import ATTEMPTS, REQUESTS, statements_of
 
 TELL = """
 CREATE FUNCTION routing_admin_tell_change() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
+
+from django.utils import timezone
 
 from capabilities.core.own_prices import price_of
 from capabilities.core.prices import FREE, Cost, Price, cost_of
@@ -75,3 +78,13 @@ def cost_now(provider: str, model: str, usage: Usage, at: datetime, tier: str = 
         return None
     price = sheet_of(snapshot.current()).price(provider, model, at, tier)
     return cost_of(usage, price) if price else None
+
+
+def price_today(endpoint: str, model: str) -> Price | None:
+    """Return the listed price of a model at the host of an endpoint today; None where no list has one."""
+    return list_price(endpoint, model, timezone.now())
+
+
+def price_for(own: Mapping[str, Any], endpoint: str, model: str) -> Price | None:
+    """Return the price in effect: the administrator's own as a service keeps it, else the listed one."""
+    return price_of(own) or price_today(endpoint, model)

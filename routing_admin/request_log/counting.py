@@ -9,10 +9,10 @@ from operator import attrgetter
 from capabilities.core.wire import Usage
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.fallback.chain import OK
+from routing_admin.platform.server.metrics import OTHER, PLACE, MetricFamily, request_metrics
 from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.counted_names import CountedNames, names_now
 from routing_admin.request_log.entries import Entry, find_answering
-from routing_admin.server.metrics import OTHER, PLACE, MetricFamily, request_metrics
 
 KINDS = {
     "input": "prompt_tokens",

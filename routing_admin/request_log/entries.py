@@ -275,7 +275,8 @@ def replay_chips(request_id: str) -> list[dict[str, Any]]:
 
 def chip_of(attempt: Attempt) -> dict[str, Any]:
     """An attempt as the chain of a list shows it: the candidate, `429` or a word, the colour of it, and how many calls
-    it took where that was more than one."""
+    it took where that was more than one.
+    """
     name = f"{attempt.provider}/{attempt.model}" if attempt.model else attempt.provider
     if attempt.outcome == OK:
         return {"name": name, "code": "200", "tone": "ok"}

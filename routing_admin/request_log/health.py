@@ -18,8 +18,8 @@ from django.db.models.functions import Cast
 from capabilities.core.wire import Fault
 from routing_admin.core.fallback.chain import ABORTED, CANCELLED, OK, SkipReason
 from routing_admin.core.fallback.table import CALLERS_FAULTS
-from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.window import DAY, DAY_HOURS, HOUR, window_start
 
 BARS = DAY_HOURS + 1
@@ -119,7 +119,8 @@ def _read_moment(text: str) -> datetime:
 @dataclass(frozen=True, slots=True)
 class Day:
     """24 hours and what has passed of the current one, by the hour: requests, those another candidate answered, those
-    that failed."""
+    that failed.
+    """
 
     requests: tuple[int, ...] = (0,) * BARS
     fell_back: tuple[int, ...] = (0,) * BARS
@@ -143,7 +144,8 @@ class Day:
 @dataclass(frozen=True, slots=True)
 class FirstContent:
     """Milliseconds until the first content of streamed answers: the median and the 95th percentile, None where there
-    was none, and the median of each hour, the current one last."""
+    was none, and the median of each hour, the current one last.
+    """
 
     p50: float | None = None
     p95: float | None = None

@@ -20,8 +20,8 @@ from django.db.models import BooleanField, DateTimeField, Field, JSONField, Mode
 
 from capabilities.core.storable import settle_json, write_json
 from routing_admin.core.fallback.endings import ending_of
-from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.chunks import in_chunks
 from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import Entry, attempt_columns, bare_entry, request_columns

@@ -19,10 +19,11 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connections
 
-from routing_admin.databases.away import is_of_values
-from routing_admin.databases.outage_log import OutageLog
-from routing_admin.databases.router import LOGS, drop_connections
-from routing_admin.databases.waiting import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.outage_log import OutageLog
+from routing_admin.platform.databases.router import LOGS, drop_connections
+from routing_admin.platform.databases.unavailable import is_of_values
+from routing_admin.platform.server.repeating_thread import RepeatingThread
 from routing_admin.request_log.call_signs import call_signs
 from routing_admin.request_log.counting import count_entries
 from routing_admin.request_log.entries import Entry
@@ -31,7 +32,6 @@ from routing_admin.request_log.refused_files import note_refused_files
 from routing_admin.request_log.repair import repaired
 from routing_admin.request_log.spool import Spool
 from routing_admin.request_log.tracing import tracing
-from routing_admin.server.repeating_thread import RepeatingThread
 
 log = logging.getLogger("routing_admin.request_log.journal")
 

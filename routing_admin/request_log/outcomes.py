@@ -21,8 +21,8 @@ from django.utils import timezone
 
 from capabilities.secrets import cipher
 from capabilities.signing import sign_lastingly
-from routing_admin.databases.router import LOGS
 from routing_admin.models import IdempotencyRecord, RequestLog
+from routing_admin.platform.databases.router import LOGS
 from routing_admin.request_log.journal import journal
 
 LIFETIME = timedelta(days=1)

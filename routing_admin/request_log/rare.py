@@ -8,7 +8,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.models import QuerySet
 
-from routing_admin.databases.router import LOGS, POSTGRESQL
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 RARE = 2000
 """Rows of one provider, model, surface or beginning of an id up to which they are collected first, not looked for."""

@@ -14,7 +14,7 @@ from capabilities.core.wire import Answer
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Plan
 from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
-from routing_admin.databases.away import explain, is_away
+from routing_admin.platform.databases.unavailable import explain, is_away
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.journal import Journal
 from routing_admin.request_log.journal import journal as this_process

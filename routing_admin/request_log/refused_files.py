@@ -36,7 +36,8 @@ def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
 
 def _refused_kinds(attempt: Attempt, files: Iterable[SentFile]) -> frozenset[str]:
     """What the refused files may have needed: those that were described instead, or, where nothing was tried instead,
-    what the provider named, else all that went as they are."""
+    what the provider named, else all that went as they are.
+    """
     gave_up = attempt.outcome == MISMATCH
     if gave_up and attempt.param:
         return frozenset({attempt.param})

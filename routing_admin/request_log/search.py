@@ -22,8 +22,8 @@ from django.utils import timezone
 from capabilities.models import Agent, AgentKey
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding
-from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.rare import list_few
 from routing_admin.request_log.search_words import COUNTED_KEYS, ENDED, LABELS, Search, moment
 from routing_admin.request_log.stretches import EVER, DayRange, back_from, on_from, within

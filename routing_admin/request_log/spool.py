@@ -16,8 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from routing_admin.platform.server.file_locks import hold_unless_locked
 from routing_admin.request_log.insertion import CHUNKS, Row
-from routing_admin.server.file_locks import hold_unless_locked
 
 TIMES = ("started_at", "at")
 """Columns that are moments, which JSON writes as text."""

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from django.db.models import Model, QuerySet
 
-from routing_admin.databases.postgresql.partitions import days_there
+from routing_admin.platform.databases.postgresql.partitions import days_there
 
 Row = TypeVar("Row", bound=Model)
 FIRST, GROWTH = timedelta(days=2), 16

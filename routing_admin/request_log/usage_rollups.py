@@ -20,11 +20,11 @@ from django.db import connections, transaction
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
-from routing_admin.databases.router import LOGS, POSTGRESQL, borrowed_connections
 from routing_admin.models import UsageRollup, UsageSum
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL, borrowed_connections
+from routing_admin.platform.server.repeating_thread import RepeatingThread
 from routing_admin.request_log.usage_sums import COUNTS, LENGTHS, ROLLUP_LOCK
 from routing_admin.request_log.window import HOUR
-from routing_admin.server.repeating_thread import RepeatingThread
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from django.db import connections
 from django.utils import timezone
 
 from routing_admin.core.fallback.endings import RequestEnding
-from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.models import UsageRollup, UsageSum
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.chunks import in_chunks
 from routing_admin.request_log.counted_names import CountedNames, names_now
 from routing_admin.request_log.sum_labels import OTHERS, LabelNames, day_of, sum_labels

@@ -11,13 +11,13 @@ from django.test import Client
 from django.utils import timezone
 
 from capabilities.core.worded import worded
-from routing_admin.actions.alerts import claim_next, end_kind, note_failed, note_trouble
+from routing_admin.console.alerts.actions import claim_next, end_kind, note_failed, note_trouble
 from routing_admin.core.alerts.kinds import STATE, AlertKind, Trouble, trouble_of
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.models import AuditEvent
 from tests.cast import HTMX, token_of
+from tests.console.visits import text_of
 from tests.engines.webhook import Chat, running_chat
-from tests.views.visits import text_of
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 SECRETS = ("swordfish", "0123456789abcdef", "SECRETSECRET")

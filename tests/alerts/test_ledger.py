@@ -9,9 +9,9 @@ import pytest
 from django.db import connections
 from django.test import Client
 
-from routing_admin.actions import alerts as ledger
+from routing_admin.console.alerts import actions as ledger
+from routing_admin.console.alerts.queries import list_alerts
 from routing_admin.core.alerts.kinds import AlertKind, trouble_of
-from routing_admin.queries.alerts import list_alerts
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 

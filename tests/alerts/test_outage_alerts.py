@@ -18,22 +18,22 @@ from django.utils import timezone
 
 from artifacts.core.store import StoreOutage
 from capabilities.acts import SYSTEM
-from routing_admin.actions import alerts as ledger
-from routing_admin.actions.pruning import prune
-from routing_admin.alerts import sending, troubles
-from routing_admin.alerts import watch as watching
-from routing_admin.alerts.watch import AlertWatch
-from routing_admin.backups.saving import record_backup
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import list_runs
+from routing_admin.console.alerts import actions as ledger
+from routing_admin.console.alerts import sending, troubles
+from routing_admin.console.alerts import watch as watching
+from routing_admin.console.alerts.queries import count_open, list_alerts
+from routing_admin.console.alerts.watch import AlertWatch
+from routing_admin.console.backups.saving import record_backup
+from routing_admin.console.settings.pruning import prune
 from routing_admin.core.alerts.kinds import AlertKind, Trouble, trouble_of
 from routing_admin.core.alerts.overdue import is_overdue
 from routing_admin.core.alerts.webhook import parse_webhook
-from routing_admin.queries.alerts import count_open, list_alerts
-from routing_admin.redis_link.link import RedisLink
+from routing_admin.platform.redis.link import RedisLink
+from routing_admin.platform.server.alert_file import KeptAlert, alert_file
+from routing_admin.platform.server.process_mark import ProcessMark
 from routing_admin.request_log.journal import journal
-from routing_admin.server.alert_file import KeptAlert, alert_file
-from routing_admin.server.process_mark import ProcessMark
 from tests.engines.webhook import Chat
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
@@ -227,7 +227,8 @@ def test_backup_and_prune_that_no_longer_run_are_told_until_they_do(monkeypatch)
 def test_a_process_that_is_killed_is_told_and_one_that_ends_in_order_is_not(tmp_path):
     """Each is found once, by whichever process looks first."""
     words = (
-        "import django; django.setup(); from routing_admin.server.process_mark import process_mark as m; m.place(); "
+        "import django; django.setup(); "
+        "from routing_admin.platform.server.process_mark import process_mark as m; m.place(); "
     )
     environment = {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
     for ending in ("m.remove()", "import os; os.kill(os.getpid(), 9)"):

@@ -10,23 +10,23 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from capabilities import actions as capability_actions
 from capabilities.acts import SYSTEM, Actor
+from capabilities.agents import save_agent
 from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.core.services.agent_limits import Meter
 from capabilities.errors import InvalidError
 from capabilities.models import Agent, Provider
-from routing_admin import actions
-from routing_admin.alerts.watch import watch
 from routing_admin.configuration import snapshot
+from routing_admin.console.alerts.queries import list_alerts
+from routing_admin.console.alerts.watch import watch
+from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import Candidate, LimitWindow, TaskRoute
-from routing_admin.queries.alerts import list_alerts
+from routing_admin.platform.server import disk_space
 from routing_admin.request_log.call_signs import call_signs
 from routing_admin.request_log.journal import journal
-from routing_admin.server import disk_space
 from tests.cast import key_of
 from tests.engines.webhook import Chat, running_chat
 from tests.gateway.plane import post, said
@@ -131,7 +131,7 @@ def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo)
     limits = {"tokensPerDay": 100, "requestsPerMinute": 1}
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = limits
-    capability_actions.save_agent(SYSTEM, row)
+    save_agent(SYSTEM, row)
     key = key_of("vision-agent", terms={"limits": {"tokensPerMonth": 1000}})
     snapshot.refresh()
     for agent_tokens, key_tokens in ((85, 150), (100, 900)):
@@ -172,7 +172,7 @@ def test_a_model_whose_last_day_has_come_is_told_of(chat, demo, monkeypatch):
 def test_a_refused_import_is_told_of_and_a_good_one_ends_it(chat, demo, tmp_path):
     """By page, script and command alike, for they are one action; what it says is the first problem."""
     with pytest.raises(InvalidError):
-        actions.import_configuration(Actor("person", "ada"), [b'{"routing": {"planning": 7}}'])
+        import_configuration(Actor("person", "ada"), [b'{"routing": {"planning": 7}}'])
     bad = tmp_path / "llm-routing.json"
     bad.write_text("{")
     with pytest.raises(CommandError):
@@ -180,7 +180,7 @@ def test_a_refused_import_is_told_of_and_a_good_one_ends_it(chat, demo, tmp_path
     watch.round()
     assert sorted(kind for _, kind, _ in received(chat)) == ["configuration_rejected"] * 2
     assert ("begun", "configuration_rejected", "person ada") in received(chat)
-    actions.import_configuration(SYSTEM, [b'{"services": []}'])
+    import_configuration(SYSTEM, [b'{"services": []}'])
     assert all(line.ended_at for line in list_alerts() if line.kind is AlertKind.CONFIGURATION_REJECTED)
 
 

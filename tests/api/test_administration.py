@@ -15,11 +15,11 @@ from capabilities.access import authenticate
 from capabilities.acts import SYSTEM, Actor
 from capabilities.core.permissions import ADMIN_CALLS, ADMIN_SCOPES, SCOPES
 from capabilities.models import Agent, AgentKey, Provider, Service
-from routing_admin import actions
-from routing_admin.actions import people
-from routing_admin.actions.admin_tokens import issue_token, revoke_token
+from routing_admin.console.people import actions as people
+from routing_admin.console.people.token_actions import issue_token, revoke_token
+from routing_admin.console.people.token_queries import tokens_behind
+from routing_admin.console.routes.actions import save_alias
 from routing_admin.models import AdminToken, AuditEvent, Revision, TaskRoute
-from routing_admin.queries.tokens import tokens_behind
 from tests.cast import browser_of, key_of, person, token_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -230,7 +230,7 @@ def test_a_change_of_something_else_refuses_no_write(path: str, script: Script) 
     """An entry has an ETag of its own, which a write gives anew; an entry that is not there has none."""
     read = script.call("GET", path)
     (entry,) = [value for value in read.json().values() if isinstance(value, dict)]
-    actions.save_alias(SYSTEM, "gpt-4o", "task:default")
+    save_alias(SYSTEM, "gpt-4o", "task:default")
     script.call("POST", "/agents/text-agent/keys", {})
     written = script.call("PUT", path, entry, if_match=read["etag"])
     assert (written.status_code, written["etag"]) == (200, read["etag"])
@@ -250,14 +250,14 @@ def test_what_an_alias_names_goes_neither_by_delete_nor_by_an_import(path: str, 
     routing["routing"].pop("planning")
     services["services"] = [each for each in services["services"] if each["id"] != "echo-x"]
     file = routing if "routes" in path else services
-    actions.save_alias(SYSTEM, "gpt-4o", target)
+    save_alias(SYSTEM, "gpt-4o", target)
     refused = script.call("DELETE", path)
     assert (refused.status_code, refused.json()["error"]) == (409, "in_use")
     for query in ("prune=true", "prune=true&dryRun=true"):
         answer = script.call("POST", f"/config/import?{query}", file)
         assert answer.status_code == 422
         assert refused.json()["message"] in [each["message"] for each in answer.json()["details"]]
-    actions.save_alias(SYSTEM, "gpt-4o", "")
+    save_alias(SYSTEM, "gpt-4o", "")
     assert script.call("POST", "/config/import?prune=true", file).status_code == 200
 
 

@@ -8,11 +8,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from artifacts.actions import store_bytes
+from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
 from routing_admin.models import Installation
-from tests.views.visits import text_of
+from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 

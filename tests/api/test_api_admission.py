@@ -9,12 +9,12 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import resolve
 
-from capabilities.actions import revoke_key
 from capabilities.acts import SYSTEM
-from capabilities.api.calls import AgentKeyAuth
+from capabilities.agents import revoke_key
 from capabilities.json_bodies import nests_too_deeply
 from capabilities.models import AgentKey
-from routing_admin.agents_api.assembly import agents_api
+from routing_admin.api.calls import AgentKeyAuth
+from routing_admin.console.api import agents_api
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 

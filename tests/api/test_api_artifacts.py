@@ -188,7 +188,7 @@ def test_words_come_back_as_they_were(text: str, text_agent: Any) -> None:
 
 
 def test_long_text_comes_in_pages_of_characters(text_agent: Any) -> None:
-    """offset and limit count characters; the note names the next call and totalChars the whole (CONTRACT §4)."""
+    """Offset and limit count characters; the note names the next call and totalChars the whole (CONTRACT §4)."""
     words = "字" * 100_000
     ref = text_agent.post("/artifacts", {"text": words, "filename": "long.md"}).json()["ref"]
     first = text_agent.artifact(ref)
@@ -292,7 +292,7 @@ def test_an_artifact_is_deleted_by_its_owner_alone(text_agent: Any, vision_agent
 
 
 def test_an_expired_artifact_is_not_there(text_agent: Any) -> None:
-    """expiresInSeconds ends it; a number that is none is told."""
+    """ExpiresInSeconds ends it; a number that is none is told."""
     made = text_agent.stored("a.txt", b"words", "text/plain", expiresInSeconds="60")
     assert made["expiresAt"]
     Artifact.objects.filter(pk=made["id"]).update(expires_at=timezone.now() - timedelta(seconds=1))

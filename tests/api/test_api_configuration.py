@@ -13,14 +13,14 @@ from asgiref.sync import sync_to_async
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import AsyncClient
 
-from capabilities.actions import save_provider
 from capabilities.acts import SYSTEM
 from capabilities.models import Provider
+from routing_admin.console.providers.actions import save_provider
 from routing_admin.models import Revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
-DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "demo"
+DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "console" / "demo"
 
 
 def with_route(task_type: str) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def test_both_files_can_be_sent_together(text_agent: Any) -> None:
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 async def test_a_waiting_reader_is_told_of_the_next_revision(text_agent: Any) -> None:
-    """wait and since: at once when something else is current, else as soon as a revision is made."""
+    """Wait and since: at once when something else is current, else as soon as a revision is made."""
     client, address = AsyncClient(), "/api/v1/config/llm-routing"
     now = int((await client.get(address, headers=text_agent.headers))["x-revision"])
     started = time.monotonic()

@@ -12,13 +12,13 @@ from api_samples import mp3, pdf, png
 from django.test import Client
 from django.utils import timezone
 
-from capabilities.actions import save_service
 from capabilities.acts import SYSTEM
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.texts.description import parse_all
 from capabilities.core.vocabulary import Capabilities
 from capabilities.models import Agent, Service
 from routing_admin.configuration import snapshot
+from routing_admin.console.services.actions import save_service
 from routing_admin.models import Revision
 
 WAYS = ("input", "output", "both")
@@ -140,7 +140,7 @@ def test_an_agent_is_made_and_removed_at_run_time(text_agent: Any) -> None:
 
 
 def test_an_agent_may_use_a_route_and_acts_with_its_own_id(text_agent: Any) -> None:
-    """taskType instead of serviceId; `x-agent-id` then speaks for it, and for no agent of somebody else."""
+    """TaskType instead of serviceId; `x-agent-id` then speaks for it, and for no agent of somebody else."""
     text_agent.call("PUT", "/agents/planner", {"taskType": "planning"})
     acting = text_agent.get("/agents/me", headers={"x-agent-id": "planner"})
     assert acting.json()["id"] == "planner"
@@ -149,7 +149,7 @@ def test_an_agent_may_use_a_route_and_acts_with_its_own_id(text_agent: Any) -> N
 
 
 def test_an_expired_agent_is_gone(text_agent: Any) -> None:
-    """expiresInSeconds ends it."""
+    """ExpiresInSeconds ends it."""
     text_agent.call("PUT", "/agents/short", {"serviceId": "vision-model", "expiresInSeconds": 60})
     Agent.objects.filter(agent_id="short").update(expires_at=timezone.now() - timedelta(seconds=1))
     snapshot.forget()
@@ -298,7 +298,7 @@ def test_an_attachment_that_cannot_be_read_keeps_its_reference(vision_agent: Any
 
 
 def test_what_a_message_needs_is_told(text_agent: Any) -> None:
-    """text first, then each capability once."""
+    """Text first, then each capability once."""
     message = {
         "text": "x",
         "attachments": [

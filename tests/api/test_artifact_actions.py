@@ -17,13 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from artifacts import actions
+from artifacts import library as actions
 from artifacts.core.errors import StorageFullError, TooLargeError
 from artifacts.models import Artifact
 from artifacts.preview import preview, request_for
 from artifacts.storage.content import RowStore, byte_store, open_artifact, part_of
 from artifacts.storage.uploads import StoringUploadHandler, UploadFailedError, received_files
-from capabilities.actions import save_service
 from capabilities.acts import SYSTEM
 from capabilities.core.delivery.adaptation import CannotRead, text_style_for
 from capabilities.core.delivery.decision import Outcome
@@ -32,6 +31,7 @@ from capabilities.errors import InvalidError
 from capabilities.models import Service
 from capabilities.ports import ports
 from routing_admin.configuration import snapshot
+from routing_admin.console.services.actions import save_service
 from routing_admin.models import AuditEvent, Installation
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
@@ -106,7 +106,8 @@ def test_what_can_be_measured_is_measured(demo: None) -> None:
 )
 def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
     """For every service: the preview's payload, length and outcome are those of `prepare` with the real bytes, and
-    no service without the capability gets a run of the base64 anywhere."""
+    no service without the capability gets a run of the base64 anywhere.
+    """
     row = actions.store_bytes(SYSTEM, data, filename="file")
     shown = {each.service_id: each for each in preview(row).deliveries}
     chat = ports.routes.lead_by_default(request_for(open_artifact(row)), None)

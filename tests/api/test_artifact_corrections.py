@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from api_samples import BINARY, CHINESE, GB18030, pdf, png
 
-from artifacts import actions
+from artifacts import library as actions
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM

@@ -15,9 +15,9 @@ from hostile_forms import EDGE, EVIL_NAMES, ODD_TYPES, faulty_forms, form
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from artifacts.storage.thumbnails import thumbnail_of
-from capabilities.actions import save_service
 from capabilities.acts import SYSTEM
 from capabilities.models import Service
+from routing_admin.console.services.actions import save_service
 from tests.stored_bytes import list_unfinished
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

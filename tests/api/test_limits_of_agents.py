@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from capabilities import actions
 from capabilities.acts import SYSTEM
+from capabilities.agents import put_agent, save_agent
 from capabilities.models import Agent
 from routing_admin.limits.gate import keeper
 from tests.cast import AgentProgram, key_of
+from tests.console.visits import text_of
 from tests.gateway.asgi_caller import Call
-from tests.views.visits import text_of
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
@@ -31,7 +31,7 @@ def _shares_go_back() -> Iterator[None]:
 def limit(**most: int) -> None:
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = dict(most)
-    actions.save_agent(SYSTEM, row)
+    save_agent(SYSTEM, row)
 
 
 def amounts(program: AgentProgram) -> dict[str, Any]:
@@ -56,8 +56,8 @@ def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram)
 def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: AgentProgram) -> None:
     """What one used, the others no longer have; the refusal says whose it is. Such a key ends with its makers."""
     limit(bytesPerDay=400)
-    actions.put_agent(SYSTEM, "text-agent", "made")
-    actions.put_agent(SYSTEM, "made", "made-of-made")
+    put_agent(SYSTEM, "text-agent", "made")
+    put_agent(SYSTEM, "made", "made-of-made")
     made, below = (AgentProgram(name, key_of(name)) for name in ("made", "made-of-made"))
     words = {"prompt": "x" * 300, "taskType": "planning"}
     assert made.post("/llm/send", words).status_code == 200

@@ -10,13 +10,13 @@ from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 
 from capabilities.access import Principal, authenticate
-from capabilities.api.calls import CallError
 from capabilities.core.wire import Failure, Fault
 from capabilities.models import Provider
-from routing_admin.agents_api import llm, requests
+from routing_admin.api import llm, requests
+from routing_admin.api.calls import CallError
 from routing_admin.configuration import snapshot
+from routing_admin.console.demo.requests import record_demo_request
 from routing_admin.core.fallback.policy import Policy
-from routing_admin.demo.requests import record_demo_request
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import RequestLog
 from tests.gateway.plane import PNG, logged, post
@@ -94,7 +94,7 @@ def test_resolve_calls_nobody_and_says_who_would_be_asked(key):
 
 def test_an_attachment_is_delivered_as_its_artifact_says(key):
     """A text model gets the description with the reference, and the reader's name; an unknown reference is 404."""
-    from artifacts.actions import store_bytes
+    from artifacts.library import store_bytes
     from capabilities.acts import SYSTEM
 
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
@@ -109,7 +109,7 @@ def test_an_attachment_is_delivered_as_its_artifact_says(key):
 
 def test_an_attachment_that_is_gone_is_described_and_the_prompt_is_answered(key):
     """Known to have existed: the model reads which file is missing. Another's private one is 404 as if it never was."""
-    from artifacts.actions import delete_artifacts, store_bytes
+    from artifacts.library import delete_artifacts, store_bytes
     from capabilities.acts import SYSTEM
 
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")

@@ -20,9 +20,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult
 
-from artifacts.api.tool_calls import TOOLS
 from artifacts.core.delivery.tools import tool_definitions
 from capabilities.core.permissions import TOOL_SCOPES
+from routing_admin.api.artifacts.tool_calls import TOOLS
 from tests.artifacts.samples import SAMPLES
 from tests.gateway.serving import ROOT, Server, environment_of, manage, served
 
@@ -30,7 +30,7 @@ FILES = {each.name: each for each in SAMPLES}
 READERS = ("text-agent", "vision-agent", "multimodal-agent")
 KEYS = """
 import json
-from capabilities.actions import issue_key
+from capabilities.agents import issue_key
 from capabilities.acts import SYSTEM
 from capabilities.models import Agent
 agents = {each.agent_id: each for each in Agent.objects.all()}

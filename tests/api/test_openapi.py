@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from capabilities.core.permissions import SCOPES
-from routing_admin.agents_api.assembly import agents_api
+from routing_admin.console.api import agents_api
 from tests.cast import AgentProgram, key_of, token_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

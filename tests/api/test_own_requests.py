@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from capabilities.models import Agent
-from routing_admin.databases.router import LOGS
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.platform.databases.router import LOGS
 from tests.cast import AgentProgram, key_of, token_of
 from tests.gateway.plane import PNG_URL, post
 

@@ -14,11 +14,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection, connections
 
-from capabilities.actions import delete_service, enable_providers, save_provider
 from capabilities.acts import SYSTEM
 from capabilities.models import Agent, AgentKey, Provider, Service
-from routing_admin import actions
 from routing_admin.configuration.integrity import configuration
+from routing_admin.console.providers.actions import enable_providers, save_provider
+from routing_admin.console.routes.actions import save_alias
+from routing_admin.console.services.actions import delete_service
 from tests.api.test_administration import Script
 from tests.cast import HTMX, browser_of, load_demo, person, token_of
 
@@ -38,7 +39,7 @@ READ_ONLY = {"version", "origin", "keys", "builtIn", "code"}
 @pytest.fixture
 def script() -> Script:
     load_demo()
-    actions.save_alias(SYSTEM, "gpt-4o", "task:default")
+    save_alias(SYSTEM, "gpt-4o", "task:default")
     found = Script(token_of(person("admin", is_staff=True)))
     assert found.call("PUT", "/languages/ja", {"directive": "日本語で答えてください。"}).status_code == 201
     return found

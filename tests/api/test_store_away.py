@@ -16,14 +16,14 @@ from django.core.management.base import CommandError
 from django.test import Client
 from django.urls import reverse
 
-from artifacts.actions import store_bytes
 from artifacts.core.bucket import Bucket
+from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from routing_admin.models import RequestLog, Revision
+from routing_admin.platform.server.store_monitor import StoreWatch
 from routing_admin.request_log.journal import journal
-from routing_admin.server.store_watch import StoreWatch
 from tests.engines.s3 import S3Server, s3_server
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -175,6 +175,8 @@ def test_the_watch_notes_the_beginning_and_the_end_of_an_outage_once(
     s3.make_bucket("later")
     watch.look()
     assert byte_store().outage is None
-    first, second = [each.getMessage() for each in caplog.records if each.name == "routing_admin.server.store_watch"]
+    first, second = [
+        each.getMessage() for each in caplog.records if each.name == "routing_admin.platform.server.store_monitor"
+    ]
     assert first.startswith("The bucket s3://later")
     assert second.startswith("the artifact store answers again")

@@ -11,16 +11,16 @@ from django.core.handlers.asgi import ASGIRequest
 from django.test import Client
 from django.utils import timezone
 
-from artifacts.actions import LinkOverError, offer_upload, upload_by_link
-from artifacts.api.uploads import base_url_of
+from artifacts.library import LinkOverError, offer_upload, upload_by_link
 from artifacts.models import Artifact, UploadLink
 from artifacts.storage.content import byte_store
 from artifacts.storage.upload_tokens import PATH, TokenState, make_token, state_of_address, state_of_token
-from capabilities.actions import revoke_key
 from capabilities.acts import SYSTEM
+from capabilities.agents import revoke_key
 from capabilities.core.providers.redaction import redact
 from capabilities.models import Agent, AgentKey
-from routing_admin.actions.pruning import prune
+from routing_admin.api.artifacts.uploads import base_url_of
+from routing_admin.console.settings.pruning import prune
 from routing_admin.models import AuditEvent
 from tests.artifacts.samples import SAMPLES
 from tests.cast import AgentProgram

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from capabilities.api.calls import inline_references
 from capabilities.core.permissions import SCOPES
-from routing_admin.agents_api.assembly import agents_api
+from routing_admin.api.calls import inline_references
+from routing_admin.console.api import agents_api
 from tests.cast import AgentProgram, token_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 from samples import picture
 
-from artifacts.actions import delete_artifacts, store_bytes
+from artifacts.library import delete_artifacts, store_bytes
 from artifacts.storage.content import byte_store
 from artifacts.storage.files import FileStore
 from artifacts.storage.leftovers import GRACE_SECONDS, sweep_bytes, sweep_thumbnails

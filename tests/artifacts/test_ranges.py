@@ -10,7 +10,7 @@ from django.urls import reverse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from artifacts.actions import store_bytes
+from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.ranges import UnsatisfiableRangeError, cut, parse_range
 from capabilities.acts import SYSTEM

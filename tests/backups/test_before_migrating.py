@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from django.core.management import CommandError, call_command
 
-from routing_admin.backups import automatic
+from routing_admin.console.backups import automatic
 from tests.gateway.serving import ROOT
 
 OLD = ROOT / "tests" / "upgrade" / "installations" / "before-the-rooms.tar.gz"

@@ -82,8 +82,8 @@ def sent(files: int) -> Prepared:
 
 def line_of(call: Call) -> list[object]:
     """The measured row of one kind of call."""
+    from routing_admin.platform.server.ids import new_id
     from routing_admin.request_log.journal import Journal
-    from routing_admin.server.ids import new_id
 
     journal, loop, thread = Journal(), [], []
     for _ in range(ROUNDS):

@@ -71,8 +71,8 @@ def fill(rows: int) -> None:
     from django.db import connections
     from django.utils import timezone
 
-    from routing_admin.databases import router
-    from routing_admin.databases.postgresql.partitions import make_days
+    from routing_admin.platform.databases import router
+    from routing_admin.platform.databases.postgresql.partitions import make_days
 
     configuration()
     artifacts()
@@ -145,7 +145,7 @@ def artifacts() -> None:
 
 def large_text() -> str:
     """An 8 MB table, stored."""
-    from artifacts.actions import store_bytes
+    from artifacts.library import store_bytes
     from capabilities.acts import SYSTEM
 
     line = "1,名称,some words of a table,3.1415,2026-11-22\n".encode()
@@ -298,8 +298,8 @@ def pages() -> Iterator[tuple[str, str]]:
     from django.urls import NoReverseMatch, reverse
 
     from artifacts.models import Artifact
+    from routing_admin.console.base.context import PLACES
     from routing_admin.models import RequestLog
-    from routing_admin.views.context import PLACES
 
     artifact, request = Artifact.objects.first(), RequestLog.objects.first()
     behind: list[tuple[str, list[Any]]] = [

@@ -65,7 +65,7 @@ def acts() -> dict[str, Callable[[], Any]]:
     from tests.gateway.plane import post, said
 
     key, person = key_of("text-agent"), administrator()
-    file = (ROOT / "routing_admin/demo/llm-routing.json").read_text()
+    file = (ROOT / "routing_admin/console/demo/llm-routing.json").read_text()
     fields = _fields(person.get("/routes/planning/").content.decode())
 
     def upload() -> Any:

@@ -33,9 +33,10 @@ LOG_ROWS = int(os.environ.get("BENCH_LOG_ROWS", "20000"))
 IN_FLIGHT = 16
 LIMITED = "vision-agent"
 LIMITS = (
-    "from capabilities import actions; from capabilities.acts import SYSTEM; from capabilities.models import Agent; "
+    "from capabilities.agents import save_agent; from capabilities.acts import SYSTEM; "
+    "from capabilities.models import Agent; "
     f"row = Agent.objects.get(agent_id='{LIMITED}'); "
-    "row.limits = {'requestsPerMinute': 10**9, 'tokensPerDay': 10**12}; actions.save_agent(SYSTEM, row)"
+    "row.limits = {'requestsPerMinute': 10**9, 'tokensPerDay': 10**12}; save_agent(SYSTEM, row)"
 )
 NGINX = """daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx.log; user root;
 events {{ worker_connections 1024; }}
@@ -161,7 +162,7 @@ def machines(environments: Sequence[dict[str, str]], workers: int) -> Iterator[t
 
 @contextmanager
 def balancer(folder: Path, ports: Sequence[int]) -> Iterator[int]:
-    """nginx before those ports; its port."""
+    """Nginx before those ports; its port."""
     port, file = free_port(), folder / "nginx.conf"
     servers = " ".join(f"server 127.0.0.1:{each};" for each in ports)
     file.write_text(NGINX.format(folder=folder, servers=servers, port=port))

@@ -20,8 +20,8 @@ TABLES = ("requestlog", "attemptlog", "usagesum")
 def main(folder: Path, rows: int) -> None:
     """Prints rows a second by the clock, microseconds of this process's processor for each, and bytes for each."""
     begin(folder)
+    from routing_admin.platform.server.ids import new_id
     from routing_admin.request_log.journal import Journal
-    from routing_admin.server.ids import new_id
 
     journal, plain = Journal(), calls()[0]
     before, cpu, began = size(folder), time.process_time(), time.perf_counter()
@@ -40,7 +40,7 @@ def size(folder: Path) -> int:
     """The bytes of the log."""
     from django.db import connections
 
-    from routing_admin.databases.router import LOGS
+    from routing_admin.platform.databases.router import LOGS
 
     with connections[LOGS].cursor() as cursor:
         if connections[LOGS].vendor == "sqlite":

@@ -154,7 +154,7 @@ def read_log(folder: Path, query: str) -> list[Any]:
 
 def routing(origin: str) -> dict[str, Any]:
     """The demo's routes, one provider for each thing the upstream does, and routes that begin with a failing one."""
-    file: dict[str, Any] = json.loads((ROOT / "routing_admin/demo/llm-routing.json").read_text())
+    file: dict[str, Any] = json.loads((ROOT / "routing_admin/console/demo/llm-routing.json").read_text())
     words = {word: word for word in ("plain", "stream", "paced")}
     words |= {f"fail{number}": "fail" for number in range(FAILING)}
     file["providers"] += [

@@ -43,7 +43,7 @@ NO_ROOM = "loop and interpreter"
 
 ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("server", (
-        "uvicorn/protocols/", "routing_admin/asgi.py", "routing_admin/server/",
+        "uvicorn/protocols/", "routing_admin/asgi.py", "routing_admin/platform/server/",
         "routing_admin/gateway/application.py", "routing_admin/gateway/http.py",
     )),
     ("admission", (
@@ -179,7 +179,7 @@ def measure(what: str, port: int, key: str) -> Profile:
 
     from routing_admin.asgi import application
     from routing_admin.core.fallback.cooldown import LocalCooldowns
-    from routing_admin.server.http_protocol import Protocol
+    from routing_admin.platform.server.http_protocol import Protocol
 
     if what == "failover":  # else all but a provider's first three failures would be passed by
         LocalCooldowns.record_failure = lambda *_: None  # type: ignore[method-assign]

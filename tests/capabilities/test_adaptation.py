@@ -264,7 +264,7 @@ HTML = replace(CSV, mime_type="text/html", filename="page.html")
     ],
 )
 def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome: Outcome, text: str) -> None:
-    """extract leaves its markup out; a page that shows no words, or cannot be rendered, stands as it is written."""
+    """Extract leaves its markup out; a page that shows no words, or cannot be rendered, stands as it is written."""
     page = replace(HTML, content=content)
     done = adapted(ask(page), reader("openai", policy="extract")).deliveries[0]
     assert done.delivery.outcome is outcome

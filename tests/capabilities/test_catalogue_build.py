@@ -156,7 +156,7 @@ def test_models_devs_list_is_read_for_models_that_take_and_give_text() -> None:
 
 
 def test_the_sdks_are_read_for_last_days() -> None:
-    """openai writes them into a docstring, anthropic into a table in English."""
+    """Openai writes them into a docstring, anthropic into a table in English."""
     openai = '''"""Deprecated values:
 
 - "gpt-a", "gpt-a-2025-01-01":

@@ -308,7 +308,7 @@ POLICIES = [
 def test_a_policy_finds_another_form_for_what_does_not_fit(
     policy: str, file: FilePart, capabilities: tuple[str, ...], outcome: Outcome
 ) -> None:
-    """extract takes out words and archives' listings, convert re-encodes images, native_only refuses the rest."""
+    """Extract takes out words and archives' listings, convert re-encodes images, native_only refuses the rest."""
     assert decide(file, reader("openai", *capabilities, policies=policies_of(policy))).outcome is outcome
 
 

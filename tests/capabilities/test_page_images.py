@@ -60,7 +60,7 @@ def test_the_lead_of_pages_in_chinese() -> None:
 
 
 def test_words_come_before_pages_and_the_file_before_both() -> None:
-    """native → extracted → pages → described."""
+    """Native → extracted → pages → described."""
     with_words = replace(SCAN, content=FakeScan(words="Total: 3", page=PAGE))
     assert adapted(reader("vision", "file"), with_words).deliveries[0].delivery.outcome is Outcome.NATIVE
     assert adapted(reader("vision"), with_words).deliveries[0].delivery.outcome is Outcome.EXTRACTED

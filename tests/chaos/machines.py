@@ -46,9 +46,10 @@ WORKERS = "2"
 BUDGET = 3000
 SPENDER = "vision-agent"
 LIMIT = (
-    "from capabilities import actions; from capabilities.acts import SYSTEM; from capabilities.models import Agent; "
+    "from capabilities.agents import save_agent; from capabilities.acts import SYSTEM; "
+    "from capabilities.models import Agent; "
     f"row = Agent.objects.get(agent_id='{SPENDER}'); row.limits = {{'tokensPerDay': %d}}; "
-    "actions.save_agent(SYSTEM, row)"
+    "save_agent(SYSTEM, row)"
 )
 REFUSALS = (429, 503)
 

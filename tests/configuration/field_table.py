@@ -43,7 +43,8 @@ FILE = "file"
 @dataclass(frozen=True)
 class FieldRow:
     """`values` in a configuration; `sample` is one beside the default; `unsaid` has by way the reason
-    why it cannot say the field."""
+    why it cannot say the field.
+    """
 
     values: st.SearchStrategy[Any]
     sample: Any = None

@@ -13,8 +13,8 @@ from django.test import Client
 
 from capabilities.acts import Actor
 from capabilities.errors import NotFoundError
-from routing_admin.actions import people
 from routing_admin.configuration import publishing, revisions, snapshot
+from routing_admin.console.people import actions as people
 from routing_admin.models import Revision, TaskRoute
 from tests.cast import browser_of, person, token_of
 

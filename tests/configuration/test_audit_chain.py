@@ -13,8 +13,8 @@ from django.db import DatabaseError, connection, transaction
 from capabilities.acts import Act, Actor
 from routing_admin.configuration.audit import NOTED, verify_audit, write_event
 from routing_admin.core.audit import AuditEntry, AuditHead, digest_entry, verify_chain
-from routing_admin.databases.append_only import TABLE, missing_triggers, refuse_changes, statements_to_allow
 from routing_admin.models import AuditEvent
+from routing_admin.platform.databases.append_only import TABLE, missing_triggers, refuse_changes, statements_to_allow
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada", "192.0.2.7")

@@ -12,7 +12,7 @@ from cryptography.fernet import Fernet
 from django.contrib.auth.models import User
 from django.core.management import call_command
 
-from artifacts.actions import store_bytes
+from artifacts.library import store_bytes
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM, Act
 from capabilities.models import Provider, Service
@@ -20,7 +20,7 @@ from capabilities.ports import ports
 from capabilities.secrets import store_key
 from routing_admin.configuration import integrity
 from routing_admin.configuration.integrity import CHECKS
-from routing_admin.demo import load as demo
+from routing_admin.console.demo import load as demo
 from routing_admin.models import Revision, TaskRoute
 from tests.stored_bytes import overwrite
 

@@ -20,7 +20,7 @@ from routing_admin.core.files.llmservices import validate_services
 from tests.configuration.config_strategies import literal_keys, routing_files, services_files, words
 
 EXAMPLES = Path(__file__).parent / "examples"
-DEMO = Path(__file__).parents[2] / "routing_admin" / "demo"
+DEMO = Path(__file__).parents[2] / "routing_admin" / "console" / "demo"
 PUBLIC_URL = "http://127.0.0.1:8000"
 
 

@@ -9,8 +9,9 @@ import pytest
 from capabilities.acts import Actor
 from capabilities.models import Provider, StoredKey
 from capabilities.secrets import open_key
-from routing_admin import actions
 from routing_admin.configuration import rows, snapshot
+from routing_admin.console.exchange.actions import import_configuration
+from routing_admin.console.history.actions import restore
 from routing_admin.core.configuration.specs import EMPTY, KeyKind
 from routing_admin.core.files.exporting import Mode, export
 from routing_admin.core.files.importing import FileFormat, import_files
@@ -109,16 +110,16 @@ def test_every_problem_of_a_further_key_has_its_path(keys, field, constraint):
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_rows_hold_what_the_value_says_and_undo_needs_no_plaintext():
     """Written and read again it is the same; restored after its removal a stored key opens as before."""
-    applied = actions.import_configuration(ADA, [file_of(keys=FURTHER)])
+    applied = import_configuration(ADA, [file_of(keys=FURTHER)])
     before = rows.read()
     assert [key.kind for key in before.providers[0].keys] == [KeyKind.STORED, KeyKind.STORED, KeyKind.ENV, KeyKind.ENV]
-    actions.import_configuration(ADA, [file_of(keys=[])])
+    import_configuration(ADA, [file_of(keys=[])])
     assert Provider.objects.get().more_keys.count() == 0
     newest = Revision.objects.first()
     assert [change["field"] for change in newest.changes if change["field"] != "extra.keys"] == [
         f"more_keys[{name}]" if name == '"3"' else f"more_keys.{name}" for name in ("second", '"3"', "fourth")
     ]
-    actions.restore(ADA, applied.revision)
+    restore(ADA, applied.revision)
     assert rows.read() == before
     second = Provider.objects.get().more_keys.get(name="second")
     assert open_key(second.stored_key, "https://api.openai.com/v1") == SECRETS[1]
@@ -132,14 +133,14 @@ def test_the_keys_that_take_turns_are_those_that_can_be_used(monkeypatch):
     """Disabled, missing and repeated ones do not; with a single one left there is no pool, and it is the one used."""
     monkeypatch.setenv("LLM_PROVIDER_OPENAI_API_KEY_9", SECRETS[0])
     keys = [*FURTHER, {"name": "same", "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY_9}"}]
-    actions.import_configuration(ADA, [file_of(keys=keys)])
+    import_configuration(ADA, [file_of(keys=keys)])
     found = snapshot.build().provider_keys["openai"]
     assert [each.name for each in found.every] == ["1", "second", "3", "fourth", "same"]
     assert [each.name for each in found.pool] == ["1", "second"]
     assert found.first.value == SECRETS[0]
-    actions.import_configuration(ADA, [file_of(keyEnabled=False, keys=FURTHER)])
+    import_configuration(ADA, [file_of(keyEnabled=False, keys=FURTHER)])
     alone = snapshot.build().provider_keys["openai"]
     assert (alone.pool, alone.first.value) == ((), SECRETS[1])
-    actions.import_configuration(ADA, [file_of(keyEnabled=False, keys=[])])
+    import_configuration(ADA, [file_of(keyEnabled=False, keys=[])])
     assert str(snapshot.build().keys["openai"].reason) == "openai has no key that is enabled."
     assert not any(secret in repr(snapshot.build()) for secret in SECRETS)

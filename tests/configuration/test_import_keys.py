@@ -8,7 +8,7 @@ import pytest
 
 from capabilities.acts import Actor
 from capabilities.models import StoredKey
-from routing_admin import actions
+from routing_admin.console.exchange.actions import import_configuration, preview_import
 from routing_admin.models import Revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -31,16 +31,16 @@ FILE = json.dumps(
 
 def test_importing_the_same_literal_key_twice_makes_no_second_revision() -> None:
     """Law: a key is named by itself and its origin, in the preview as in the store, so the same key is no change."""
-    assert actions.import_configuration(ADA, [FILE]).revision is not None
-    assert actions.preview_import([FILE]).changes == ()
-    assert actions.import_configuration(ADA, [FILE]).revision is None
+    assert import_configuration(ADA, [FILE]).revision is not None
+    assert preview_import([FILE]).changes == ()
+    assert import_configuration(ADA, [FILE]).revision is None
     assert (Revision.objects.count(), StoredKey.objects.count()) == (1, 1)
 
 
 def test_another_literal_key_for_the_same_origin_is_a_change() -> None:
     """Law: a new key in a file replaces the stored one, in one revision that does not hold it."""
-    actions.import_configuration(ADA, [FILE])
-    actions.import_configuration(ADA, [FILE.replace(KEY, "sk-live-another-key-0000")])
+    import_configuration(ADA, [FILE])
+    import_configuration(ADA, [FILE.replace(KEY, "sk-live-another-key-0000")])
     newest = Revision.objects.first()
     assert newest is not None
     assert [change["field"] for change in newest.changes] == ["key"]

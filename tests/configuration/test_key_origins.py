@@ -11,17 +11,17 @@ from django.apps import apps
 from django.contrib.auth.models import User
 from django.test import Client
 
-from capabilities import actions as capability_actions
-from capabilities.actions.providers import KeyAct, KeyChange
 from capabilities.acts import SYSTEM, Actor
 from capabilities.core.permissions import SCOPES
 from capabilities.models import Provider, VariableOrigin
-from routing_admin import actions
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import KeyFrom
+from routing_admin.console.history.actions import restore, undo
+from routing_admin.console.providers.actions import KeyAct, KeyChange, delete_provider, save_provider
+from routing_admin.console.providers.key_actions import add_provider_key
 from routing_admin.models import AuditEvent
 from tests.cast import browser_of, key_of, person, token_of
-from tests.views.visits import text_of
+from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 SECRET = "sk-canary-of-the-environment-93b1"
@@ -36,7 +36,7 @@ def installed(demo: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, SECRET)
     monkeypatch.setenv("LLM_PROVIDER_SPARE_API_KEY", SECRET)
     row = Provider(name="keyed", endpoint=VENDOR, default_model="gpt-4o")
-    capability_actions.save_provider(ADA, row, key=KeyChange(KeyAct.ENVIRONMENT))
+    save_provider(ADA, row, key=KeyChange(KeyAct.ENVIRONMENT))
     assert value_of("keyed") == SECRET
 
 
@@ -99,7 +99,7 @@ def test_an_imported_provider_at_another_host_gets_nobody_elses_key(name: str, m
 
 def test_the_name_of_a_deleted_provider_does_not_bring_its_key_to_another_host() -> None:
     """The binding is the variable's and outlives the provider; a renamed one is a new one."""
-    capability_actions.delete_provider(ADA, Provider.objects.get(name="keyed"))
+    delete_provider(ADA, Provider.objects.get(name="keyed"))
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     assert value_of("keyed") is None
 
@@ -108,10 +108,10 @@ def test_a_further_key_is_bound_like_the_first(monkeypatch: pytest.MonkeyPatch) 
     """`…_API_KEY_2`, too."""
     monkeypatch.setenv(f"{VARIABLE}_2", SECRET)
     row = Provider.objects.get(name="keyed")
-    capability_actions.add_provider_key(ADA, row, "second", KeyChange(KeyAct.ENVIRONMENT))
+    add_provider_key(ADA, row, "second", KeyChange(KeyAct.ENVIRONMENT))
     assert [each.state.value for each in snapshot.current().provider_keys["keyed"].every] == [SECRET, SECRET]
     row.endpoint = HOSTILE
-    capability_actions.save_provider(Actor("token", "root's token"), row)
+    save_provider(Actor("token", "root's token"), row)
     assert [each.state.value for each in snapshot.current().provider_keys["keyed"].every] == [None, None]
 
 
@@ -119,10 +119,10 @@ def test_an_administrators_edit_waits_for_the_button_too() -> None:
     """Saving the form is not it, since a form may hold another's text; the same host asks nothing."""
     row = Provider.objects.get(name="keyed")
     row.endpoint = HOSTILE
-    capability_actions.save_provider(ADA, row)
+    save_provider(ADA, row)
     assert value_of("keyed") is None
     row.endpoint = "https://API.openai.com:443/v2"
-    capability_actions.save_provider(ADA, row)
+    save_provider(ADA, row)
     assert value_of("keyed") == SECRET
 
 
@@ -147,7 +147,7 @@ def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: 
     assert "Send this variable" not in text_of(admin.get("/providers/keyed/"))
     snapshot.forget()
     assert value_of("keyed") == SECRET
-    actions.undo(ADA, snapshot.current().revision or 0)
+    undo(ADA, snapshot.current().revision or 0)
     assert value_of("keyed") == SECRET
 
 
@@ -180,9 +180,9 @@ def test_undo_restore_and_import_respect_the_binding() -> None:
     second = snapshot.current().revision
     assert first
     assert second
-    actions.restore(ADA, first)
+    restore(ADA, first)
     assert value_of("keyed") == SECRET
-    actions.restore(ADA, second)
+    restore(ADA, second)
     assert value_of("keyed") is None
 
 
@@ -198,9 +198,9 @@ def test_a_present_installation_goes_on_as_it_is(monkeypatch: pytest.MonkeyPatch
     """The migration binds every variable of every provider to where it is used, further keys and twins included."""
     monkeypatch.setenv(f"{VARIABLE}_2", SECRET)
     row = Provider.objects.get(name="keyed")
-    capability_actions.add_provider_key(ADA, row, "second", KeyChange(KeyAct.ENVIRONMENT))
+    add_provider_key(ADA, row, "second", KeyChange(KeyAct.ENVIRONMENT))
     twin = Provider(name="twin", endpoint=HOSTILE, default_model="m")
-    capability_actions.save_provider(SYSTEM, twin, key=KeyChange(KeyAct.ENVIRONMENT, REFERENCE))
+    save_provider(SYSTEM, twin, key=KeyChange(KeyAct.ENVIRONMENT, REFERENCE))
     VariableOrigin.objects.all().delete()
     assert snapshot.refresh().keys["keyed"].source is KeyFrom.MISSING
     import_module("capabilities.migrations.0013_variable_origins").bind_present_uses(apps, None)

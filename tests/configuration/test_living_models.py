@@ -7,10 +7,10 @@ import pytest
 from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.core.providers.hosts.row import HostPreset
 from capabilities.core.providers.presets import PRESETS
+from routing_admin.console.demo.load import FILES
 from routing_admin.core.configuration.retirements import list_ends
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.importing import import_files
-from routing_admin.demo.load import FILES
 
 BUILT = default_catalogue().document.checked_on
 """The day of the newest source: what ends after it was living when the catalogue was built."""

@@ -10,7 +10,7 @@ import pytest
 
 from capabilities.core.services.agent_limits import MONEY, Meter
 from capabilities.core.vocabulary import Capabilities, Source
-from routing_admin.agents_api.administration.limit_fields import NAMES
+from routing_admin.console.base.limit_schemas import NAMES
 from routing_admin.core.configuration.diff import diff
 from routing_admin.core.configuration.specs import (
     EMPTY,

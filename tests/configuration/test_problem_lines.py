@@ -15,8 +15,8 @@ from django.test import Client
 
 from capabilities.core.problems import Problem
 from capabilities.core.ranges import MAX_TOKENS
+from routing_admin.console.routes.forms import CandidateForm, RouteForm
 from routing_admin.core.files.llm_routing_checks import validate
-from routing_admin.forms.routes import CandidateForm, RouteForm
 
 BOUNDS = f"from 1 to {MAX_TOKENS[1]}"
 BAD: dict[str, Any] = {

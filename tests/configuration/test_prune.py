@@ -10,15 +10,15 @@ from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.utils import timezone
 
-from artifacts.actions import store_bytes
+from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from capabilities.models import Agent
-from routing_admin.actions.installation import keep
-from routing_admin.actions.pruning import BATCH, UNDO, Pruned, prune
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import Keeping
+from routing_admin.console.settings.actions import keep
+from routing_admin.console.settings.pruning import BATCH, UNDO, Pruned, prune
 from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLog
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from capabilities import actions as capability_actions
 from capabilities.acts import SYSTEM
+from capabilities.agents import issue_key
 from capabilities.models import Agent, Provider
-from routing_admin import actions
 from routing_admin.configuration import exports, snapshot
 from routing_admin.configuration.publishing import Publisher
+from routing_admin.console.history.actions import undo
+from routing_admin.console.providers.actions import save_provider
 from routing_admin.models import Revision
 from tests.cast import load_demo
-from tests.views.another_process import another_process
+from tests.console.another_process import another_process
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 NAMES = ["llm-routing.json", "llmservices.json"]
@@ -26,7 +27,7 @@ NAMES = ["llm-routing.json", "llmservices.json"]
 def add_provider(name: str) -> None:
     """A change of the configuration."""
     row = Provider(name=name, endpoint="https://api.example", default_model="m")
-    capability_actions.save_provider(SYSTEM, row)
+    save_provider(SYSTEM, row)
 
 
 def test_every_change_writes_both_files(demo: None, settings: Any, tmp_path: Path) -> None:
@@ -46,14 +47,14 @@ def test_undo_is_published_too(demo: None, settings: Any, tmp_path: Path) -> Non
     settings.PUBLISH_DIR = str(tmp_path)
     before = exports.export(exports.FILES[0]).text
     add_provider("one")
-    actions.undo(SYSTEM, Revision.objects.first().number)
+    undo(SYSTEM, Revision.objects.first().number)
     assert (tmp_path / NAMES[0]).read_text() == before
 
 
 def test_an_act_that_changes_no_configuration_publishes_nothing(demo: None, settings: Any, tmp_path: Path) -> None:
     """Law: the files are those of the newest revision, and no other moment's."""
     settings.PUBLISH_DIR = str(tmp_path)
-    capability_actions.issue_key(SYSTEM, Agent.objects.get(agent_id="text-agent"))
+    issue_key(SYSTEM, Agent.objects.get(agent_id="text-agent"))
     assert list(tmp_path.iterdir()) == []
 
 

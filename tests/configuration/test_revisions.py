@@ -11,19 +11,20 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import ProtectedError
 from django.utils.translation import override
 
-from capabilities import actions as capability_actions
-from capabilities.actions import KeyChange
-from capabilities.actions.providers import KeyAct
 from capabilities.acts import Act, Actor
+from capabilities.agents import save_agent
 from capabilities.core.message import FilePart
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import ConflictError, InUseError, InvalidError, TakenError
 from capabilities.models import Agent, Provider, Service, StoredKey
 from capabilities.ports import ports
-from routing_admin import actions
 from routing_admin.configuration import rows, snapshot
+from routing_admin.console.demo import load
+from routing_admin.console.exchange.actions import import_configuration, preview_import
+from routing_admin.console.history.actions import undo
+from routing_admin.console.providers.actions import KeyAct, KeyChange, delete_provider, save_provider
+from routing_admin.console.routes.actions import delete_route, save_alias, save_route
 from routing_admin.core.configuration.specs import EMPTY, CandidateSpec
-from routing_admin.demo import load
 from routing_admin.models import AuditEvent, Candidate, Revision, TaskRoute
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -34,7 +35,7 @@ EXAMPLES = Path(__file__).parent / "examples"
 def make_provider(name: str = "deepseek", **fields: object) -> Provider:
     values = {"endpoint": "https://api.deepseek.com", "default_model": "deepseek-chat", **fields}
     row = Provider(name=name, **values)
-    capability_actions.save_provider(ADA, row)
+    save_provider(ADA, row)
     return row
 
 
@@ -50,7 +51,7 @@ def test_a_change_makes_one_revision_and_one_audit_event() -> None:
 def test_a_change_that_changes_nothing_makes_no_revision() -> None:
     """Law: history holds differences, the audit log holds acts."""
     provider = make_provider()
-    capability_actions.save_provider(ADA, provider)
+    save_provider(ADA, provider)
     assert (Revision.objects.count(), AuditEvent.objects.count()) == (1, 2)
 
 
@@ -63,10 +64,10 @@ def test_changes_inside_a_change_join_its_revision(demo: None) -> None:
 def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo: None) -> None:
     """Law: what an action returns has the revision it made; one that joined has the one it became part of."""
     with ports.ledger.change(ADA, Act("test")) as outer:
-        inner = actions.save_alias(ADA, "gpt-4o", "task:default")
+        inner = save_alias(ADA, "gpt-4o", "task:default")
         assert inner.revision is None
     assert inner.revision == outer.revision == Revision.objects.latest("number").number
-    assert actions.save_alias(ADA, "gpt-4o", "task:default").revision is None
+    assert save_alias(ADA, "gpt-4o", "task:default").revision is None
 
 
 def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
@@ -82,14 +83,14 @@ def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
 def test_of_two_that_make_a_thing_of_one_name_the_second_is_told(demo: None) -> None:
     """Both looked and found nothing; whoever writes second gets a sentence, not a fault of ours."""
     first, second = (TaskRoute(task_type="drafts") for _ in range(2))
-    actions.save_route(ADA, first, [CandidateSpec("echo")])
+    save_route(ADA, first, [CandidateSpec("echo")])
     with override("en"):
         with pytest.raises(TakenError, match="just added drafts"):
-            actions.save_route(ADA, second, [CandidateSpec("echo")])
+            save_route(ADA, second, [CandidateSpec("echo")])
         with pytest.raises(TakenError, match="just added echo"):
             make_provider("echo")
         with pytest.raises(TakenError, match="just added text-agent"):
-            capability_actions.save_agent(ADA, Agent(agent_id="text-agent", name="x"))
+            save_agent(ADA, Agent(agent_id="text-agent", name="x"))
     assert Revision.objects.count() == 2
 
 
@@ -97,11 +98,11 @@ def test_a_stale_version_is_refused_and_changes_nothing() -> None:
     """Law: the second of two people who started from the same version is told so."""
     provider = make_provider()
     seen = provider.version
-    capability_actions.save_provider(ADA, provider, expected=seen)
+    save_provider(ADA, provider, expected=seen)
     stale = Provider.objects.get()
     stale.default_model = "other"
     with pytest.raises(ConflictError):
-        capability_actions.save_provider(ADA, stale, expected=seen)
+        save_provider(ADA, stale, expected=seen)
     assert Provider.objects.get().default_model == "deepseek-chat"
 
 
@@ -110,9 +111,9 @@ def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo: None
     before = rows.read()
     make_provider()
     after = rows.read()
-    undone = actions.undo(ADA, Revision.objects.first().number)
+    undone = undo(ADA, Revision.objects.first().number)
     assert rows.read() == before
-    actions.undo(ADA, undone.revision)
+    undo(ADA, undone.revision)
     assert rows.read() == after
 
 
@@ -121,7 +122,7 @@ def test_undo_of_an_older_revision_is_refused(demo: None) -> None:
     first = Revision.objects.first().number
     make_provider()
     with pytest.raises(ConflictError):
-        actions.undo(ADA, first)
+        undo(ADA, first)
 
 
 def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo: None) -> None:
@@ -129,16 +130,16 @@ def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo: None) -> None:
     before = rows.read()
     gone = load.remove(ADA)
     assert rows.read() == EMPTY
-    actions.undo(ADA, gone.revision)
+    undo(ADA, gone.revision)
     assert rows.read() == before
 
 
 def test_a_deleted_provider_comes_back_with_its_key() -> None:
     """Law: Undo gives back what was there, the stored key included, though history holds only its fingerprint."""
     provider = make_provider()
-    capability_actions.save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
-    capability_actions.delete_provider(ADA, provider)
-    actions.undo(ADA, Revision.objects.first().number)
+    save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
+    delete_provider(ADA, provider)
+    undo(ADA, Revision.objects.first().number)
     assert snapshot.current().keys["deepseek"].value == "sk-very-secret-0123456789"
     assert "very-secret" not in str(list(Revision.objects.values())) + str(list(AuditEvent.objects.values()))
 
@@ -146,9 +147,9 @@ def test_a_deleted_provider_comes_back_with_its_key() -> None:
 def test_a_stored_key_does_not_follow_its_provider_to_another_origin() -> None:
     """Law: a key is given for one origin; whoever changes the address has to enter it again."""
     provider = make_provider()
-    capability_actions.save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
+    save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     provider.endpoint = "https://elsewhere.example.org"
-    capability_actions.save_provider(ADA, provider)
+    save_provider(ADA, provider)
     assert not snapshot.current().keys["deepseek"].usable
     assert StoredKey.objects.get().ciphertext.find("sk-very") == -1
 
@@ -156,7 +157,7 @@ def test_a_stored_key_does_not_follow_its_provider_to_another_origin() -> None:
 def test_a_variable_outside_the_allowed_names_is_no_key() -> None:
     """Law: `${ENV}` never reads anything but a provider's key (decision 10)."""
     with pytest.raises(InvalidError):
-        capability_actions.save_provider(
+        save_provider(
             ADA, Provider(name="x", endpoint="https://x.example"), key=KeyChange(KeyAct.SET, "${DATABASE_URL}")
         )
     assert not Provider.objects.exists()
@@ -166,7 +167,7 @@ def test_a_variable_outside_the_allowed_names_is_no_key() -> None:
 def test_the_environment_overrides_a_stored_key() -> None:
     """Law: `LLM_PROVIDER_{NAME}_API_KEY` wins over what the row says, and an empty one does not."""
     provider = make_provider("Deep Seek")
-    capability_actions.save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-stored-0123456789"))
+    save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-stored-0123456789"))
     os.environ["LLM_PROVIDER_DEEP_SEEK_API_KEY"] = "sk-from-environment"
     try:
         assert snapshot.build().keys["Deep Seek"].value == "sk-from-environment"
@@ -180,7 +181,7 @@ def test_a_provider_in_use_is_not_deleted_and_the_sentence_names_its_users(demo:
     """Law: the action refuses with the users' names, and the database would refuse too."""
     echo = Provider.objects.get(name="echo")
     with pytest.raises(InUseError, match="design"):
-        capability_actions.delete_provider(ADA, echo)
+        delete_provider(ADA, echo)
     with pytest.raises(ProtectedError):
         echo.delete()
 
@@ -203,7 +204,7 @@ def test_a_chain_is_reordered_as_one_revision(demo: None) -> None:
         CandidateSpec("echo", "echo-503"),
         CandidateSpec("echo", "echo-text"),
     ]
-    actions.save_route(ADA, route, chain, expected=route.version)
+    save_route(ADA, route, chain, expected=route.version)
     assert [str(candidate) for candidate in route.candidates.all()] == [
         "echo/echo-vision",
         "echo/echo-503",
@@ -215,14 +216,14 @@ def test_a_chain_is_reordered_as_one_revision(demo: None) -> None:
 def test_the_default_route_has_to_stay(demo: None) -> None:
     """Law: while there are other routes, what has no route of its own needs somewhere to go."""
     with pytest.raises(InUseError):
-        actions.delete_route(ADA, TaskRoute.objects.get(task_type="default"))
+        delete_route(ADA, TaskRoute.objects.get(task_type="default"))
 
 
 def test_rows_give_back_the_value_they_were_written_from() -> None:
     """Law: rows and JSON are two forms of one value (idea 7): write, then read, is the same value."""
     files = [(EXAMPLES / name).read_bytes() for name in ("llm-routing.json", "llmservices.json")]
-    preview = actions.preview_import(files)
-    actions.import_configuration(ADA, files)
+    preview = preview_import(files)
+    import_configuration(ADA, files)
     assert rows.read() == preview.imported.configuration
 
 
@@ -242,10 +243,10 @@ def test_an_agent_uses_a_service_or_a_route_that_is_there(demo: None) -> None:
     """Law: an agent names one thing, and that thing exists."""
     service = Service.objects.get(service_id="echo-text")
     with pytest.raises(InvalidError):
-        capability_actions.save_agent(ADA, Agent(agent_id="both", service=service, task_type="design"))
+        save_agent(ADA, Agent(agent_id="both", service=service, task_type="design"))
     with pytest.raises(InvalidError):
-        capability_actions.save_agent(ADA, Agent(agent_id="lost", task_type="nowhere"))
-    capability_actions.save_agent(ADA, Agent(agent_id="designer", task_type="design"))
+        save_agent(ADA, Agent(agent_id="lost", task_type="nowhere"))
+    save_agent(ADA, Agent(agent_id="designer", task_type="design"))
     assert snapshot.current().directory.get("designer").service_id == "echo-503"
 
 
@@ -281,7 +282,7 @@ def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) ->
 def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo: None) -> None:
     """Law: only what is as the demo brought it goes; a route of one's own keeps its provider and the default."""
     mine = TaskRoute(task_type="mine")
-    actions.save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])
+    save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])
     load.remove(ADA)
     left = rows.read()
     assert [route.task_type for route in left.routes] == ["default", "mine"]
@@ -296,7 +297,7 @@ def test_a_dry_run_refuses_what_applying_would_refuse() -> None:
         b' "defaultModel": "m"}],'
         b' "routing": {"default": {"provider": "a/b"}}}'
     ]
-    preview = actions.preview_import(files)
+    preview = preview_import(files)
     assert not preview.imported.accepted
     with pytest.raises(InvalidError):
-        actions.import_configuration(ADA, files)
+        import_configuration(ADA, files)

@@ -9,10 +9,10 @@ import pytest
 
 from capabilities.acts import Act, Actor
 from capabilities.errors import InvalidError
-from routing_admin.actions import import_configuration
 from routing_admin.configuration import rows
 from routing_admin.configuration.history import newest_configuration
 from routing_admin.configuration.revisions import ledger
+from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.core.configuration.diff import diff, sentence
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, LanguageSpec, ProviderSpec
 from routing_admin.models import Revision

@@ -22,7 +22,7 @@ def make() -> None:
     from django.core.management import call_command
     from django.utils import timezone
 
-    from artifacts.actions import delete_artifacts, store_bytes
+    from artifacts.library import delete_artifacts, store_bytes
     from capabilities.acts import SYSTEM, Act
     from capabilities.models import Provider
     from capabilities.ports import ports
@@ -43,7 +43,7 @@ def make() -> None:
 
 def add() -> None:
     """One artifact, whose act is a new line of the audit log: both are numbered behind those that were carried."""
-    from artifacts.actions import store_text
+    from artifacts.library import store_text
     from capabilities.acts import SYSTEM
 
     store_text(SYSTEM, "stored after the move", filename="after.txt")
@@ -55,9 +55,9 @@ def facts() -> dict[str, Any]:
     from artifacts.storage.content import byte_store
     from capabilities.models import Provider
     from capabilities.secrets import open_key
-    from routing_admin.actions.moving.streams import digest_table
-    from routing_admin.actions.moving.tables import alias_of, list_tables
     from routing_admin.configuration import exports
+    from routing_admin.console.backups.data_transfer.streams import digest_table
+    from routing_admin.console.backups.data_transfer.tables import alias_of, list_tables
     from routing_admin.core.files.exporting import Mode
     from routing_admin.core.files.importing import FileFormat
 

@@ -19,14 +19,14 @@ from capabilities.access import Principal, authenticate, make_key
 from capabilities.doubts import NotedRefusals, RefusedFile
 from capabilities.last_use import EVERY, LastUses, last_uses
 from capabilities.models import AgentKey, Drift
-from capabilities.templatetags.moments import exact
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import FRESH_SECONDS
-from routing_admin.databases.away import WAIT_SECONDS, is_away
-from routing_admin.databases.waiting import in_line, waiting_at_most
+from routing_admin.console.base.tags.moments import exact
 from routing_admin.gateway import key_cache
 from routing_admin.gateway.admission import open_endpoint
-from routing_admin.server.upkeep import Upkeep
+from routing_admin.platform.databases.lock_timeout import in_line, waiting_at_most
+from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_away
+from routing_admin.platform.server.upkeep import Upkeep
 from tests.cast import browser_of
 from tests.engines.others import LOG, MAIN, locked, other_connection
 from tests.gateway.plane import PNG_URL, image, post, said, without

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from routing_admin.actions.moving.files import open_target_store
-from routing_admin.actions.moving.target import MoveError
+from routing_admin.console.backups.data_transfer.files import open_target_store
+from routing_admin.console.backups.data_transfer.target import MoveError
 from tests.engines.cluster import find_programs, running_cluster
 from tests.engines.s3 import s3_server
 
@@ -130,10 +130,10 @@ KILLED = """
 import os, sys
 import django
 django.setup()
-from routing_admin.actions.moving.copying import copy_rows
-from routing_admin.actions.moving.tables import list_tables
-from routing_admin.actions.moving.target import DONE, MARKS, Destination
-from routing_admin.databases.progress import WorkProgress
+from routing_admin.console.backups.data_transfer.copying import copy_rows
+from routing_admin.console.backups.data_transfer.tables import list_tables
+from routing_admin.console.backups.data_transfer.target import DONE, MARKS, Destination
+from routing_admin.platform.databases.progress import WorkProgress
 target, tables = Destination(sys.argv[1]), list_tables()
 target.open()
 assert not target.check(tables)

@@ -29,9 +29,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from routing_admin.databases.away import DatabaseFault, explain, fault_of, is_away, is_of_values
-from routing_admin.databases.probing import check_writable
 from routing_admin.models import RequestLog
+from routing_admin.platform.databases.probing import check_writable
+from routing_admin.platform.databases.unavailable import DatabaseFault, explain, fault_of, is_away, is_of_values
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of
 from routing_admin.request_log.journal import BATCH, Journal

@@ -13,12 +13,12 @@ from django.db import OperationalError, connection, connections, transaction
 from django.utils import timezone
 
 from capabilities.core.worded import worded
-from routing_admin.actions.pruning import prune_requests
 from routing_admin.configuration import snapshot
-from routing_admin.databases.postgresql.notices import Listener
-from routing_admin.databases.postgresql.partitions import AHEAD, make_days
-from routing_admin.databases.waiting import waiting_at_most
+from routing_admin.console.settings.pruning import prune_requests
 from routing_admin.models import AttemptLog, Installation, RequestLog
+from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.postgresql.notices import Listener
+from routing_admin.platform.databases.postgresql.partitions import AHEAD, make_days
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search import PAGE, find

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.db import connections
 
-from routing_admin.databases.sqlite.base import DatabaseWrapper, make_private
+from routing_admin.platform.databases.sqlite.base import DatabaseWrapper, make_private
 
 pytestmark = pytest.mark.sqlite
 

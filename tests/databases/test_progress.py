@@ -6,7 +6,7 @@ import io
 
 from django.core.management.base import OutputWrapper
 
-from routing_admin.databases.progress import WorkProgress
+from routing_admin.platform.databases.progress import WorkProgress
 
 
 class Terminal(io.StringIO):

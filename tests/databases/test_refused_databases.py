@@ -11,8 +11,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import NotSupportedError, OperationalError, connection
 
-from routing_admin.databases.addresses import postgresql_databases
-from routing_admin.databases.explaining import explain_failure
+from routing_admin.platform.databases.addresses import postgresql_databases
+from routing_admin.platform.databases.explaining import explain_failure
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "hunter2-and-more"
@@ -144,8 +144,8 @@ def test_a_process_that_serves_hears_why_there_is_no_connection() -> None:
     """A pool by itself says no more than that it has none; and nobody waits longer for a server that takes none."""
     script = (
         "import django; django.setup(); from django.db import connection; "
-        "from routing_admin.databases.pooling import pool_connections; "
-        "from routing_admin.databases.explaining import explain_failure\n"
+        "from routing_admin.platform.databases.pooling import pool_connections; "
+        "from routing_admin.platform.databases.explaining import explain_failure\n"
         "pool_connections()\n"
         "for _ in range(2):\n"
         "    try: connection.ensure_connection()\n"

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capabilities import actions
 from capabilities.acts import SYSTEM
 from capabilities.core.storable import find_unstorable, settle, settle_json
 from capabilities.errors import InvalidError
 from capabilities.models import Provider
-from routing_admin.actions.importing import import_configuration
 from routing_admin.configuration import integrity, rows
 from routing_admin.configuration.audit import verify_audit
+from routing_admin.console.exchange.actions import import_configuration
+from routing_admin.console.providers.actions import save_provider
 from routing_admin.core.configuration.checks import check
 from routing_admin.models import Revision
 from tests.api.test_administration import Script
@@ -66,7 +66,7 @@ def test_odd_values_leave_a_history_that_is_whole(odd: Any, demo: None) -> None:
     """The digest is that of the value as it is read; the audit's chain holds, too."""
     row = Provider.objects.get(name="echo")
     row.extra = {"odd": odd}
-    actions.save_provider(SYSTEM, row)
+    save_provider(SYSTEM, row)
     stored = Revision.objects.latest("number").snapshot["providers"]
     assert [each["extra"] for each in stored if each["name"] == "echo"] == [{"odd": odd}]
     assert integrity.history() == []

@@ -80,7 +80,7 @@ def tls_proxy(folder: Path, inner: str, address: str) -> Iterator[str]:
 
 @contextmanager
 def running_nginx(folder: Path, name: str, text: str, port: int) -> Iterator[None]:
-    """nginx with that in its `http` block, once something listens at the port."""
+    """Nginx with that in its `http` block, once something listens at the port."""
     home = folder / f"nginx-{name}"
     home.mkdir()
     paths = "".join(

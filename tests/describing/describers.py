@@ -9,8 +9,8 @@ from typing import Any
 
 from capabilities.acts import SYSTEM
 from capabilities.models import Provider, Service
-from routing_admin.actions.routes import save_route_as
 from routing_admin.configuration import snapshot
+from routing_admin.console.routes.actions import save_route_as
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, CandidateSpec, RouteSpec
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.upstream import process_upstream, run_sync

@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from artifacts.actions import store_bytes
-from capabilities import actions
+from artifacts.library import store_bytes
 from capabilities.acts import SYSTEM
+from capabilities.agents import save_agent
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Agent
 from routing_admin.limits.gate import keeper
@@ -32,7 +32,7 @@ def _keeper(demo: None) -> Iterator[None]:
 def limit(**most: Any) -> None:
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = dict(most)
-    actions.save_agent(SYSTEM, row)
+    save_agent(SYSTEM, row)
 
 
 def used() -> int:

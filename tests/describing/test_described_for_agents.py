@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from capabilities import actions
 from capabilities.acts import SYSTEM
+from capabilities.agents import save_agent
 from capabilities.models import Agent
 from tests.cast import AgentProgram
 from tests.describing.describers import WORDS, bodies_to, describing_lab
@@ -97,7 +97,7 @@ def test_an_agent_that_may_not_use_the_route_gets_the_facts(text_agent: AgentPro
     """Its limits name the routes that it may use."""
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = {"models": ["task:planning"]}
-    actions.save_agent(SYSTEM, row)
+    save_agent(SYSTEM, row)
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]
         assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]

@@ -8,18 +8,18 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from capabilities.actions import save_service, set_capabilities
 from capabilities.acts import SYSTEM
 from capabilities.errors import InvalidError
 from capabilities.models import Service
-from routing_admin import actions
-from routing_admin.actions.installation import set_content_policy
-from routing_admin.actions.routes import save_route, save_route_as
+from routing_admin.console.exchange.actions import import_configuration, preview_import
+from routing_admin.console.routes.actions import save_route, save_route_as
+from routing_admin.console.services.actions import save_service, set_capabilities
+from routing_admin.console.settings.actions import set_content_policy
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, CandidateSpec, RouteSpec
 from routing_admin.models import Revision, TaskRoute
 from tests.cast import person, token_of
+from tests.console.visits import text_of
 from tests.describing.describers import POLICY
-from tests.views.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -73,13 +73,13 @@ def test_an_import_that_chooses_a_describer_that_sees_nothing_is_refused(demo: N
     """By the same sentence; the dry run says it, too, and nothing is written."""
     before = Revision.objects.count()
     text = file_of("echo-text", policy=POLICY)
-    (problem,) = [each for each in actions.preview_import([text]).imported.problems if each.severity == "error"]
+    (problem,) = [each for each in preview_import([text]).imported.problems if each.severity == "error"]
     assert (problem.field, "reads images, audio, video or files" in problem.message) == ("routing.describe", True)
     with pytest.raises(InvalidError) as refusal:
-        actions.import_configuration(SYSTEM, [text])
+        import_configuration(SYSTEM, [text])
     assert problem.message in sentences(refusal.value)
     assert Revision.objects.count() == before
-    actions.import_configuration(SYSTEM, [file_of("echo-text", "echo-vision", policy=POLICY)])
+    import_configuration(SYSTEM, [file_of("echo-text", "echo-vision", policy=POLICY)])
 
 
 def test_the_installations_policy_and_a_services_are_held_to_it_too(demo: None) -> None:
@@ -126,5 +126,5 @@ def test_a_describer_that_sees_no_more_is_a_warning_and_stops_no_other_change(
 
 def test_what_a_model_reads_may_be_told_by_the_next_file(demo: None) -> None:
     """A routing file comes before its models' services: it is warned of, and taken."""
-    applied = actions.import_configuration(SYSTEM, [file_of("not-told-yet", policy=POLICY)])
+    applied = import_configuration(SYSTEM, [file_of("not-told-yet", policy=POLICY)])
     assert "warning" in {each.severity for each in applied.preview.imported.problems}

@@ -14,8 +14,8 @@ from django.utils import timezone
 from PIL import Image
 
 from capabilities.acts import SYSTEM
-from routing_admin.actions.installation import set_content_policy
-from routing_admin.actions.routes import delete_route, save_route
+from routing_admin.console.routes.actions import delete_route, save_route
+from routing_admin.console.settings.actions import set_content_policy
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.descriptions.store import ASK_AGAIN
 from routing_admin.dispatch import describing

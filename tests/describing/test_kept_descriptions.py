@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from artifacts.actions import delete_artifacts, store_bytes
+from artifacts.library import delete_artifacts, store_bytes
 from capabilities.acts import SYSTEM
 from capabilities.core.describing.key import description_key
-from routing_admin.actions.pruning import UNDO, prune
+from routing_admin.console.settings.pruning import UNDO, prune
 from routing_admin.descriptions.store import (
     ASK_AGAIN,
     DescriptionOutcome,

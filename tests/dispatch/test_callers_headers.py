@@ -12,8 +12,8 @@ from capabilities.acts import SYSTEM
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import passed_headers
-from routing_admin import actions
 from routing_admin.configuration import snapshot
+from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.upstream import process_upstream, run_sync
@@ -29,7 +29,7 @@ def headers_received(quirks: Mapping[str, Any], caller: Mapping[str, str] = CALL
     with Lab({"lab": "ok"}) as lab:
         provider = {"providerName": "lab", "apiKey": "sk-lab", "endpoint": lab.url(), "defaultModel": "lab"}
         file = {"providers": [{**provider, "quirks": quirks}], "routing": {"told": {"provider": "lab", "retries": 0}}}
-        actions.import_configuration(SYSTEM, [json.dumps(file)])
+        import_configuration(SYSTEM, [json.dumps(file)])
         state = snapshot.current()
         chat = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))
         planned = plan_request(state, state.configuration.route("told"), chat)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from artifacts.actions import store_bytes
+from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from artifacts.preview import preview, request_for
 from artifacts.storage.content import byte_store, open_artifact, part_of
@@ -74,7 +74,8 @@ def artifact(name: str) -> Artifact:
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_what_is_previewed_is_what_is_sent(key, name):
     """For every service of the demo: as `auto` sends it if the default route led there, its directive and parameters
-    included."""
+    included.
+    """
     row = artifact(name)
     TaskRoute.objects.filter(task_type="default").update(temperature=0.3, max_tokens=77)
     snapshot.refresh()

@@ -20,7 +20,7 @@ from routing_admin.core.fallback.policy import Policy
 from routing_admin.dispatch.fresh_starts import FreshStarts
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import AuditEvent
-from tests.views.visits import text_of
+from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 EMPTY = Failure(Fault.HTTP_402, "the balance is gone", 402)

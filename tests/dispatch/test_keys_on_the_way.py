@@ -10,8 +10,8 @@ import pytest
 
 from capabilities.acts import SYSTEM
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
-from routing_admin import actions
 from routing_admin.configuration import snapshot
+from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.upstream import process_upstream, run_sync
@@ -37,7 +37,7 @@ def lab(demo: None) -> Iterator[Lab]:
             "keys": [{"apiKey": key} for key in KEYS[1:]],
         }
         file = {"providers": [provider], "routing": {"pooled": {"provider": "pool", "retries": 0}}}
-        actions.import_configuration(SYSTEM, [json.dumps(file)])
+        import_configuration(SYSTEM, [json.dumps(file)])
         yield lab
         run_sync(process_upstream().close())
 

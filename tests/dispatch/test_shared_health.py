@@ -13,8 +13,8 @@ from routing_admin.core.fallback.chain import PoolKey
 from routing_admin.core.fallback.context import RunContext, local_context
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.dispatch.sharing import share_health
-from routing_admin.redis_link.link import RedisLink
-from routing_admin.redis_link.news import News
+from routing_admin.platform.redis.link import RedisLink
+from routing_admin.platform.redis.news import News
 from tests.engines.redis import RedisServer
 
 LIMITED = Failure(Fault.HTTP_429_WAIT, "slow down", 429, "rate_limited", retry_after=20.0)

@@ -34,7 +34,7 @@ FILES: Mapping[str, Sequence[str]] = {
     ),
     "artifacts": ("leftovers", "get_artifact"),
     "permissions": ("last_administrator",),
-    "views": ("requests_pages", "dashboard_pages", "undo", "signin_throttle", "draft_past", "revision_effect"),
+    "console": ("requests_pages", "dashboard_pages", "undo", "signin_throttle", "draft_past", "revision_effect"),
 }
 """Where tests read and write rows, count them, lock them, or do so at once; most pages read by the same queries."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from django.db import connections
 
-from routing_admin.databases.router import LOG_MODELS
+from routing_admin.platform.databases.router import LOG_MODELS
 from tests.engines.databases import database_of, is_postgresql
 
 MAIN, LOG = "routing_admin.sqlite3", "logs.sqlite3"

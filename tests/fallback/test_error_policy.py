@@ -1,6 +1,7 @@
 """A route's way with errors: presets, its own words over them, and what a caller may see.
 
-Each fault's line stands in expected_faults.py and is tested in test_fault_outcomes.py."""
+Each fault's line stands in expected_faults.py and is tested in test_fault_outcomes.py.
+"""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Server:
 
 def routing(lab: Lab) -> dict[str, Any]:
     """The demo's routes, and three lab providers with routes along them."""
-    demo: dict[str, Any] = json.loads((ROOT / "routing_admin/demo/llm-routing.json").read_text())
+    demo: dict[str, Any] = json.loads((ROOT / "routing_admin/console/demo/llm-routing.json").read_text())
     demo["providers"] += [
         {"providerName": name, "apiKey": "NOT_NEEDED", "endpoint": lab.url("openai", name), "defaultModel": "lab"}
         for name in NAMES

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from django.test import Client
 
-from artifacts.actions import store_bytes
+from artifacts.library import store_bytes
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from routing_admin.models import RequestLog

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from capabilities import actions
 from capabilities.acts import SYSTEM
+from capabilities.agents import put_agent, save_agent
 from capabilities.models import Agent
 from routing_admin.models import Revision
 from tests.cast import AgentProgram, key_of
+from tests.console.visits import text_of
 from tests.gateway.plane import post, said
-from tests.views.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 def allow(*names: str, agent: str = "text-agent") -> None:
     row = Agent.objects.get(agent_id=agent)
     row.limits = {"models": list(names)} if names else {}
-    actions.save_agent(SYSTEM, row)
+    save_agent(SYSTEM, row)
 
 
 def listed(key: str) -> list[str]:
@@ -100,7 +100,7 @@ def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]
 def test_an_agent_made_at_run_time_has_its_makers_limits(demo: None) -> None:
     """Else a program would make itself an agent without any."""
     key = key_of("text-agent", scopes=["route", "agents:write"])
-    actions.put_agent(SYSTEM, "text-agent", "made")
+    put_agent(SYSTEM, "text-agent", "made")
     allow("task:planning")
     answer = post(key, said("hello", model="task:design"), **{"x-agent-id": "made"})
     assert error_of(answer) == (403, "model_not_allowed")
@@ -109,8 +109,8 @@ def test_an_agent_made_at_run_time_has_its_makers_limits(demo: None) -> None:
 def test_a_key_of_an_agent_made_at_run_time_is_bound_by_its_makers_limits(demo: None) -> None:
     """One that is issued for it directly, and of an agent that it made in turn: the names that all allow."""
     allow("task:planning", "text-model")
-    actions.put_agent(SYSTEM, "text-agent", "made")
-    actions.put_agent(SYSTEM, "made", "made-of-made")
+    put_agent(SYSTEM, "text-agent", "made")
+    put_agent(SYSTEM, "made", "made-of-made")
     own = {"limits": {"models": ["text-model", "vision-model"]}}
     for agent in ("made", "made-of-made"):
         assert listed(key_of(agent)) == ["task:planning", "text-model"]

@@ -12,7 +12,7 @@ import pytest
 
 from capabilities.fair_slots import FairSlots, heavy_work
 from routing_admin.gateway.counts import MANY
-from routing_admin.server.places import LARGE_BODIES_MIB, bodies, parses
+from routing_admin.platform.server.places import LARGE_BODIES_MIB, bodies, parses
 from tests.cast import AgentProgram
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, headers, loopback_providers
 from tests.gateway.plane import post, said

@@ -10,22 +10,24 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from capabilities import actions as capability_actions
 from capabilities.acts import SYSTEM
+from capabilities.agents import save_agent
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.services.labels import LabelKind
 from capabilities.errors import InvalidError
 from capabilities.models import Agent, Provider, Service
-from routing_admin import actions
 from routing_admin.configuration import integrity
+from routing_admin.console.history.actions import undo
+from routing_admin.console.services.actions import save_service
+from routing_admin.console.usage.budget_actions import save_budget
 from routing_admin.limits.gate import keeper
 from routing_admin.limits.labels import MOST_USERS, OTHERS, CountedUsers
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import AuditEvent, LabelBudget
 from tests.cast import key_of
+from tests.console.visits import text_of
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
 from tests.gateway.plane import post, said
-from tests.views.visits import text_of
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
@@ -44,20 +46,20 @@ def loopback(demo: None) -> Iterator[Loopback]:
 
 
 def budget(kind: LabelKind, name: str, **limits: Any) -> int | None:
-    return actions.save_budget(SYSTEM, kind, name, limits).revision
+    return save_budget(SYSTEM, kind, name, limits).revision
 
 
 def limit(agent: str, **most: Any) -> None:
     row = Agent.objects.get(agent_id=agent)
     row.limits = dict(most)
-    capability_actions.save_agent(SYSTEM, row)
+    save_agent(SYSTEM, row)
 
 
 def price_the_provider() -> None:
     provider = Provider.objects.get(name="plain")
     service = Service(service_id="priced", name="Priced", provider=provider, model=provider.default_model)
     service.price = {"currency": "USD", "input": 10, "output": 100}
-    capability_actions.save_service(SYSTEM, service)
+    save_service(SYSTEM, service)
 
 
 def code_of(call: Call) -> str:
@@ -146,7 +148,7 @@ def test_a_budget_is_a_change_like_any_other(demo: None) -> None:
     assert (sent.status_code, sent.json()["error"]) == (429, "budget_exceeded")
     assert AuditEvent.objects.filter(action="budget.save", object_name="project:atlas").count() == 1
     assert integrity.configuration() == []
-    actions.undo(SYSTEM, made)
+    undo(SYSTEM, made)
     assert post(key, said("hi", model="task:planning")).status_code == 200
     assert not LabelBudget.objects.exists()
     keeper.stop()

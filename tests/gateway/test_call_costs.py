@@ -16,8 +16,8 @@ from asgiref.sync import SyncToAsync
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 import routing_admin
-from capabilities.actions import save_agent
 from capabilities.acts import SYSTEM
+from capabilities.agents import save_agent
 from capabilities.core.message import ChatRequest
 from capabilities.models import Agent
 from routing_admin.configuration import snapshot

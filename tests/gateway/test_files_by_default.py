@@ -8,7 +8,7 @@ import io
 import pytest
 from PIL import Image
 
-from artifacts.actions import store_bytes
+from artifacts.library import store_bytes
 from artifacts.storage.content import part_of
 from capabilities.acts import SYSTEM
 from capabilities.core.message import FilePart

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from artifacts.actions import delete_artifacts, restore_artifacts, store_bytes
+from artifacts.library import delete_artifacts, restore_artifacts, store_bytes
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
 from tests.gateway.plane import PNG, logged, post, said

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from capabilities.acts import SYSTEM
-from routing_admin.actions.pruning import prune
+from routing_admin.console.settings.pruning import prune
 from routing_admin.gateway.http import HttpCall, WaitingBody
 from routing_admin.gateway.idempotency import fingerprint_of
 from routing_admin.models import IdempotencyRecord, RequestLog

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from capabilities import actions
 from capabilities.acts import SYSTEM
+from capabilities.agents import save_agent
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Agent, Provider
 from routing_admin.configuration import snapshot
@@ -21,7 +21,7 @@ from routing_admin.gateway import keep_alive
 from routing_admin.limits.gate import keeper
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import Candidate, IdempotencyRecord, TaskRoute
-from routing_admin.server.draining import draining
+from routing_admin.platform.server.draining import draining
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
 from tests.gateway.plane import logged
 
@@ -44,7 +44,8 @@ EACH_API = pytest.mark.parametrize("path", BODIES)
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
     """Providers, and the routes `slow`, whose first candidate answers when it is let and the second at once, `alone`
-    without that one, and `never`, which begins no stream early."""
+    without that one, and `never`, which begins no stream early.
+    """
     with loopback_providers() as providers:
         add_route("slow", "silent", "stream", seconds=SOON)
         add_route("alone", "silent", seconds=SOON)
@@ -277,7 +278,7 @@ async def test_a_begun_stream_settles_its_limits_once(key, loopback, word, token
     def limit() -> None:
         row = Agent.objects.get(agent_id="text-agent")
         row.limits = {"tokensPerDay": 10**6, "requestsPerMinute": 10**6, "inFlight": 5}
-        actions.save_agent(SYSTEM, row)
+        save_agent(SYSTEM, row)
 
     await asyncio.to_thread(limit)
     counts = []

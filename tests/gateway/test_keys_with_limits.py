@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from capabilities import actions
 from capabilities.acts import SYSTEM
+from capabilities.agents import change_key, roll_key, save_agent
 from capabilities.errors import InvalidError
 from capabilities.models import Agent, AgentKey
-from routing_admin import actions as routing_actions
 from routing_admin.configuration import integrity
+from routing_admin.console.history.actions import restore, undo
 from routing_admin.limits.gate import keeper
 from routing_admin.models import AuditEvent, Revision
 from tests.cast import key_of
+from tests.console.visits import text_of
 from tests.gateway.plane import post, said
-from tests.views.visits import text_of
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 PLANNING = {"limits": {"models": ["task:planning"]}}
@@ -38,7 +38,7 @@ def row_of(key: str) -> AgentKey:
 def allow(*names: str) -> None:
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = {"models": list(names)}
-    actions.save_agent(SYSTEM, row)
+    save_agent(SYSTEM, row)
 
 
 def forbids(key: str) -> bool:
@@ -72,7 +72,7 @@ def test_a_key_is_never_allowed_more_than_its_agent(name: str, field: str) -> No
     terms = {"limits": {"models": [name]}}
     for act in (
         lambda: key_of("text-agent", terms=terms),
-        lambda: actions.change_key(SYSTEM, key, label="", terms=terms),
+        lambda: change_key(SYSTEM, key, label="", terms=terms),
     ):
         with pytest.raises(InvalidError, match=field):
             act()
@@ -94,7 +94,7 @@ def test_a_keys_requests_are_counted_beside_its_agents() -> None:
 def test_changing_a_key_holds_at_once_and_can_be_undone() -> None:
     """As a revision like any other change; the audit log has it; the installation is whole before and after."""
     key = key_of("text-agent")
-    made = actions.change_key(SYSTEM, row_of(key), label="night", terms=PLANNING)
+    made = change_key(SYSTEM, row_of(key), label="night", terms=PLANNING)
     assert forbids(key)
     changes = Revision.objects.get(number=made.revision).changes
     assert [each["name"] for each in changes] == ["text-agent"]
@@ -102,7 +102,7 @@ def test_changing_a_key_holds_at_once_and_can_be_undone() -> None:
     assert AuditEvent.objects.filter(action="key.change", object_name="text-agent").count() == 1
     assert integrity.configuration() == []
     assert made.revision is not None
-    routing_actions.undo(SYSTEM, made.revision)
+    undo(SYSTEM, made.revision)
     assert not forbids(key)
     assert integrity.configuration() == []
 
@@ -112,12 +112,12 @@ def test_what_a_key_was_issued_with_outlives_every_restoring() -> None:
     before = Revision.objects.order_by("-number").first()
     key = key_of("text-agent", terms=PLANNING)
     assert Revision.objects.order_by("-number").first() == before
-    actions.change_key(SYSTEM, row_of(key), label="", terms={})
+    change_key(SYSTEM, row_of(key), label="", terms={})
     assert not forbids(key)
     assert before is not None
-    routing_actions.restore(SYSTEM, before.number)
+    restore(SYSTEM, before.number)
     assert forbids(key)
-    rolled, _ = actions.roll_key(SYSTEM, row_of(key), overlap=timedelta(0))
+    rolled, _ = roll_key(SYSTEM, row_of(key), overlap=timedelta(0))
     assert forbids(rolled)
 
 

@@ -10,9 +10,9 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from capabilities import actions
 from capabilities.access import Principal
 from capabilities.acts import SYSTEM
+from capabilities.agents import revoke_key
 from capabilities.models import AgentKey
 from routing_admin.configuration import snapshot
 from routing_admin.gateway import key_cache
@@ -36,7 +36,7 @@ def test_a_key_that_came_in_before_costs_no_query(key, django_assert_num_queries
 def test_a_revoked_key_stops_with_its_revocation_and_a_new_one_works_at_once(key):
     """In the process that revokes it at the next call."""
     assert enters(key)
-    actions.revoke_key(SYSTEM, AgentKey.objects.get(public_id=key.split("_")[1]))
+    revoke_key(SYSTEM, AgentKey.objects.get(public_id=key.split("_")[1]))
     assert not enters(key)
     assert enters(key_of("text-agent"))
 

@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from capabilities import actions
 from capabilities.acts import SYSTEM
+from capabilities.agents import save_agent
 from capabilities.core.exchange import ExchangeRate
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Agent, Provider, Service
-from routing_admin.actions import exchange
+from routing_admin.console.services.actions import save_service
+from routing_admin.console.settings import rate_actions as exchange
 from routing_admin.limits.gate import keeper, ledger
 from routing_admin.limits.uses import find_uses
-from routing_admin.redis_link.link import link
-from routing_admin.redis_link.news import News
-from routing_admin.server.redis_rounds import RedisRounds
+from routing_admin.platform.redis.link import link
+from routing_admin.platform.redis.news import News
+from routing_admin.platform.server.redis_rounds import RedisRounds
 from tests.cast import key_of
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
 from tests.gateway.plane import logged
@@ -59,7 +60,7 @@ def loopback(demo: None) -> Iterator[Loopback]:
 def limit(**most: Any) -> None:
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = dict(most)
-    actions.save_agent(SYSTEM, row)
+    save_agent(SYSTEM, row)
 
 
 async def used() -> Mapping[Meter, int]:
@@ -234,7 +235,7 @@ def price_the_provider(**price: Any) -> None:
     provider = Provider.objects.get(name="plain")
     service = Service(service_id="priced", name="Priced", provider=provider, model=provider.default_model)
     service.price = {"currency": "USD", "input": 10, "output": 100, **price}
-    actions.save_service(SYSTEM, service)
+    save_service(SYSTEM, service)
 
 
 COST = 11 * 10_000 + 7 * 100_000

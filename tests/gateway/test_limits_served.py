@@ -22,17 +22,19 @@ from tests.gateway.serving import Server, environment_of, manage, served
 
 HELLO = [{"role": "user", "content": "hello"}]
 SET = (
-    "import json; from capabilities import actions; from capabilities.acts import SYSTEM; "
+    "import json; from capabilities.agents import save_agent; from capabilities.acts import SYSTEM; "
     "from capabilities.models import Agent; row = Agent.objects.get(agent_id='text-agent'); "
-    "row.limits = json.loads('''%s'''); actions.save_agent(SYSTEM, row)"
+    "row.limits = json.loads('''%s'''); save_agent(SYSTEM, row)"
 )
 
 
 BUDGET = (
-    "from capabilities import actions; from capabilities.acts import SYSTEM; from capabilities.models import *; "
-    "from capabilities.core.services.labels import LabelKind; from routing_admin.actions import save_budget; "
+    "from capabilities.acts import SYSTEM; from capabilities.models import *; "
+    "from capabilities.core.services.labels import LabelKind; "
+    "from routing_admin.console.usage.budget_actions import save_budget; "
+    "from routing_admin.console.services.actions import save_service; "
     "row = Service(service_id='priced', name='p', provider=Provider.objects.get(name='one'), model='lab'); "
-    "row.price = {'currency': 'USD', 'input': 10, 'output': 100}; actions.save_service(SYSTEM, row); "
+    "row.price = {'currency': 'USD', 'input': 10, 'output': 100}; save_service(SYSTEM, row); "
     "save_budget(SYSTEM, LabelKind.TEAM, 'search', {'moneyPerDay': '0.30', 'currency': 'USD'})"
 )
 """A price of the lab's model, and what a team may spend of it."""

@@ -13,12 +13,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from artifacts.models import Artifact
-from capabilities import actions
 from capabilities.acts import SYSTEM
+from capabilities.agents import save_agent
 from capabilities.body_limits import body_limit
 from capabilities.core.operations.table import OPERATIONS, BodyShape
 from capabilities.models import Agent
-from routing_admin.actions import installation
+from routing_admin.console.settings import actions as installation
 from tests.cast import key_of
 from tests.gateway.asgi_caller import Call, Loopback, headers, loopback_providers
 from tests.gateway.plane import logged, post
@@ -126,7 +126,7 @@ def test_what_an_agent_may_not_use_is_403_here_too(key) -> None:
     """Before it is asked whether the call makes sense there."""
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = {"models": ["task:planning"]}
-    actions.save_agent(SYSTEM, row)
+    save_agent(SYSTEM, row)
     refused = post(key, {"model": "task:design", "input": "a"}, EMBEDDINGS)
     assert refused.status_code == 403
     assert logged(refused.headers["x-request-id"]).status == 403

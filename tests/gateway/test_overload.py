@@ -14,7 +14,16 @@ import pytest
 from capabilities.fair_slots import requester
 from routing_admin.gateway.http import HttpCall, WaitingBody
 from routing_admin.gateway.threads import run_in_own_share
-from routing_admin.server.places import LARGE_BODIES_MIB, THREADS, Places, bodies, calls, lookups, requests, threads
+from routing_admin.platform.server.places import (
+    LARGE_BODIES_MIB,
+    THREADS,
+    Places,
+    bodies,
+    calls,
+    lookups,
+    requests,
+    threads,
+)
 from tests.cast import key_of
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
 from tests.gateway.plane import logged

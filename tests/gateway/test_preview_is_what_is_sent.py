@@ -21,7 +21,7 @@ import pytest
 from django.test import Client
 from PIL import Image
 
-from artifacts.actions import store_bytes
+from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from artifacts.preview import request_for
 from artifacts.storage.content import open_artifact

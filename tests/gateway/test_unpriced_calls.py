@@ -11,19 +11,20 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from capabilities import actions
 from capabilities.acts import SYSTEM
+from capabilities.agents import save_agent
 from capabilities.core.services.agent_limits import AgentLimits, Meter, UnpricedPolicy, limits_of
-from capabilities.forms.agents import AgentForm
 from capabilities.models import Agent, Provider, Service
-from routing_admin.agents_api.administration.limit_fields import limit_fields
+from routing_admin.console.agents.forms import AgentForm
+from routing_admin.console.base.limit_schemas import limit_fields
+from routing_admin.console.services.actions import save_service
 from routing_admin.limits.gate import keeper
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import LabelBudget
 from routing_admin.request_log.journal import journal
+from tests.console.visits import text_of
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
 from tests.gateway.plane import logged
-from tests.views.visits import text_of
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
@@ -44,7 +45,7 @@ def loopback(demo: None) -> Iterator[Loopback]:
 def limit(**most: Any) -> None:
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = dict(most)
-    actions.save_agent(SYSTEM, row)
+    save_agent(SYSTEM, row)
 
 
 def code_of(call: Call) -> str:
@@ -104,7 +105,7 @@ def price_the_provider() -> None:
     provider = Provider.objects.get(name="plain")
     service = Service(service_id="priced", name="Priced", provider=provider, model=provider.default_model)
     service.price = {"currency": "USD", "input": 10, "output": 100}
-    actions.save_service(SYSTEM, service)
+    save_service(SYSTEM, service)
 
 
 @pytest.mark.parametrize("policy", [{"unpriced": "refuse"}, {"unpriced": "count", "unpricedPrice": "1000"}])

@@ -1,8 +1,8 @@
 """What is added is added everywhere: CONTRIBUTING.md has the steps, and what would be forgotten is found here.
 
 A protocol, a host and a file type stand in several tables each; the tables are compared with one another. Pages are
-held to theirs by `tests/ui/test_every_page.py`, `tests/views/test_counted_pages.py` and `tests/permissions`, faults by
-`tests/fallback/test_fault_outcomes.py` and `test_fault_matrix.py` beside it.
+held to theirs by `tests/ui/test_every_page.py`, `tests/console/test_counted_pages.py` and `tests/permissions`, faults
+by `tests/fallback/test_fault_outcomes.py` and `test_fault_matrix.py` beside it.
 """
 
 from __future__ import annotations

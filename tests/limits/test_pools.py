@@ -13,7 +13,7 @@ from routing_admin.core.limits.ledger import Booking, Order
 from routing_admin.core.limits.windows import MOMENT, Window
 from routing_admin.limits.pooled import PooledLedger
 from routing_admin.limits.rows import RowLedger, list_used
-from routing_admin.redis_link.link import RedisLink
+from routing_admin.platform.redis.link import RedisLink
 from tests.engines.redis import RedisServer
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])

@@ -231,7 +231,8 @@ def token_with(account: Any, *scopes: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", ADMIN_SCOPE_OF)
 def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client: Client, admin_account: Any) -> None:
     """No token, an agent's key and a wrong token are 401, a token with every other scope 403 naming the one it lacks;
-    with that scope alone it is let in."""
+    with that scope alone it is let in.
+    """
     needed = ADMIN_SCOPE_OF[name]
     others = token_with(admin_account, *(scope for scope in ADMIN_SCOPES if scope != needed))
     for headers, status, code in (

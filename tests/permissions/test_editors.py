@@ -7,16 +7,16 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 
-from capabilities.actions import enable_providers, save_provider
-from capabilities.actions.agents import change_key
 from capabilities.acts import SYSTEM
+from capabilities.agents import change_key
 from capabilities.core.permissions import PAGE_OF_KIND, UserRole, kinds_changed_by
 from capabilities.models import Agent, AgentKey, Provider
-from routing_admin import actions
+from routing_admin.console.providers.actions import enable_providers, save_provider
+from routing_admin.console.routes.actions import save_alias
 from routing_admin.core.configuration.diff import LISTS
 from routing_admin.models import Alias, AuditEvent, Person, Revision
 from tests.cast import key_of
-from tests.views.visits import text_of
+from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -75,7 +75,7 @@ def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, e
     """A provider that was switched off and on again in between stands in nobody's way."""
     before = newest()
     provider = Provider.objects.get(name="echo")
-    actions.save_alias(SYSTEM, "gpt-4o", "task:default")
+    save_alias(SYSTEM, "gpt-4o", "task:default")
     for enabled in (False, True):
         provider.enabled = enabled
         save_provider(SYSTEM, provider)

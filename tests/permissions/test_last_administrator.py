@@ -11,7 +11,7 @@ from django.db import connections
 
 from capabilities.acts import SYSTEM
 from capabilities.errors import InUseError
-from routing_admin.actions import people
+from routing_admin.console.people import actions as people
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 

@@ -14,17 +14,17 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.urls.converters import IntConverter
 
-from artifacts.actions import store_bytes
+from artifacts.library import store_bytes
 from capabilities.access import may, role_of
 from capabilities.acts import SYSTEM
 from capabilities.core.permissions import MACHINES, PAGES, PARTS, PagePart
 from capabilities.models import Service
 from routing_admin.configuration import snapshot
-from routing_admin.demo.load import SAMPLES
+from routing_admin.console.demo.load import SAMPLES
 from routing_admin.models import RequestLog
 from routing_admin.request_log.journal import journal
 from tests.cast import HTMX, person
-from tests.views.visits import text_of
+from tests.console.visits import text_of
 
 rows = pytest.mark.django_db(databases=["default", "logs"])
 

@@ -69,7 +69,7 @@ def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
 
 @pytest.mark.parametrize("key", ["stop_reason", "matched_stop"])
 def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
-    """vLLM's and SGLang's names for it; a number is a token's, which no caller asked for."""
+    """VLLM's and SGLang's names for it; a number is a token's, which no caller asked for."""
     assert whole({"content": "hi"}, **{key: "END"}).details.stop_sequence == "END"
     assert whole({"content": "hi"}, **{key: 2}).details.stop_sequence is None
 

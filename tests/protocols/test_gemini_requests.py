@@ -202,7 +202,7 @@ def test_reasons_to_stop_are_told_in_openai_s_words(reason: str, word: str) -> N
 
 
 def test_thinking_is_counted_with_what_the_model_wrote() -> None:
-    """completion = candidates + thoughts."""
+    """Completion = candidates + thoughts."""
     usage = '{"promptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":4,"totalTokenCount":12}'
     answer = decode(f'{{"candidates":[{{"content":{{"parts":[{{"text":"x"}}]}}}}],"usageMetadata":{usage}}}')
     assert isinstance(answer, Answer)

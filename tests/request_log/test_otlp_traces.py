@@ -18,8 +18,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from capabilities.acts import SYSTEM
 from capabilities.models import Provider
-from routing_admin.actions import routes as actions
 from routing_admin.configuration import snapshot
+from routing_admin.console.routes import actions
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import TaskRoute
 from routing_admin.request_log.journal import journal

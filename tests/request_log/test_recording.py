@@ -17,7 +17,7 @@ from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, ToolCall
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Media, UpstreamRequest
-from routing_admin.actions import installation
+from routing_admin.console.settings import actions as installation
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.entries import RequestFacts, entry_of

@@ -20,6 +20,7 @@ from django.utils import timezone
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.platform.server.metrics import OTHER, request_metrics
 from routing_admin.request_log import refused_files
 from routing_admin.request_log.call_signs import call_signs
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
@@ -27,7 +28,6 @@ from routing_admin.request_log.insertion import rows_of
 from routing_admin.request_log.journal import AGAIN_SECONDS, BATCH, Journal
 from routing_admin.request_log.spool import Spool
 from routing_admin.request_log.tracing import tracing
-from routing_admin.server.metrics import OTHER, request_metrics
 from tests.engines import others
 from tests.engines.journals import catch_up, spooling_journal
 

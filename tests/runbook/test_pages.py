@@ -11,7 +11,7 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from routing_admin.core.alerts.kinds import AlertKind
-from routing_admin.server.metrics import request_metrics
+from routing_admin.platform.server.metrics import request_metrics
 from tests.runbook.pages import BLOCK, FOLDER, PAGES, ROOT, blocks_of, text_of
 
 DOCUMENTS = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").iterdir(), ROOT / "README.md"])

@@ -13,8 +13,8 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from routing_admin.server.connections import ConnectionLimits, Connections
-from routing_admin.server.http_protocol import Protocol
+from routing_admin.platform.server.connections import ConnectionLimits, Connections
+from routing_admin.platform.server.http_protocol import Protocol
 
 GET = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
 

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from capabilities.access import Principal, Refusal, authenticate
 from capabilities.models import Agent
 from routing_admin.models import AuditEvent, Revision
-from routing_admin.server.admin_tokens import authenticate_token
+from routing_admin.platform.auth.admin_tokens import authenticate_token
 from tests.cast import token_of
 from tests.gateway.serving import environment_of, manage
 from tests.lab import Lab

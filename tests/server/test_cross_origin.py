@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from routing_admin.environment import browser_origin
-from routing_admin.server.cross_origin import share
+from routing_admin.platform.server.cross_origin import share
 from tests.gateway.serving import ROOT, environment_of
 from tests.lab import Lab
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from uvicorn.server import ServerState
 
-from routing_admin.server import http_protocol
-from routing_admin.server.connections import ConnectionLimits, Connections
-from routing_admin.server.cross_origin import share
-from routing_admin.server.direct_answers import EXTENSION, block_writer, send_whole, withdraw_direct_answers
-from routing_admin.server.http_protocol import Protocol
+from routing_admin.platform.server import http_protocol
+from routing_admin.platform.server.connections import ConnectionLimits, Connections
+from routing_admin.platform.server.cross_origin import share
+from routing_admin.platform.server.direct_answers import EXTENSION, block_writer, send_whole, withdraw_direct_answers
+from routing_admin.platform.server.http_protocol import Protocol
 from tests.server.protocol_server import listen
 
 HEADERS = {"Content-Type": "application/json", "X-Request-ID": "req_1"}

@@ -23,7 +23,7 @@ settings.ALLOWED_HOSTS.append("testserver")
 stranger, administrator, root = Client(), Client(), Client()
 administrator.force_login(User.objects.create_user("ada", is_staff=True))
 root.force_login(User.objects.get(username="admin"))
-from routing_admin.views.django_admin import site
+from routing_admin.console.base.django_admin import site
 lists = [f"/django-admin/{model._meta.app_label}/{model._meta.model_name}/" for model in site._registry]
 found = [(path, row) for path, model in zip(lists, site._registry) for row in model.objects.all()[:1]]
 rows = [f"{path}{quote(row.pk)}/change/" for path, row in found]

@@ -21,9 +21,9 @@ from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.transport import NetworkTransport
 from routing_admin.gateway.chat.rendering import Chunks
 from routing_admin.gateway.streaming import AnswerStream
+from routing_admin.platform.server.draining import Draining, DrainingError, draining
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
-from routing_admin.server.draining import Draining, DrainingError, draining
 from routing_admin.upstream import Stream
 from tests.gateway.plane import logged
 

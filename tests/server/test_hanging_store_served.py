@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from routing_admin.databases.addresses import POOL
+from routing_admin.platform.databases.addresses import POOL
 from tests.chaos.callers import Reply, ask, chat, upload
 from tests.chaos.gate import Gate, gate_before
 from tests.engines.cluster import running_cluster

@@ -15,8 +15,8 @@ from django.test import Client
 
 from routing_admin.asgi import application
 from routing_admin.configuration import snapshot
-from routing_admin.databases.waiting import waiting_at_most
-from routing_admin.server.known_callers import UNKNOWN_BYTES, is_known_caller
+from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
+from routing_admin.platform.databases.lock_timeout import waiting_at_most
 from tests.cast import browser_of
 from tests.gateway.plane import without
 

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from artifacts.views.comparing import compare_texts
 from capabilities.core.describing.fence import fence_words, quote_words
 from capabilities.core.insertion import insert_facts
 from capabilities.core.protocols.error_body import parse_error
 from capabilities.core.protocols.errors import classify
 from capabilities.core.protocols.sse import SseParser
 from capabilities.sentences import join_sentences
-from routing_admin.agents_api.errors import near_misses
+from routing_admin.api.errors import near_misses
+from routing_admin.console.artifacts.comparing import compare_texts
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.documents.json_lines import find_place
 from routing_admin.core.planning.model_names import provider_and_model
 from routing_admin.core.ranking import Findable, FoundKind, rank
-from routing_admin.server.logs import RedactFilter
+from routing_admin.platform.server.logs import RedactFilter
 from tests.server.outside_texts import AT_BEGINNING, functions_of_one_text, is_slow, patterns, unseen_patterns
 from tests.server.regex_attacks import attacks, build
 
@@ -39,7 +39,7 @@ MADE_ON_THE_SPOT = {
     "capabilities.core.protocols.errors": "words of a table",
     "capabilities.core.providers.catalogue.names": "hosts of a table, a name whole",
     "artifacts.extract.office": "a name, whole",
-    "routing_admin.databases.explaining": "words of a table",
+    "routing_admin.platform.databases.explaining": "words of a table",
     "routing_admin.core.ranking": "words typed, cut and escaped",
 }
 UNITS = (

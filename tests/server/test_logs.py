@@ -14,7 +14,7 @@ from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import OperationalError
 
 from artifacts.core.errors import StoreAwayError
-from routing_admin.server import logs
+from routing_admin.platform.server import logs
 from tests.gateway.serving import served
 
 KEY = "sk-" + "a1B2" * 12

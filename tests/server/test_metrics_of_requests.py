@@ -15,10 +15,10 @@ from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import UsageSum
+from routing_admin.platform.server.metrics import OTHER
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.journal import Journal
 from routing_admin.request_log.sum_labels import OTHERS
-from routing_admin.server.metrics import OTHER
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from routing_admin.server.worker_board import PREFIX
+from routing_admin.platform.server.worker_board import PREFIX
 from tests.gateway.serving import Server, free_port, served
 
 CALLS = 24

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from routing_admin.server.near_misses import meant_path
+from routing_admin.platform.server.url_aliases import meant_path
 
 
 @pytest.mark.parametrize(

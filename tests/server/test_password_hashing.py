@@ -15,11 +15,11 @@ from django.test import Client
 
 from capabilities.fair_slots import FairSlots, OverloadedError
 from routing_admin.models import SignInAttempt
-from routing_admin.server.password_hashing import hashing_slots
+from routing_admin.platform.auth.password_hashing import hashing_slots
 from tests.cast import PASSWORD, browser_of
-from tests.views.test_users import NEW, accept, invite
+from tests.console.test_users import NEW, accept, invite
 
-ARGON2 = "routing_admin.server.password_hashing.BoundedArgon2Hasher"
+ARGON2 = "routing_admin.platform.auth.password_hashing.BoundedArgon2Hasher"
 
 
 class Holder:

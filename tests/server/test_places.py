@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.server.places import CallPlace, OverloadedError, Places
+from routing_admin.platform.server.places import CallPlace, OverloadedError, Places
 
 SOON, NEVER = 0.01, 60.0
 

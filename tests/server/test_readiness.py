@@ -13,9 +13,9 @@ from django.test import Client
 from artifacts.core.bucket import Bucket
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import OUTAGE_SECONDS
-from routing_admin.server import readiness
-from routing_admin.server.draining import Draining
-from routing_admin.server.readiness import DependencyCheck
+from routing_admin.platform.server import readiness
+from routing_admin.platform.server.draining import Draining
+from routing_admin.platform.server.readiness import DependencyCheck
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 

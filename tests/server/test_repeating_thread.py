@@ -7,7 +7,7 @@ import threading
 import pytest
 from django.db import OperationalError
 
-from routing_admin.server.repeating_thread import RepeatingThread
+from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 
 def test_work_that_fails_is_done_again():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from routing_admin.server.ids import new_id
-from routing_admin.server.request_id import REQUEST_ID
+from routing_admin.platform.server.ids import new_id
+from routing_admin.platform.server.request_id import REQUEST_ID
 
 
 def test_ids_follow_one_another_by_the_second_and_are_never_the_same() -> None:

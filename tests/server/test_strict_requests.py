@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from uvicorn.server import ServerState
 
-from routing_admin.server.connections import ConnectionLimits, Connections
+from routing_admin.platform.server.connections import ConnectionLimits, Connections
 from tests.server.protocol_server import GET, Site, listen, serve
 
 CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from routing_admin.server.metrics import MetricFamily
-from routing_admin.server.worker_board import PREFIX, WorkerBoard, shared_folder
+from routing_admin.platform.server.metrics import MetricFamily
+from routing_admin.platform.server.worker_board import PREFIX, WorkerBoard, shared_folder
 
 OTHER = """
 import os, sys
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
-from routing_admin.server.metrics import MetricFamily
-from routing_admin.server.worker_board import WorkerBoard
+from routing_admin.platform.server.metrics import MetricFamily
+from routing_admin.platform.server.worker_board import WorkerBoard
 numbers = [
     MetricFamily(name="calls", explanation="", values={(): 5}, only_grows=True),
     MetricFamily(name="seconds", explanation="", values={(): [1, 2, 3.5]}, buckets=(1.0,)),

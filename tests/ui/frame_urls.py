@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 from django.views.i18n import set_language
 
-from capabilities.templatetags.drawing import Bar, Track
+from routing_admin.console.base.tags.drawing import Bar, Track
 
 TRACKS = (
     Track("qwen-vl-max", (Bar(0, 210, "warn"), Bar(410, 600, "warn"), Bar(1020, 1240, "warn"))),

@@ -77,7 +77,7 @@ def name_of(what: str, number: int) -> str:
 
 def add_artifacts() -> None:
     """Files that share one file's bytes, and a table that is long and wide."""
-    from artifacts.actions import store_bytes
+    from artifacts.library import store_bytes
     from artifacts.models import Artifact
     from capabilities.acts import SYSTEM
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from artifacts.actions import store_bytes
+from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
 
@@ -37,7 +37,7 @@ def test_the_form_and_its_refusal_are_readable_by_everybody(
     scheme: str,
     language: str,
 ) -> None:
-    """axe finds nothing in the open form with an error in it, and the page does not scroll sideways."""
+    """Axe finds nothing in the open form with an error in it, and the page does not scroll sideways."""
     page = sign_in(new_page(width, scheme, language))
     page.expected_complaints.append("422")
     page.goto(f"/artifacts/{guess.pk}/")

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from artifacts.actions import store_bytes
+from artifacts.library import store_bytes
 from capabilities.acts import SYSTEM
-from routing_admin.actions.installation import set_content_policy
-from routing_admin.actions.routes import save_route
 from routing_admin.configuration import snapshot
+from routing_admin.console.routes.actions import save_route
+from routing_admin.console.settings.actions import set_content_policy
 from routing_admin.models import TaskRoute
 from tests.describing.describers import POLICY, WORDS, bodies_to, describing_lab
 from tests.gateway.plane import PNG, image, logged, said

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from capabilities.acts import Actor
-from routing_admin import actions
+from routing_admin.console.routes.actions import save_route
 from routing_admin.models import TaskRoute
 
 pytestmark = [
@@ -94,7 +94,7 @@ def test_a_draft_of_an_older_version_says_so(admin_page: Any, asked: list[str]) 
     write(admin_page, "#id_temperature", "0.2")
     row = TaskRoute.objects.get(task_type="design")
     row.retries = 1
-    actions.save_route(ADA, row)
+    save_route(ADA, row)
     admin_page.goto("/routes/design/")
     expect(admin_page.get_by_text("A newer version has been saved since.")).to_be_visible()
     admin_page.get_by_role("button", name="Bring it back").click()

@@ -159,7 +159,8 @@ pytestmark = pytest.mark.ui
 @dataclass
 class Visitor:
     """One browser window at one installation, what its console complained of, and the addresses of two links: of an
-    invitation, and of an agent's own page."""
+    invitation, and of an agent's own page.
+    """
 
     page: Any
     complaints: list[str]
@@ -285,7 +286,8 @@ def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
 def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Visitor, installation: str) -> None:
     """Law: 200, a title, one heading, its language; no axe violation, no complaint of the console, no sideways
     scroll, no page too tall or too heavy, nothing that has the focus under a bar, nothing that moves while the page
-    loads, and no gap between two sentences of Chinese."""
+    loads, and no gap between two sentences of Chinese.
+    """
     page, faults = visitor.page, []
     address = visitor.address(name)
     kept = page.context.cookies()

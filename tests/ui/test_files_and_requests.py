@@ -11,10 +11,10 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from artifacts.actions import store_bytes, store_text
+from artifacts.library import store_bytes, store_text
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
-from routing_admin.demo.requests import record_demo_request
+from routing_admin.console.demo.requests import record_demo_request
 from routing_admin.models import RequestLog
 
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]

@@ -122,7 +122,7 @@ def test_a_stranger_uploads_previews_edits_a_chain_and_exports(visitor: Any, tmp
     exported = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
     agents = [agent["id"] for agent in exported.pop("agents")]
     assert agents == ["multimodal-agent", "text-agent", "vision-agent"]
-    assert exported == json.loads((ROOT / "routing_admin/demo/llm-routing.json").read_text(encoding="utf-8"))
+    assert exported == json.loads((ROOT / "routing_admin/console/demo/llm-routing.json").read_text(encoding="utf-8"))
 
 
 def test_an_existing_program_needs_only_another_address(product: Product, visitor: Any) -> None:
@@ -134,7 +134,7 @@ def test_an_existing_program_needs_only_another_address(product: Product, visito
         model="task:planning", messages=[{"role": "user", "content": "Plan my day"}]
     )
     assert "Plan my day" in (planned.choices[0].message.content or "")
-    with (ROOT / "routing_admin/demo/files/layout.png").open("rb") as picture:
+    with (ROOT / "routing_admin/console/demo/files/layout.png").open("rb") as picture:
         file = client.files.create(file=picture, purpose="user_data")
     asked = [{"type": "text", "text": "What is wrong?"}, {"type": "file", "file": {"file_id": file.id}}]
     raw = client.chat.completions.with_raw_response.create(
@@ -158,7 +158,7 @@ def test_one_agent_hands_a_file_to_another_that_can_see_it(product: Product) -> 
 
     from openai import OpenAI
 
-    with (ROOT / "routing_admin/demo/files/layout.png").open("rb") as picture:
+    with (ROOT / "routing_admin/console/demo/files/layout.png").open("rb") as picture:
         ref = (
             OpenAI(base_url=f"{product.url}/v1", api_key=product.key).files.create(file=picture, purpose="user_data").id
         )

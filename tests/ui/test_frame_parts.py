@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.quantities import duration_text
-from capabilities.templatetags import ui
-from capabilities.templatetags.drawing import Bar, Track, spark_points, split_boxes, tick_step, waterfall
-from capabilities.templatetags.highlight import highlight_json
-from capabilities.templatetags.moments import relative
-from routing_admin.server.page_responses import HtmxPagesMiddleware
+from routing_admin.console.base.page_responses import HtmxPagesMiddleware
+from routing_admin.console.base.tags import ui
+from routing_admin.console.base.tags.drawing import Bar, Track, spark_points, split_boxes, tick_step, waterfall
+from routing_admin.console.base.tags.highlight import highlight_json
+from routing_admin.console.base.tags.moments import relative
 
 NOW = datetime(2026, 11, 20, 14, 8, tzinfo=UTC)
 times = st.floats(0, 1e7, allow_nan=False)
@@ -65,7 +65,7 @@ def test_the_timeline_of_a_real_request_stands_where_the_design_says() -> None:
 
 @given(st.lists(st.floats(0, 1e9), max_size=50))
 def test_a_sparkline_stays_in_its_box(values: list[float]) -> None:
-    """x from 0 to 100, y from 4 to 30; the largest value touches 4, zeros lie at 30."""
+    """X from 0 to 100, y from 4 to 30; the largest value touches 4, zeros lie at 30."""
     points = [tuple(map(float, point.split(","))) for point in spark_points(values).split()]
     assert (points[0][0], points[-1][0]) == (0, 100)
     assert all(4 <= y <= 30 for _, y in points)

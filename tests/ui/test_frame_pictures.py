@@ -29,7 +29,7 @@ def test_every_part_is_readable_by_everybody_in_every_dress(
     scheme: str,
     language: str,
 ) -> None:
-    """axe finds nothing against WCAG 2.2 AA, and no page scrolls sideways."""
+    """Axe finds nothing against WCAG 2.2 AA, and no page scrolls sideways."""
     page = new_page(width, scheme, language)
     page.expected_complaints.append("404")
     if address != "/login/":

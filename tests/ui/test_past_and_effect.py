@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from capabilities.acts import Actor
-from routing_admin import actions
+from routing_admin.console.routes.actions import save_route
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import AttemptLog, RequestLog, Revision, TaskRoute
 
@@ -98,7 +98,7 @@ def test_the_draft_s_past_passes_axe_and_fits(
 
 def test_a_revision_that_made_things_worse_is_seen_in_the_history_and_undone(admin_page: Any, axe: Any) -> None:
     """Its line says it once it is looked at and leads to the page, where Undo is at hand."""
-    actions.save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])
+    save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])
     row = Revision.objects.latest("number")
     moment = timezone.now() - timedelta(hours=1)
     Revision.objects.filter(number=row.number).update(created_at=moment)
@@ -124,7 +124,7 @@ def test_the_effect_passes_axe_and_fits_a_phone(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, width: int, scheme: str, language: str
 ) -> None:
     """In Chinese, dark."""
-    actions.save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])
+    save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])
     number = Revision.objects.latest("number").number
     page = sign_in(new_page(width=width, scheme=scheme, language=language))
     page.goto(f"/history/{number}/")

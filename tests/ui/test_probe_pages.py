@@ -44,7 +44,7 @@ def test_doubts_and_transcripts_are_readable_by_everybody(
     scheme: str,
     language: str,
 ) -> None:
-    """axe finds nothing against WCAG 2.2 AA, and no page scrolls sideways, the transcript being open."""
+    """Axe finds nothing against WCAG 2.2 AA, and no page scrolls sideways, the transcript being open."""
     page = sign_in(new_page(width, scheme, language))
     found = []
     for address in ("/services/echo-vision/", "/", "/matrix/", "/routes/", "/routes/design/"):

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from capabilities.acts import Actor
-from routing_admin import actions
+from routing_admin.console.demo.load import load_files
+from routing_admin.console.routes.actions import save_alias, save_route
 from routing_admin.core.configuration.specs import CandidateSpec
-from routing_admin.demo.load import load_files
 from routing_admin.models import Revision, TaskRoute
 
 pytestmark = [
@@ -174,7 +174,7 @@ def test_what_somebody_else_saved_is_shown_beside_the_draft(admin_page: Any) -> 
     """409 with both chains; Save once more writes the draft."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/routes/design/")
-    actions.save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-text")])
+    save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-text")])
     admin_page.click("#up-2")
     expect(admin_page.locator("#savebar")).to_contain_text("Draft with")
     admin_page.click("#save")
@@ -255,7 +255,7 @@ def test_what_is_simulated_and_looked_at_passes_axe(
     language: str,
 ) -> None:
     """No violation of WCAG 2.2 AA in what pages show once they were asked; the rest is in test_every_page.py."""
-    actions.save_alias(ADA, "*", "task:default")
+    save_alias(ADA, "*", "task:default")
     page = sign_in(new_page(width=width, scheme=scheme, language=language))
     page.goto("/routes/design/")
     page.click("#simulate-now")

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from capabilities.core.permissions import UserRole
-from routing_admin.actions import installation, people
 from routing_admin.configuration.installation import Keeping, read_keeping
+from routing_admin.console.people import actions as people
+from routing_admin.console.settings import actions as installation
 from routing_admin.models import AdminToken, Installation, Language
 
 pytestmark = [

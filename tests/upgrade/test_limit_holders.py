@@ -10,8 +10,8 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from capabilities.core.services.agent_limits import Meter
-from routing_admin.databases.router import LOGS, POSTGRESQL
 from routing_admin.limits.rows import list_used
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)

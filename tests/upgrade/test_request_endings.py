@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from routing_admin.databases.router import LOGS
 from routing_admin.models import RequestLog, UsageSum
+from routing_admin.platform.databases.router import LOGS
 from routing_admin.request_log.sum_labels import OTHERS
 from tests.upgrade.test_limit_holders import migrate
 

@@ -13,9 +13,9 @@ from django.db import connection
 from capabilities.acts import SYSTEM
 from capabilities.core.storable import settle
 from capabilities.models import Provider
-from routing_admin.actions import save_alias
 from routing_admin.configuration import integrity
 from routing_admin.configuration.revisions import digest
+from routing_admin.console.routes.actions import save_alias
 from routing_admin.models import Revision
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.sqlite]

@@ -237,7 +237,7 @@ async def test_a_mistake_while_a_file_is_read_comes_out_of_a_call_as_it_is() -> 
 
 
 async def test_reading_on_after_the_connection_closed_is_said_in_the_words_that_are_known() -> None:
-    """aiohttp raises a bare RuntimeError there, so that only its words tell it from a mistake of ours."""
+    """Aiohttp raises a bare RuntimeError there, so that only its words tell it from a mistake of ours."""
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(aiohttp.base_protocol.BaseProtocol(loop), 1024, loop=loop)
     with pytest.raises(RuntimeError) as caught:

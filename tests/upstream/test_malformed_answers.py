@@ -14,12 +14,12 @@ import pytest
 from django.urls import reverse
 
 from capabilities.models import Provider
-from capabilities.ports import ports
 from routing_admin.configuration import snapshot
+from routing_admin.dispatch.dial import dialler
 from routing_admin.upstream import process_upstream, run_sync
+from tests.console.visits import text_of
 from tests.gateway.serving import Server, routing, served
 from tests.lab import MALFORMED, SCENARIOS, Lab
-from tests.views.visits import text_of
 
 HELLO = [{"role": "user", "content": "hello"}]
 ADDRESS = "Check the base URL: host, port, and whether it should begin with https://."
@@ -108,7 +108,7 @@ def test_a_malformed_list_of_models_is_told_like_any_other_fault(caplog, demo: N
     """Fetching the models goes the same way out."""
     with banner(b"220 mail.example ESMTP\r\n\r\n") as url:
         provider(url)
-        result = ports.dial.models("up")
+        result = dialler.models("up")
         run_sync(process_upstream().close())
     assert (result.fault, result.models) == ("bad_http", ())
     assert result.message == "The provider's answer is not valid HTTP."

@@ -17,14 +17,14 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.gateway.labels import labels_of_call
 from routing_admin.models import RequestLog, UsageSum
-from routing_admin.queries.usage import sum_usage
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.sum_labels import MOST_TEAMS, MOST_USERS, OTHERS, sum_labels
+from routing_admin.request_log.usage import sum_usage
 from tests.cast import key_of
+from tests.console.visits import text_of
 from tests.gateway.plane import post, said
-from tests.views.visits import text_of
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 SESSION = "user_ab12_account_9f_session_77"

@@ -15,19 +15,19 @@ from django.test import Client
 from django.utils import timezone
 
 from capabilities.core.wire import Usage
+from routing_admin.console.routes.queries import map_traffic
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.endings import RequestEnding, ending_of
 from routing_admin.models import RequestLog, UsageSum
-from routing_admin.queries.routes import map_traffic
+from routing_admin.platform.server.metrics import request_metrics
 from routing_admin.request_log import health
 from routing_admin.request_log.counting import count_entries
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search import find
 from routing_admin.request_log.search_words import parse
-from routing_admin.server.metrics import request_metrics
 from tests.cast import AgentProgram
-from tests.views.visits import text_of
+from tests.console.visits import text_of
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 

@@ -12,14 +12,14 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from routing_admin.actions.pruning import prune_usage
-from routing_admin.databases.router import LOGS
+from routing_admin.console.settings.pruning import prune_usage
 from routing_admin.models import UsageRollup, UsageSum
-from routing_admin.queries.usage import GROUPS, UsageReport, sum_usage
+from routing_admin.platform.databases.router import LOGS
 from routing_admin.request_log import usage_rollups
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.sum_labels import day_of
+from routing_admin.request_log.usage import GROUPS, UsageReport, sum_usage
 from routing_admin.request_log.usage_rollups import UsageRollups, fold
 from routing_admin.request_log.usage_sums import COUNTS
 from routing_admin.request_log.window import hour_of

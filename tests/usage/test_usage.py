@@ -14,15 +14,15 @@ from django.utils import timezone
 
 from capabilities.core.wire import Usage
 from capabilities.models import Provider, Service
-from routing_admin.actions.pruning import prune_usage
 from routing_admin.configuration import snapshot
+from routing_admin.console.settings.pruning import prune_usage
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.models import UsageSum
-from routing_admin.queries.usage import sum_usage
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
+from routing_admin.request_log.usage import sum_usage
 from tests.cast import AgentProgram
-from tests.views.visits import queries_of, text_of
+from tests.console.visits import queries_of, text_of
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 YUAN = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.5}

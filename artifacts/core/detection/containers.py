@@ -182,7 +182,8 @@ def _ole2_name(directory: bytes, index: int) -> str:
 
 def _names_at_the_top(directory: bytes) -> Iterator[str]:
     """Names directly under the root, by the tree that the entries form (MS-CFB §2.6.4): what lies deeper is a file
-    inside the file, such as the workbook in a presentation or a letter attached to a mail."""
+    inside the file, such as the workbook in a presentation or a letter attached to a mail.
+    """
     waiting, known = [le(directory, 76, 4)], {0}
     while waiting:
         index = waiting.pop()

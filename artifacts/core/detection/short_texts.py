@@ -32,7 +32,8 @@ _RUN = re.compile(f"[{_LETTERS}]+")
 
 def reads_as_words(text: str) -> bool:
     """Whether there is nothing but words, numbers and what stands between them: each in one script, with capitals as
-    people write them."""
+    people write them.
+    """
     return bool(_WORDS.fullmatch(text)) and all(_is_cased(word) for word in _RUN.findall(text))
 
 

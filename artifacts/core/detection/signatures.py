@@ -80,7 +80,8 @@ def match(head: bytes) -> Match | None:
 
 def text_type(head: bytes) -> str | None:
     """The type that a text names at its beginning: HTML, XML and what is written in it, calendar, card, captions,
-    PostScript; None otherwise."""
+    PostScript; None otherwise.
+    """
     start = head[:4096].removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\f\x04")
     for prefix, mime in (
         (b"BEGIN:VCALENDAR", "text/calendar"),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from artifacts import actions
+from artifacts import library as actions
 from artifacts.core.errors import ArtifactError, TooLargeError
 from artifacts.core.filenames import clean_filename
 from artifacts.core.store import BLOCK
-from artifacts.queries.library import has_copy
+from artifacts.library.queries import has_copy
 from artifacts.storage.content import byte_store
 from capabilities.acts import Actor
 from capabilities.body_limits import upload_limit

@@ -133,7 +133,8 @@ def read(variable: str, env: Mapping[str, str], allowed: Collection[str] = ()) -
 @dataclass(frozen=True, slots=True)
 class Overrides:
     """Which variable overrides which provider's key, and the providers that none can: those without a NAME, and
-    those that share one (each group in order)."""
+    those that share one (each group in order).
+    """
 
     variables: Mapping[str, str] = field(default_factory=dict)
     nameless: tuple[str, ...] = ()

@@ -162,7 +162,8 @@ def provider_fields(spec: ProviderSpec, position: int) -> dict[str, Any]:
 
 def key_fields(key: KeySpec, variable: str = "") -> dict[str, Any]:
     """The columns of a key; one whose ciphertext is gone is taken from the environment, from `variable` if it names
-    none itself."""
+    none itself.
+    """
     stored = StoredKey.objects.filter(fingerprint=key.fingerprint).first() if key.fingerprint else None
     source = key.kind if stored or key.kind != KeyKind.STORED else KeyKind.ENV
     own = key.variable or (variable if source is KeyKind.ENV else "")

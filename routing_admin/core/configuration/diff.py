@@ -29,7 +29,8 @@ class ChangeKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Change:
     """One difference. `kind` is a word of `LISTS`, or configuration; `name` the thing's;
-    `field` the path inside it, empty for the whole thing. `before` and `after` are JSON values, None for none."""
+    `field` the path inside it, empty for the whole thing. `before` and `after` are JSON values, None for none.
+    """
 
     action: ChangeKind
     kind: str

@@ -19,7 +19,8 @@ class ModelEnd:
 
 def list_ends(configuration: Configuration, catalogue: Catalogue | None = None) -> tuple[ModelEnd, ...]:
     """The models with a known last day that providers, services or chains name, the earliest first; by that catalogue,
-    else by the shipped one."""
+    else by the shipped one.
+    """
     known = catalogue or default_catalogue()
     endpoints = {provider.name: provider.endpoint for provider in configuration.providers}
     defaults = {provider.name: provider.default_model for provider in configuration.providers}

@@ -161,7 +161,8 @@ def _no_number(word: str) -> Any:
 
 def write_document(value: Any) -> str:
     """The value as the seeds' files are written: two spaces, lists of plain values on one line, other scripts
-    unescaped, a final newline."""
+    unescaped, a final newline.
+    """
     text = _write(value, "\n") + "\n"
     return LONE_SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 

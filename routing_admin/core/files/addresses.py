@@ -48,7 +48,8 @@ def _with_own_address(service: ServiceSpec, configuration: Configuration) -> Ser
 
 def address_problems(configuration: Configuration, value: Mapping[str, Any]) -> Iterator[Problem]:
     """Where services of a file name a provider that is at another address than their own; an error where a key stands
-    there, which would be stored for that provider."""
+    there, which would be stored for that provider.
+    """
     for index, raw in enumerate(value["services"]):
         provider = configuration.provider(raw.get("providerName") or "")
         if provider is None or base_of(raw["baseURL"]) == base_of(provider.endpoint):

@@ -21,7 +21,8 @@ from routing_admin.core.files.provider_matching import merge_services
 @dataclass(frozen=True, slots=True)
 class WrittenIdentity:
     """What the two files have to say of providers, so that an import finds each again: the providers to list, and those
-    whose services name them."""
+    whose services name them.
+    """
 
     providers: tuple[ProviderSpec, ...]
     with_names: frozenset[str] = frozenset()

@@ -52,7 +52,8 @@ class FileFormat(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Imported:
     """The outcome: the configuration as it would be (unchanged where `problems` holds an error), the plaintext keys
-    by provider, those of its further keys, and the paths of the fields nobody here knows, which are kept."""
+    by provider, those of its further keys, and the paths of the fields nobody here knows, which are kept.
+    """
 
     configuration: Configuration
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -26,7 +26,8 @@ def never_refused(endpoint: str) -> str | None:
 @dataclass(frozen=True, slots=True)
 class KeyContext:
     """What validation may know of the machine: its variables (None: not asked), which may be read beside
-    `LLM_PROVIDER_*_API_KEY`, and the sentences with which an endpoint, or a proxy, is refused."""
+    `LLM_PROVIDER_*_API_KEY`, and the sentences with which an endpoint, or a proxy, is refused.
+    """
 
     env: Mapping[str, str] | None = None
     allowed: Collection[str] = ()

@@ -135,7 +135,8 @@ def _name(path: str, name: str, longest: int) -> Iterator[Problem]:
 @dataclass(frozen=True, slots=True)
 class OwnPart:
     """One of these fields: where the configuration has it, its key in the file, what it may hold, how an item is named,
-    and how it is written and read."""
+    and how it is written and read.
+    """
 
     field: str
     key: str

@@ -47,7 +47,8 @@ def merge_services(
     keep: Collection[str] = (),
 ) -> tuple[Configuration, dict[str, str]]:
     """The configuration after a valid `llmservices.json`, and the keys that stood in it; `keep` are providers that no
-    pruning removes."""
+    pruning removes.
+    """
     groups: dict[KeyedAddress | str, list[Mapping[str, Any]]] = {}
     for raw in value["services"]:
         groups.setdefault(raw.get("providerName") or place_of(raw, fingerprint), []).append(raw)

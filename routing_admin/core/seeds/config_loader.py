@@ -59,7 +59,8 @@ class ConfigLoader:
     @staticmethod
     def load(path: Path | str) -> RoutingConfig | None:
         """The file's configuration; None where there is no file. Raises `InvalidConfigurationError` with every
-        problem of a file that is not valid (MMR-E3)."""
+        problem of a file that is not valid (MMR-E3).
+        """
         place = Path(path)
         return _parse(place.read_bytes(), place.name) if place.is_file() else None
 

@@ -19,7 +19,7 @@ from routing_admin.dispatch.turns import AnsweredTurn
 from routing_admin.gateway.chat.media_json import media_json, sound_piece_json, whole_media_json
 from routing_admin.gateway.errors import GatewayError, body_of
 from routing_admin.gateway.origins import label_signature, label_thoughts
-from routing_admin.server.ids import new_id
+from routing_admin.platform.server.ids import new_id
 
 DONE = b"data: [DONE]\n\n"
 OLD_REASONS: Mapping[str, str] = MappingProxyType({"tool_calls": "function_call"})

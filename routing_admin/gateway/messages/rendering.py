@@ -16,7 +16,7 @@ from routing_admin.gateway.carrier import CARRIER
 from routing_admin.gateway.door import ChatCall
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.messages.thinking_blocks import block_of_thought, shows_thinking, thinking_block
-from routing_admin.server.ids import new_id
+from routing_admin.platform.server.ids import new_id
 
 STOP_REASONS: Mapping[str, str] = MappingProxyType(
     {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}

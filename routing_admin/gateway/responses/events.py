@@ -24,7 +24,7 @@ from routing_admin.gateway.responses.rendering import (
     text_part,
     words_of_media,
 )
-from routing_admin.server.ids import new_id
+from routing_admin.platform.server.ids import new_id
 
 
 @dataclass(slots=True)

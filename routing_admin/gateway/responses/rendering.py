@@ -15,7 +15,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Annotation, Answer, Media, Usage
 from routing_admin.gateway.carrier import pack_thoughts
 from routing_admin.gateway.door import ChatCall
-from routing_admin.server.ids import new_id
+from routing_admin.platform.server.ids import new_id
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Reasons to stop that leave an answer incomplete, in the words of Responses."""

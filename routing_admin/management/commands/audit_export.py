@@ -11,9 +11,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from routing_admin.actions.readings import note_audit_export
+from routing_admin.console.base.readings import note_audit_export
+from routing_admin.console.history.queries import AuditFilter, AuditForm, export_audit
 from routing_admin.management import command
-from routing_admin.queries.history import AuditFilter, AuditForm, export_audit
 
 NARROWING = ("action", "actor", "object", "since", "until")
 

@@ -9,8 +9,8 @@ from django.core.management.base import CommandError, CommandParser
 
 from capabilities.core.counts import count_of
 from capabilities.quantities import size_text
-from routing_admin.backups.manifest import BackupError
-from routing_admin.backups.saving import back_up, record_backup
+from routing_admin.console.backups.manifest import BackupError
+from routing_admin.console.backups.saving import back_up, record_backup
 from routing_admin.management import command
 
 

@@ -19,19 +19,19 @@ from artifacts.core.errors import StoreAwayError
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from capabilities.queries.agents import list_agent_ids
-from routing_admin import actions
-from routing_admin.actions.installation import create_installation
-from routing_admin.actions.people import create_first_administrator
-from routing_admin.backups.automatic import back_up_before_migrating, note_backup
-from routing_admin.backups.manifest import BackupError
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.integrity import take_back_rights
-from routing_admin.databases.postgresql.partitions import make_days
-from routing_admin.databases.schema import migrate
-from routing_admin.demo import load as demo
-from routing_admin.demo.requests import record_demo_request
+from routing_admin.console.backups.automatic import back_up_before_migrating, note_backup
+from routing_admin.console.backups.manifest import BackupError
+from routing_admin.console.demo import load as demo
+from routing_admin.console.demo.requests import record_demo_request
+from routing_admin.console.exchange.actions import import_configuration
+from routing_admin.console.people.actions import create_first_administrator
+from routing_admin.console.settings.actions import create_installation
 from routing_admin.management import command
+from routing_admin.platform.databases.postgresql.partitions import make_days
+from routing_admin.platform.databases.schema import migrate
 
 
 class Command(command.Command):
@@ -113,7 +113,7 @@ class Command(command.Command):
             Path(os.environ[name]) for name in ("LLM_ROUTING_CONFIG", "LLM_SERVICES_CONFIG") if os.environ.get(name)
         ]
         if files:
-            actions.import_configuration(SYSTEM, self.read(files))
+            import_configuration(SYSTEM, self.read(files))
             snapshot.refresh()
             return ""
         if os.environ.get("LLM_API_KEY"):

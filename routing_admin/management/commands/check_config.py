@@ -9,8 +9,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from capabilities.core.counts import count_of
-from routing_admin import actions
 from routing_admin.configuration import rows, snapshot
+from routing_admin.console.exchange.actions import preview_import
 from routing_admin.core.configuration.checks import check, check_describers
 from routing_admin.management import command
 
@@ -30,7 +30,7 @@ class Command(command.Command):
         stored = rows.read()
         problems = [*check(stored), *check_describers(stored, stored)]
         if files:
-            problems = list(actions.preview_import(files).imported.problems)
+            problems = list(preview_import(files).imported.problems)
         for problem in problems:
             self.stderr.write(f"{problem.severity}: {problem.line}")
         if not files:

@@ -6,11 +6,11 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from capabilities import actions
+from capabilities.agents import find_service, issue_key, save_agent
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
-from capabilities.forms.agents import AgentForm
 from capabilities.queries.agents import agent_exists
+from routing_admin.console.agents.forms import AgentForm
 from routing_admin.management import command
 
 
@@ -35,17 +35,17 @@ class Command(command.Command):
         actor = command.command_actor()
         row = read_form(name, options["service"]).save(commit=False)
         row.task_type = options["route"] or ""  # past the form's choices: the action says what is missing
-        actions.save_agent(actor, row)
+        save_agent(actor, row)
         if not options["key"]:
             self.stdout.write(f"Created the agent {name}. For a key: python manage.py issue_agent_key {name}")
             return
-        key, _row = actions.issue_key(actor, row, label="command")
+        key, _row = issue_key(actor, row, label="command")
         self.stdout.write(key)
 
 
 def read_form(name: str, service_id: str | None) -> AgentForm:
     """The form of a new agent. Raises `InvalidError` for an id that none can have and a service that is not there."""
-    service = actions.find_service(service_id)
+    service = find_service(service_id)
     form = AgentForm({"agent_id": name, "service": service.pk if service else ""})
     if not form.is_valid():
         raise InvalidError([Problem(name, str(error), "range") for errors in form.errors.values() for error in errors])

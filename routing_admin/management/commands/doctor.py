@@ -15,18 +15,18 @@ from artifacts.core.errors import StoreAwayError
 from capabilities.core.providers.catalogue import default_catalogue
 from routing_admin.configuration import integrity, rows, snapshot
 from routing_admin.configuration.editions import find_catalogue
+from routing_admin.console.routes.standings import list_standings, list_unable
 from routing_admin.core.configuration.checks import check_describers
 from routing_admin.core.configuration.retirements import ModelEnd, list_ends
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
-from routing_admin.databases.explaining import explain_failure
 from routing_admin.management import command
+from routing_admin.platform.databases.explaining import explain_failure
+from routing_admin.platform.redis.faults import place_of
+from routing_admin.platform.redis.link import link
+from routing_admin.platform.server.descriptors import find_descriptor_shortage, raise_descriptor_limit
 from routing_admin.prices.sheet import sheet_of
-from routing_admin.queries.standings import list_standings, list_unable
-from routing_admin.queries.uncounted import list_uncounted
-from routing_admin.redis_link.faults import place_of
-from routing_admin.redis_link.link import link
-from routing_admin.server.descriptors import find_descriptor_shortage, raise_descriptor_limit
+from routing_admin.request_log.limit_uses import list_uncounted
 
 
 class Command(command.Command):
@@ -72,7 +72,8 @@ class Command(command.Command):
 
     def _name_retired_models(self) -> None:
         """A line for each model that is no longer served, or has a last day; none of them makes the examination fail,
-        since the catalogue may be wrong."""
+        since the catalogue may be wrong.
+        """
         today = timezone.localdate()
         ends = _configured_ends()
         if not ends:

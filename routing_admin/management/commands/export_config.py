@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from routing_admin.actions.readings import note_configuration_export
 from routing_admin.configuration import exports
 from routing_admin.configuration.publishing import replace_file
+from routing_admin.console.base.readings import note_configuration_export
 from routing_admin.core.files.exporting import Mode
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.management import command

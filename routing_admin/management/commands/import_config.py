@@ -8,8 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from capabilities.errors import InvalidError
-from routing_admin import actions
-from routing_admin.actions.importing import ImportPreview
+from routing_admin.console.exchange.actions import ImportPreview, import_configuration, preview_import
 from routing_admin.core.configuration.diff import sentence
 from routing_admin.management import command
 
@@ -31,13 +30,13 @@ class Command(command.Command):
         """The difference in words, then the import. Raises `InvalidError` when the preview finds errors."""
         texts = self.read(options["files"])
         if options["dry_run"]:
-            preview = actions.preview_import(texts, prune=options["prune"])
+            preview = preview_import(texts, prune=options["prune"])
             if not preview.imported.accepted:
                 raise InvalidError(problem for problem in preview.imported.problems if problem.severity == "error")
             self.tell(preview)
             self.stdout.write("Nothing was changed (dry run).")
             return
-        applied = actions.import_configuration(command.command_actor(), texts, prune=options["prune"])
+        applied = import_configuration(command.command_actor(), texts, prune=options["prune"])
         self.tell(applied.preview)
         made = f"Imported as revision {applied.revision}." if applied.revision else "Nothing changed."
         self.stdout.write(made)

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
-from capabilities import actions
+from capabilities.agents import issue_key
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.errors import NotFoundError
 from capabilities.queries.agents import find_agent, list_agent_ids
@@ -40,7 +40,7 @@ class Command(command.Command):
             known = ", ".join(list_agent_ids()) or "none yet"
             raise NotFoundError(f"There is no agent {options['agent']}. There are: {known}.")
         expires = timezone.now() + timedelta(days=options["expires"]) if options["expires"] else None
-        key, _row = actions.issue_key(
+        key, _row = issue_key(
             command.command_actor(),
             agent,
             scopes=options["scope"] or DEFAULT_SCOPES,

@@ -11,14 +11,20 @@ from django.db import DatabaseError, InterfaceError
 
 from artifacts.core.store import ByteStore
 from capabilities.core.counts import count_of
-from routing_admin.actions.moving.copying import copy_rows, verify_rows
-from routing_admin.actions.moving.files import FILES, check_store, copy_files, open_target_store, verify_files
-from routing_admin.actions.moving.rows import count_all
-from routing_admin.actions.moving.serving import is_in_use
-from routing_admin.actions.moving.tables import list_tables
-from routing_admin.actions.moving.target import ALIASES, Destination, MoveError
-from routing_admin.databases.progress import progress_of
+from routing_admin.console.backups.data_transfer.copying import copy_rows, verify_rows
+from routing_admin.console.backups.data_transfer.files import (
+    FILES,
+    check_store,
+    copy_files,
+    open_target_store,
+    verify_files,
+)
+from routing_admin.console.backups.data_transfer.rows import count_all
+from routing_admin.console.backups.data_transfer.serving import is_in_use
+from routing_admin.console.backups.data_transfer.tables import list_tables
+from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
 from routing_admin.management import command
+from routing_admin.platform.databases.progress import progress_of
 
 IN_USE = "This installation's database is in use. Stop `manage.py serve` and other commands, then try again."
 BROKEN_OFF = "The move was interrupted. Run it again to continue where it stopped. The database says:"

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
-from capabilities.actions.nightly import claim_all, find_live, probe_nightly
-from capabilities.actions.probing import ProbeResult
+from routing_admin.console.services.nightly import claim_all, find_live, probe_nightly
+from routing_admin.console.services.probing import ProbeResult
 from routing_admin.management import command
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from capabilities.core.counts import count_of
 from capabilities.quantities import size_text
-from routing_admin.actions.pruning import UNDO, prune
+from routing_admin.console.settings.pruning import UNDO, prune
 from routing_admin.management import command
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from capabilities.core.providers.catalogue.refreshing import LARGEST
-from routing_admin.actions import editions
+from routing_admin.console.catalogue import actions as editions
+from routing_admin.console.catalogue.queries import find_called_provider
 from routing_admin.dispatch.dial import Dialler
 from routing_admin.management import command
-from routing_admin.queries.catalogue import find_called_provider
 
 
 class Command(command.Command):

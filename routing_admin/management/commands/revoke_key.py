@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from capabilities import actions
+from capabilities.agents import revoke_key as act_revoke_key
+from capabilities.agents import roll_key
 from capabilities.errors import NotFoundError
-from capabilities.queries.agent_links import find_link_by_public_id
 from capabilities.queries.agents import find_key_by_public_id
-from routing_admin.actions.admin_tokens import revoke_token
+from routing_admin.console.agents.link_actions import revoke_link as act_revoke_link
+from routing_admin.console.agents.link_queries import find_link_by_public_id
+from routing_admin.console.people.token_actions import revoke_token
+from routing_admin.console.people.token_queries import find_token
 from routing_admin.management import command
-from routing_admin.queries.tokens import find_token
 
 if TYPE_CHECKING:
     from capabilities.models import AgentKey
@@ -66,14 +68,14 @@ class Command(command.Command):
             self.stderr.write(f"The key ra_{public} of {row.agent.agent_id} was already revoked.")
             return
         successor = self.replace_key(row) if replace else ""
-        actions.revoke_key(command.command_actor(), row)
+        act_revoke_key(command.command_actor(), row)
         self.stderr.write(f"The key ra_{public} of {row.agent.agent_id} is revoked.")
         if successor:
             self.stdout.write(successor)
 
     def replace_key(self, row: AgentKey) -> str:
         """The key that takes its place."""
-        key, _row = actions.roll_key(command.command_actor(), row, overlap=timedelta(0))
+        key, _row = roll_key(command.command_actor(), row, overlap=timedelta(0))
         return key
 
     def revoke_token(self, public: str, *, replace: bool) -> None:
@@ -96,6 +98,6 @@ class Command(command.Command):
         if row is None:
             raise NotFoundError(f"There is no link rap_{public}. Each agent's page lists its links.")
         before = row.revoked_at is not None
-        actions.revoke_link(command.command_actor(), row)
+        act_revoke_link(command.command_actor(), row)
         sentence = "was already revoked" if before else "is revoked"
         self.stderr.write(f"The link for {row.name} to the page of {row.agent.agent_id} (rap_{public}) {sentence}.")

@@ -6,17 +6,17 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from capabilities import actions
-from capabilities.actions.stored_keys import (
+from capabilities.secrets import KeyUnreadableError
+from routing_admin.console.people.token_queries import tokens_behind
+from routing_admin.console.providers.stored_keys import (
     SecretElsewhereError,
     add_secrets,
     agents_behind,
     check_files,
     drop_secrets,
+    rotate_stored_keys,
 )
-from capabilities.secrets import KeyUnreadableError
 from routing_admin.management import command
-from routing_admin.queries.tokens import tokens_behind
 
 
 class Command(command.Command):
@@ -46,7 +46,7 @@ class Command(command.Command):
                 add_secrets(actor)
             elif options["drop_old"]:
                 check_files()
-            count = actions.rotate_stored_keys(actor)
+            count = rotate_stored_keys(actor)
         except SecretElsewhereError as refusal:
             raise CommandError(str(refusal)) from refusal
         except KeyUnreadableError as problem:

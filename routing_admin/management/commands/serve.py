@@ -15,9 +15,9 @@ from django.db import connections
 
 from routing_admin.configuration import integrity
 from routing_admin.management import command
-from routing_admin.server.descriptors import find_descriptor_shortage, raise_descriptor_limit
-from routing_admin.server.worker_board import shared_folder
-from routing_admin.server.workers import Workers
+from routing_admin.platform.server.descriptors import find_descriptor_shortage, raise_descriptor_limit
+from routing_admin.platform.server.worker_board import shared_folder
+from routing_admin.platform.server.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Command(command.Command):
             host=options["host"],
             port=options["port"],
             workers=options["workers"],
-            http="routing_admin.server.http_protocol:Protocol",
+            http="routing_admin.platform.server.http_protocol:Protocol",
             ws="none",
             log_config=None,
             access_log=False,

@@ -8,11 +8,10 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from capabilities import actions
-from capabilities.actions.providers import KeyAct, KeyChange
 from capabilities.errors import NotFoundError
-from capabilities.queries.providers import find_provider, list_provider_names
 from routing_admin.configuration import snapshot
+from routing_admin.console.providers.actions import KeyAct, KeyChange, save_provider
+from routing_admin.console.providers.queries import find_provider, list_provider_names
 from routing_admin.management import command
 
 
@@ -37,7 +36,7 @@ class Command(command.Command):
         text = (getpass("Key: ") if sys.stdin.isatty() else sys.stdin.read()).strip()
         if not text:
             raise CommandError("No key on standard input. Nothing was changed.")
-        actions.save_provider(command.command_actor(), row, key=KeyChange(KeyAct.SET, text), expected=row.version)
+        save_provider(command.command_actor(), row, key=KeyChange(KeyAct.SET, text), expected=row.version)
         found = snapshot.current().keys[name]
         if found.variable and found.source == "override":
             self.stderr.write(f"{found.variable} in the environment overrides it. Change it there and restart.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from routing_admin.databases.postgresql import base
+from routing_admin.platform.databases.postgresql import base
 
 
 class DatabaseOperations(base.DatabaseOperations):

@@ -187,7 +187,7 @@ def _declare(tool: Tool) -> dict[str, Any]:
 def _conversation(
     chat: ChatRequest, ways: Mapping[str, Any], origin: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """systemInstruction and the contents; `origin` marks the thoughts that are this model's own."""
+    """SystemInstruction and the contents; `origin` marks the thoughts that are this model's own."""
     texts, rest = leading_system(chat.messages)
     texts = [*texts, *_json_words(chat, ways)]
     talk = Conversation("user", "model")

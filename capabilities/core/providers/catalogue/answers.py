@@ -34,7 +34,8 @@ from capabilities.core.providers.presets import preset_for_endpoint
 
 class Catalogue:
     """A document and the two tables kept by hand, ready to be asked: patterns of names, and what vendors announced of
-    a model's end (`ends`, where no other source says it) and its successor."""
+    a model's end (`ends`, where no other source says it) and its successor.
+    """
 
     def __init__(
         self, document: CatalogueDocument, patterns: Mapping[str, Any], retirements: Mapping[str, Any] | None = None
@@ -188,7 +189,8 @@ def retirement(provider_hint: str | None, model: str) -> Retirement | None:
 @lru_cache(maxsize=4096)
 def hint_of(provider: str, endpoint: str) -> str:
     """What tells whose host a provider is: the host says more than the name people gave it, and a path says nothing,
-    since everybody's may end in `/openai/v1`."""
+    since everybody's may end in `/openai/v1`.
+    """
     preset = preset_for_endpoint(endpoint)
     return f"{preset.name if preset else provider} {address_of(endpoint)}"
 

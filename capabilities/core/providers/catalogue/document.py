@@ -28,7 +28,8 @@ Ends = Mapping[str, Mapping[str, date]]
 @dataclass(frozen=True, slots=True)
 class SourceNote:
     """Where facts come from: its name and edition, the day of its data, its licence; `host` is set for a provider that
-    speaks of the models it serves."""
+    speaks of the models it serves.
+    """
 
     name: str
     edition: str

@@ -45,7 +45,8 @@ class FactVerdict(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Statement:
     """What one source says of a model at one host: letters it has, has not, and is of two minds about; limits in
-    tokens, None where it names none."""
+    tokens, None where it names none.
+    """
 
     yes: str = ""
     no: str = ""

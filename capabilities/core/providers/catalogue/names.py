@@ -22,7 +22,8 @@ class Host:
     """One host of models: the words that speak of it in a provider's name, preset or URL, and its names in LiteLLM's
     map and at models.dev, of which the first that lists a model counts.
 
-    `in_dollars` is a pattern of its host names that bill in dollars; empty where none does."""
+    `in_dollars` is a pattern of its host names that bill in dollars; empty where none does.
+    """
 
     name: str
     words: tuple[str, ...]

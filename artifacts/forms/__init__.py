@@ -1,1 +1,0 @@
-"""What do people enter about a file? The action that follows checks it."""

@@ -1,0 +1,41 @@
+"""How are artifacts stored, corrected, deleted, restored? Pages, API, data plane and commands all use this."""
+
+from artifacts.library.correcting import CorrectionFields, correct_artifact
+from artifacts.library.storing import (
+    MAX_LIFETIME,
+    MAX_METADATA,
+    Label,
+    LabelFields,
+    check_label,
+    check_room,
+    count_used_bytes,
+    delete_artifacts,
+    restore_artifacts,
+    store_blocks,
+    store_bytes,
+    store_text,
+    store_upload,
+)
+from artifacts.library.upload_links import LinkOverError, OfferedUpload, offer_upload, upload_by_link
+
+__all__ = [
+    "MAX_LIFETIME",
+    "MAX_METADATA",
+    "CorrectionFields",
+    "Label",
+    "LabelFields",
+    "LinkOverError",
+    "OfferedUpload",
+    "check_label",
+    "check_room",
+    "correct_artifact",
+    "count_used_bytes",
+    "delete_artifacts",
+    "offer_upload",
+    "restore_artifacts",
+    "store_blocks",
+    "store_bytes",
+    "store_text",
+    "store_upload",
+    "upload_by_link",
+]

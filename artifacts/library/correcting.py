@@ -1,0 +1,205 @@
+"""Correcting what an artifact is said to be, by somebody who knows: its word outranks metadata and bytes.
+
+The bytes and their hash never change, and what was detected is kept beside the correction, so that it can be undone
+even when the bytes are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack
+
+from django.utils.translation import gettext as _
+
+from artifacts.core.detection.correction import CorrectionError, correct, is_text_type
+from artifacts.core.detection.encodings import LONGEST_MARK, canonical, is_clean, is_marked
+from artifacts.core.detection.evidence import Detection, Evidence
+from artifacts.core.store import blocks
+from artifacts.library.measuring import MEASURES, measure
+from artifacts.models import Artifact
+from artifacts.sniffer import detector
+from artifacts.storage.content import byte_store
+from capabilities.acts import Act, Actor
+from capabilities.core.message import UnreadableError
+from capabilities.core.problems import Problem
+from capabilities.core.vocabulary import Kind
+from capabilities.core.worded import worded
+from capabilities.errors import ConflictError, InvalidError
+from capabilities.ports import ports
+
+VERDICT = ("mime_type", "kind", "is_binary", "encoding", "encoding_certain", "mismatch", "evidence")
+"""The columns of an artifact that detection decides, beside the measures."""
+
+NAMES = {
+    "mime_type": "mimeType",
+    "kind": "kind",
+    "encoding": "encoding",
+    "encoding_certain": "encodingCertain",
+    "visibility": "visibility",
+}
+"""What the audit log tells of, by column and under the API's name; a change of any meanwhile is a conflict."""
+
+FIELDS = {"type": "mimeType", "encoding": "encoding"}
+
+Values = Mapping[str, Any]
+
+
+class CorrectionFields(TypedDict, total=False):
+    """What a correction says: a field that is left out stays, None goes back to what was detected."""
+
+    mime_type: str | None
+    encoding: str | None
+    visibility: str
+
+
+def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFields]) -> Artifact:
+    """The artifact as corrected; the same, and no act, where the words change nothing.
+
+    Raises `InvalidError` naming each field that makes no sense, `ConflictError` where it was changed meanwhile.
+    """
+    values = {**_visibility(fields), **_detection_after(row, fields)}
+    changes = {name: value for name, value in values.items() if getattr(row, name) != value}
+    if not changes:
+        return row
+    before = {name: getattr(row, name) for name in NAMES}
+    differences = {
+        NAMES[name]: {"from": before[name], "to": changes[name]} for name in NAMES if name in changes and name != "kind"
+    }
+    act = Act("artifact.correct", "artifact", row.pk, {**differences, "corrected": _words(values.get("correction"))})
+    with ports.ledger.audit(actor, act):
+        if not Artifact.objects.living().filter(pk=row.pk, **before).update(**changes):
+            raise ConflictError(
+                worded("Someone else changed this in the meantime. Check the current version, then correct it.")
+            )
+    return Artifact.objects.get(pk=row.pk)
+
+
+def _visibility(fields: CorrectionFields) -> Values:
+    if "visibility" not in fields:
+        return {}
+    if fields["visibility"] not in Artifact.Visibility.values:
+        raise InvalidError([Problem("visibility", _("visibility must be shared or private."), "enum")])
+    return {"visibility": fields["visibility"]}
+
+
+def _words(correction: Values | None) -> Values:
+    """The corrected words by the API's names."""
+    return {NAMES[name]: word for name, word in (correction or {}).items() if name in NAMES and word is not None}
+
+
+def _detection_after(row: Artifact, fields: CorrectionFields) -> Values:
+    """The columns of a detection as they are with these words."""
+    if "mime_type" not in fields and "encoding" not in fields:
+        return {}
+    previous = row.correction or {}
+    verdict: Values = previous.get("detected") or {name: getattr(row, name) for name in (*VERDICT, *MEASURES)}
+    words = _name_byte_order(row, _join_words(previous, fields))
+    detection = _as_detection(row, verdict)
+    try:
+        corrected = correct(_find_encoding(row, detection, words), **words)
+    except CorrectionError as error:
+        raise InvalidError([Problem(FIELDS[error.field], error.sentence, "enum")]) from None
+    if not any(words.values()) or _is_same(corrected, detection):
+        return {**verdict, "correction": None}
+    if words["encoding"] and not _is_lossless(row, corrected.encoding):
+        last = Evidence("text", corrected.encoding or "", "corrected_lossy")
+        corrected = replace(corrected, evidence=(*detection.evidence, last, corrected.evidence[-1]))
+    word = {
+        "mime_type": corrected.mime_type if words["mime_type"] else None,
+        "encoding": corrected.encoding if words["encoding"] else None,
+    }
+    return {
+        **_columns(corrected),
+        **_measures(row, corrected, verdict),
+        "correction": {**word, "detected": dict(verdict)},
+    }
+
+
+def _join_words(previous: Values, fields: CorrectionFields) -> dict[str, str | None]:
+    """What is said now and what was said before, which gives way where the two contradict one another."""
+    mime, encoding = previous.get("mime_type"), previous.get("encoding")
+    if "mime_type" in fields:
+        mime = fields["mime_type"]
+        encoding = encoding if mime is None or is_text_type(mime) else None
+    if "encoding" in fields:
+        encoding = fields["encoding"]
+        mime = mime if "mime_type" in fields or encoding is None or (mime and is_text_type(mime)) else None
+    return {"mime_type": mime, "encoding": encoding}
+
+
+def _name_byte_order(row: Artifact, words: dict[str, str | None]) -> dict[str, str | None]:
+    """The words with the byte order of UTF-16 or UTF-32 where no mark in the file says it: little-endian."""
+    name = canonical(words["encoding"])
+    if name not in ("utf-16", "utf-32"):
+        return words
+    try:
+        with byte_store().reader(row.sha256) as read_at:
+            head = read_at(0, LONGEST_MARK)
+    except UnreadableError:
+        return words
+    return words if is_marked(head, name) else {**words, "encoding": f"{name}-le"}
+
+
+def _as_detection(row: Artifact, verdict: Values) -> Detection:
+    """What was detected of an artifact, as the core knows it."""
+    return Detection(
+        verdict["mime_type"],
+        Kind(verdict["kind"]),
+        verdict["is_binary"],
+        verdict["encoding"] or None,
+        row.declared_mime_type or None,
+        row.detected_mime_type or None,
+        verdict["mismatch"],
+        tuple(Evidence(each["step"], each["says"], each["reason"]) for each in verdict["evidence"]),
+        verdict["encoding_certain"],
+    )
+
+
+def _find_encoding(row: Artifact, detection: Detection, words: Mapping[str, str | None]) -> Detection:
+    """The detection with the encoding that its bytes have as the text they are now said to be."""
+    mime = words["mime_type"]
+    if detection.encoding or words["encoding"] or mime is None or not is_text_type(mime):
+        return detection
+    try:
+        with byte_store().reader(row.sha256) as read_at:
+            text = detector().find_encoding(row.size, read_at)
+    except UnreadableError:
+        return detection
+    return replace(detection, encoding=text.encoding, encoding_certain=text.certain) if text else detection
+
+
+def _is_same(corrected: Detection, detection: Detection) -> bool:
+    """Whether the correction says what was known for certain."""
+    return replace(corrected, evidence=()) == replace(detection, evidence=())
+
+
+def _is_lossless(row: Artifact, encoding: str | None) -> bool:
+    """Whether every byte is a character in that encoding; bytes that cannot be read say nothing against it."""
+    try:
+        with byte_store().reader(row.sha256) as read_at:
+            return is_clean(blocks(read_at, row.size), encoding or "utf-8")
+    except UnreadableError:
+        return True
+
+
+def _columns(detection: Detection) -> Values:
+    return {
+        "mime_type": detection.mime_type,
+        "kind": detection.kind.value,
+        "is_binary": detection.is_binary,
+        "encoding": detection.encoding or "",
+        "encoding_certain": detection.encoding_certain,
+        "mismatch": detection.mismatch,
+        "evidence": detection.evidence_json(),
+    }
+
+
+def _measures(row: Artifact, corrected: Detection, verdict: Values) -> Values:
+    """Pixels, pages and seconds as far as a file of that type has them."""
+    if corrected.mime_type == verdict["mime_type"]:
+        return {name: verdict[name] for name in MEASURES}
+    try:
+        return measure(row.sha256, corrected.mime_type, corrected.kind)
+    except UnreadableError:
+        return dict.fromkeys(MEASURES)

@@ -1,0 +1,270 @@
+"""Every way to store, delete and bring back artifacts.
+
+Bytes are in the store before their row is written, so there is never a row without bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, TypedDict, Unpack
+
+from django.db.models import Sum
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from artifacts.core.detection.evidence import Detection, Evidence
+from artifacts.core.detection.kinds import PLAIN_TEXT, is_text_mime, mime_of_filename
+from artifacts.core.detection.signatures import HEAD
+from artifacts.core.errors import StorageFullError
+from artifacts.core.filenames import clean_filename
+from artifacts.core.store import Stored
+from artifacts.library.measuring import measure
+from artifacts.models import Artifact
+from artifacts.sniffer import detector
+from artifacts.storage.content import byte_store
+from artifacts.storage.uploads import ReceivedFile
+from capabilities.acts import Act, Actor
+from capabilities.core.problems import Problem
+from capabilities.core.storable import find_unstorable, is_name, path_of
+from capabilities.core.vocabulary import Kind
+from capabilities.errors import InvalidError
+from capabilities.ports import ports
+
+MAX_METADATA = 16 * 1024
+MAX_LIFETIME = 10 * 366 * 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What is said of a file by whoever stores it. `owner` is an agent's id, `uploaded_by` a person's name;
+    `expires_in` in seconds, None for the installation's default; `encoding` the uploader's word for text;
+    `artifact_id` the id that was promised, empty for a new one.
+    """
+
+    owner: str = ""
+    uploaded_by: str = ""
+    filename: str = ""
+    declared: str = ""
+    type: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    visibility: str = Artifact.Visibility.SHARED
+    expires_in: float | None = None
+    encoding: str | None = None
+    artifact_id: str = ""
+
+
+class LabelFields(TypedDict, total=False):
+    """The fields of a `Label`, as keywords."""
+
+    owner: str
+    uploaded_by: str
+    filename: str
+    declared: str
+    type: str
+    metadata: Mapping[str, Any]
+    visibility: str
+    expires_in: float | None
+    encoding: str | None
+    artifact_id: str
+
+
+def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[LabelFields]) -> Artifact:
+    """Keeps a file that came in with a request; the name and type it came with stand where nothing else is said."""
+    label = Label(**fields)
+    check_label(label)
+    check_room(uploaded.size or 0, uploaded.upload.sha256, label.owner)
+    named = replace(
+        label,
+        filename=label.filename or uploaded.name or "",
+        declared=label.declared or uploaded.content_type or "",
+        encoding=label.encoding or uploaded.charset,
+    )
+    return _write(actor, uploaded.keep(), named)
+
+
+def store_blocks(
+    actor: Actor,
+    blocks: Iterable[bytes],
+    *,
+    once: bool = False,
+    max_bytes: int | None = None,
+    **fields: Unpack[LabelFields],
+) -> Artifact:
+    """Keeps a stream of bytes. With `once`, equal bytes of the same owner stay the one artifact they are already:
+    for media inside requests, which come again with every turn. Raises `TooLargeError` over `max_bytes`.
+    """
+    label = Label(**fields)
+    check_label(label)
+    kept = byte_store().put(blocks, max_bytes)
+    if once:
+        known = Artifact.objects.owned_by(label.owner).filter(sha256=kept.sha256).first()
+        if known is not None:
+            return known
+    check_room(kept.size, kept.sha256, label.owner)
+    return _write(actor, kept, label)
+
+
+def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **fields: Unpack[LabelFields]) -> Artifact:
+    """Keeps bytes that are in memory; see `store_blocks`."""
+    return store_blocks(actor, (data,), once=once, **fields)
+
+
+def store_text(actor: Actor, text: str, **fields: Unpack[LabelFields]) -> Artifact:
+    """Keeps words: they are text whatever they look like, and come back as they were (ABR-5.2, ABR-P1).
+
+    Raises `InvalidError` for text that no encoding can say or a label that makes no sense, `StorageFullError`.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        message = _("The text contains half a surrogate pair, which cannot be encoded.")
+        raise InvalidError([Problem("text", message, "type")]) from None
+    label = Label(**fields)
+    check_label(label)
+    check_room(len(data), hashlib.sha256(data).hexdigest(), label.owner)
+    kept = byte_store().put((data,))
+    return _write(actor, kept, label, words=True)
+
+
+def delete_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
+    """Deletes living artifacts; the ids of those that were. Their bytes stay until `prune`, so it can be undone."""
+    return _mark(actor, "artifact.delete", Artifact.objects.living().filter(pk__in=list(ids)), timezone.now())
+
+
+def restore_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
+    """Brings deleted artifacts back; the ids of those that were deleted and whose row is still there."""
+    return _mark(actor, "artifact.restore", Artifact.objects.filter(pk__in=list(ids), deleted_at__isnull=False), None)
+
+
+def check_label(label: Label) -> None:
+    """Raises `InvalidError` naming every field of the label that makes no sense."""
+    problems = []
+    if label.visibility not in Artifact.Visibility.values:
+        problems.append(Problem("visibility", _("visibility must be shared or private."), "enum"))
+    if label.expires_in is not None and not 0 < label.expires_in <= MAX_LIFETIME:
+        problems.append(Problem("expiresInSeconds", _("expiresInSeconds must be a number greater than 0."), "range"))
+    if len(label.type) > 100 or not is_name(label.type):
+        problems.append(Problem("type", _("type can have at most 100 characters, on one line."), "range"))
+    problems += find_unstorable(label.metadata, lambda place: path_of(("metadata", *place)))
+    if not _fits(label.metadata):
+        message = _("metadata must be a JSON object of at most %(limit)s bytes.")
+        problems.append(Problem("metadata", message % {"limit": MAX_METADATA}, "range"))
+    if problems:
+        raise InvalidError(problems)
+
+
+def _fits(metadata: Mapping[str, Any]) -> bool:
+    try:
+        return len(json.dumps(metadata)) <= MAX_METADATA
+    except (ValueError, TypeError, RecursionError):
+        return False
+
+
+def check_room(size: int, sha256: str, owner: str) -> None:
+    """Raises `StorageFullError` when these bytes would exceed the quota of that agent, or of the installation.
+
+    Bytes that are kept already need no more room.
+    """
+    retention = ports.installed.retention()
+    _check_own_room(size, sha256, owner, retention.agent_quota_bytes)
+    quota = retention.quota_bytes
+    if quota is not None and Artifact.objects.filter(sha256=sha256).exists():
+        return
+    if quota is not None and (used := count_used_bytes()) + size > quota:
+        raise StorageFullError(quota, used)
+
+
+def _check_own_room(size: int, sha256: str, owner: str, quota: int | None) -> None:
+    if quota is None or not owner or Artifact.objects.filter(owner=owner, sha256=sha256).exists():
+        return
+    if (used := count_used_bytes(owner)) + size > quota:
+        raise StorageFullError(quota, used, owner)
+
+
+def count_used_bytes(owner: str = "") -> int:
+    """Bytes kept for artifacts, or for those of one agent, equal ones counted once.
+
+    Deleted ones count until they are pruned.
+    """
+    rows = Artifact.objects.filter(owner=owner) if owner else Artifact.objects.all()
+    distinct = rows.order_by().values("sha256", "size").distinct()
+    return int(distinct.aggregate(total=Sum("size"))["total"] or 0)
+
+
+def _mark(actor: Actor, action: str, rows: Any, moment: Any) -> list[str]:
+    found = list(rows.values_list("pk", flat=True))
+    if not found:
+        return []
+    act = Act(action, "artifact", found[0] if len(found) == 1 else "", {"ids": found[:100], "count": len(found)})
+    with ports.ledger.audit(actor, act):
+        Artifact.objects.filter(pk__in=found).update(deleted_at=moment)
+    return found
+
+
+def _write(actor: Actor, stored: Stored, label: Label, *, words: bool = False) -> Artifact:
+    """The row of bytes that are in the store."""
+    filename = clean_filename(label.filename)
+    found, facts = _look(stored, filename, label)
+    found = _as_words(found, filename) if words else found
+    row = Artifact(
+        filename=filename,
+        sha256=stored.sha256,
+        size=stored.size,
+        kind=found.kind.value,
+        mime_type=found.mime_type[:150],
+        declared_mime_type=label.declared.replace("\0", "")[:255],
+        detected_mime_type=(found.detected_mime_type or "")[:150],
+        is_binary=found.is_binary,
+        encoding=found.encoding or "",
+        encoding_certain=found.encoding_certain,
+        evidence=found.evidence_json(),
+        mismatch=found.mismatch,
+        type=label.type,
+        metadata=dict(label.metadata),
+        owner=label.owner,
+        uploaded_by=label.uploaded_by[:150],
+        visibility=label.visibility,
+        expires_at=_end(label.expires_in),
+        **({} if words else facts),
+        **({"id": label.artifact_id} if label.artifact_id else {}),
+    )
+    act = Act("artifact.store", "artifact", row.pk, {"size": stored.size, "kind": row.kind, "filename": filename})
+    with ports.ledger.audit(actor, act):
+        row.save(force_insert=True)
+    return row
+
+
+def _end(expires_in: float | None) -> Any:
+    if expires_in is not None:
+        return timezone.now() + timedelta(seconds=expires_in)
+    days = ports.installed.retention().days
+    return timezone.now() + timedelta(days=days) if days is not None else None
+
+
+def _look(stored: Stored, filename: str, label: Label) -> tuple[Detection, dict[str, Any]]:
+    """What the bytes are, and what can be measured of them."""
+    with byte_store().reader(stored.sha256) as read_at:
+        head = read_at(0, HEAD)
+        found = detector().detect(head, stored.size, label.declared, filename, read_at=read_at, encoding=label.encoding)
+    return found, measure(stored.sha256, found.mime_type, found.kind)
+
+
+def _as_words(detection: Detection, filename: str) -> Detection:
+    """The same file as the text it is known to be, in UTF-8 without a mark taken off."""
+    named = mime_of_filename(filename)
+    guessed = next((each for each in (detection.mime_type, named) if each and is_text_mime(each)), PLAIN_TEXT)
+    evidence = (*detection.evidence, Evidence("verdict", guessed, "kept"))
+    return replace(
+        detection,
+        mime_type=guessed,
+        kind=Kind.TEXT,
+        is_binary=False,
+        encoding="utf-8",
+        encoding_certain=True,
+        mismatch=False,
+        evidence=evidence,
+    )

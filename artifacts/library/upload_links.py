@@ -1,0 +1,120 @@
+"""Links by which a program stores one file without a key: made for an agent, used once, over after 15 minutes.
+
+A model that calls a tool cannot send bytes with it; whoever runs the model sends them to the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from artifacts.core.errors import TooLargeError
+from artifacts.core.filenames import clean_filename
+from artifacts.library.storing import check_room, store_blocks
+from artifacts.models import Artifact, UploadLink, new_artifact_id
+from artifacts.storage.upload_tokens import TokenState, digest_of, digests_of, make_token, state_of_token
+from capabilities.access import principal_of_key_id
+from capabilities.acts import Actor
+from capabilities.body_limits import upload_limit
+from capabilities.errors import ActionError, NotFoundError
+
+LIFETIME = timedelta(minutes=15)
+SCOPE = "artifacts:write"
+
+
+class LinkOverError(ActionError):
+    """The link counted once and does not any more; `ref` is the artifact that was stored by it, where one was."""
+
+    code = "upload_link_over"
+    status = 410
+
+    def __init__(self, sentence: str, ref: str = "") -> None:
+        super().__init__(sentence)
+        self.ref = ref
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedUpload:
+    """A link that was just made: the one time that its `token` is known. `ref` will be the artifact's."""
+
+    token: str
+    ref: str
+    expires_at: datetime
+    max_bytes: int
+
+
+def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size: int | None = None) -> OfferedUpload:
+    """A link by which a file of that name becomes an artifact of the agent.
+
+    `key` is the public part of the agent's key; `size` in bytes, where it is known. Raises `TooLargeError` and
+    `StorageFullError` for a file that cannot be stored.
+    """
+    limit, now = upload_limit(), timezone.now()
+    if size is not None and size > limit:
+        raise TooLargeError(limit)
+    check_room(size or 0, "", agent)
+    UploadLink.objects.filter(expires_at__lte=now).delete()
+    expires_at = now.replace(microsecond=0) + LIFETIME
+    token, artifact = make_token(expires_at), new_artifact_id()
+    UploadLink.objects.create(
+        digest=digest_of(token),
+        agent=agent,
+        key=key,
+        filename=clean_filename(filename),
+        mime_type=mime_type.replace("\0", "")[:255],
+        artifact_id=artifact,
+        expires_at=expires_at,
+    )
+    return OfferedUpload(token, f"artifact:{artifact}", expires_at, limit)
+
+
+def upload_by_link(
+    token: str, blocks: Iterable[bytes], declared: str, encoding: str | None, address: str, request_id: str
+) -> Artifact:
+    """Stores the file for which the link was made; `declared` and `encoding` count where the link names no type.
+
+    Raises `NotFoundError` for a word that is no link, `LinkOverError` for one that is used, past its time, or whose
+    agent may not store any more, and what storing raises: the link can be used again then, and nothing is kept.
+    """
+    link = _claim(token)
+    try:
+        return store_blocks(
+            Actor("agent", link.agent, address, request_id),
+            blocks,
+            max_bytes=upload_limit(),
+            artifact_id=link.artifact_id,
+            owner=link.agent,
+            filename=link.filename,
+            declared=link.mime_type or declared,
+            encoding=None if link.mime_type else encoding,
+        )
+    except BaseException:
+        UploadLink.objects.filter(pk=link.pk, used_at=link.used_at).update(used_at=None)
+        raise
+
+
+def _claim(token: str) -> UploadLink:
+    """The link, from now on used; of several who use it at once one gets it."""
+    state = state_of_token(token)
+    link = UploadLink.objects.filter(pk__in=digests_of(token)).first() if state is TokenState.VALID else None
+    if state is TokenState.EXPIRED:
+        raise LinkOverError(
+            _("This upload link has expired. Get a new one with store_artifact or POST /api/v1/uploads.")
+        )
+    if link is None:
+        raise NotFoundError(
+            _("There is no such upload link. Get a new one with store_artifact or POST /api/v1/uploads.")
+        )
+    holder = principal_of_key_id(link.key, link.agent)
+    if holder is None or not holder.may(SCOPE):
+        raise LinkOverError(_("The agent key behind this upload link can no longer store files."))
+    link.used_at = timezone.now()
+    if not UploadLink.objects.filter(pk=link.pk, used_at=None).update(used_at=link.used_at):
+        ref = f"artifact:{link.artifact_id}"
+        sentence = _("This upload link has already been used for %(ref)s. Each file needs its own link.")
+        raise LinkOverError(sentence % {"ref": ref}, ref)
+    return link

@@ -1,1 +1,0 @@
-"""What do people see of artifacts? Each view has four steps: find, form, action, render."""

@@ -1,0 +1,254 @@
+"""Changing agents and issuing their keys. Keys and run-time agents are audited, but make no revision."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from types import EllipsisType
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from capabilities.access import filter_living, make_key
+from capabilities.acts import Act, Actor
+from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
+from capabilities.core.problems import Problem
+from capabilities.core.services.agent_limits import MODELS
+from capabilities.core.services.key_terms import LIMITS
+from capabilities.errors import ConflictError, ForbiddenError, InvalidError, TooManyError
+from capabilities.guards import check_one_line, check_unused, save_row
+from capabilities.models import Agent, AgentKey, Service
+from capabilities.ports import ports
+from capabilities.sentences import join_words
+from capabilities.signing import name_of_secret, newest_secret
+
+
+def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> Act:
+    """Writes an agent that an administrator keeps. Raises `InvalidError` for what is not there to be used."""
+    new = row.pk is None
+    with ports.ledger.change(actor, Act("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
+        check_uses_one_thing(row)
+        check_allowed_names(row)
+        save_row(row, expected)
+    return act
+
+
+def put_agent(
+    actor: Actor,
+    owner: str,
+    agent_id: str,
+    *,
+    name: str = "",
+    description: str = "",
+    service_id: str | None = None,
+    task_type: str | None = None,
+    expires_in: float | None = None,
+) -> Agent:
+    """Makes or replaces an agent at run time for the agent `owner`; the same call twice leaves the same agent.
+
+    `expires_in` is in seconds. Raises `ConflictError` when somebody else made an agent with this id, `InvalidError`
+    when it would use a service and a route both, or one that is not there.
+    """
+    with ports.ledger.audit(actor, Act("agent.put", "agent", agent_id)):
+        mine = Agent.objects.get(agent_id=owner)
+        row = Agent.objects.filter(agent_id=agent_id).first()
+        if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != mine.pk):
+            raise ConflictError(_("This id belongs to an agent you did not create. Choose another id."))
+        if row is None or (row.expires_at and row.expires_at <= timezone.now()):
+            check_can_make_agent(mine)
+        row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=mine)
+        check_one_line("name", name)
+        row.name, row.description, row.task_type = name, description, task_type or ""
+        row.service = find_service(service_id)
+        row.expires_at = timezone.now() + timedelta(seconds=expires_in) if expires_in else None
+        check_uses_one_thing(row)
+        row.save()
+    return row
+
+
+def check_can_make_agent(maker: Agent) -> None:
+    """Raises `TooManyError` where an agent has as many living ones as it may make."""
+    if filter_living(maker.made).count() >= settings.MAX_MADE_AGENTS:
+        message = _(
+            "%(maker)s has %(count)s agents, as many as one agent may create. Delete some of them, let them expire, "
+            "or raise ROUTING_ADMIN_MAX_MADE_AGENTS."
+        )
+        raise TooManyError(message % {"maker": maker.agent_id, "count": settings.MAX_MADE_AGENTS})
+
+
+def find_service(service_id: str | None) -> Service | None:
+    """The service with that id; None for None. Raises `InvalidError` when there is none."""
+    if not service_id:
+        return None
+    row = Service.objects.filter(service_id=service_id).first()
+    if row is None:
+        raise InvalidError([Problem("serviceId", _("There is no service %(id)s.") % {"id": service_id}, "reference")])
+    return row
+
+
+def check_uses_one_thing(row: Agent) -> None:
+    """Raises `InvalidError` unless the agent uses nothing yet, one service, or one route that is there."""
+    if row.service_id and row.task_type:
+        raise InvalidError([Problem("serviceId", _("An agent uses a service or a task route, not both."), "range")])
+    if row.task_type and not ports.routes.exists(row.task_type):
+        message = _("There is no task route %(task)s.") % {"task": row.task_type}
+        raise InvalidError([Problem("taskType", message, "reference")])
+
+
+def check_allowed_names(row: Agent) -> None:
+    """Raises `InvalidError` where the agent would be allowed what is not there; what it was allowed before may stay."""
+    before = Agent.objects.filter(pk=row.pk).first()
+    check_names_are_there(row.limits.get(MODELS, ()), before.limits.get(MODELS, ()) if before else ())
+
+
+def check_names_are_there(names: Collection[str], before: Collection[str]) -> None:
+    """Raises `InvalidError` for a name of a route or service that is not there; those allowed before may stay."""
+    if not names:
+        return
+    there = {*Service.objects.values_list("service_id", flat=True), *before}
+    missing = [name for name in names if name not in there and not _is_route(name)]
+    if missing:
+        message = _("There is no route or service %(name)s. Write a route as task:%(name)s, a service as its id.")
+        raise InvalidError([Problem(MODELS, message % {"name": missing[0]}, "reference")])
+
+
+def _is_route(name: str) -> bool:
+    return name.startswith("task:") and ports.routes.exists(name.removeprefix("task:"))
+
+
+def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    """Raises `InvalidError` where a key would be allowed what is not there, or what its agent may not use."""
+    names = terms.get(LIMITS, {}).get(MODELS, ())
+    check_names_are_there(names, before.get(LIMITS, {}).get(MODELS, ()))
+    allowed = agent.limits.get(MODELS)
+    beyond = [name for name in names if allowed and name not in allowed]
+    if beyond:
+        message = _("The agent cannot use %(name)s, so its key cannot either.") % {"name": beyond[0]}
+        raise InvalidError([Problem(MODELS, message, "range")])
+
+
+def check_can_delete_agent(row: Agent) -> None:
+    """Raises `InUseError` naming the living agents that this one made at run time."""
+    made = [agent.agent_id for agent in filter_living(row.made.all())]
+    check_unused(made, _("This agent created others that still exist: %(users)s. Delete them first."))
+
+
+def delete_agent(actor: Actor, row: Agent) -> Act:
+    """Deletes an agent with its keys; what it stored stays. One made at run time makes no revision."""
+    act = Act("agent.delete", "agent", row.agent_id)
+    kept = row.origin == Agent.Origin.ADMINISTRATOR
+    with ports.ledger.change(actor, act) if kept else ports.ledger.audit(actor, act):
+        check_can_delete_agent(row)
+        row.delete()
+    return act
+
+
+def delete_made_agent(actor: Actor, owner: str, agent_id: str) -> None:
+    """Deletes an agent that the agent `owner` made at run time; one that is not there is no error.
+
+    Raises `ForbiddenError` for any other agent.
+    """
+    with ports.ledger.exclusive():
+        row = Agent.objects.select_related("owner").filter(agent_id=agent_id.replace("\0", "")).first()
+        if row is None:
+            return
+        if row.origin != Agent.Origin.RUNTIME or row.owner is None or row.owner.agent_id != owner:
+            raise ForbiddenError(_("You did not create this agent. An administrator can delete it."))
+        delete_agent(actor, row)
+
+
+def issue_key(
+    actor: Actor,
+    agent: Agent,
+    *,
+    scopes: Iterable[str] = DEFAULT_SCOPES,
+    label: str = "",
+    expires_at: datetime | None = None,
+    terms: Mapping[str, Any] | None = None,
+) -> tuple[str, AgentKey]:
+    """A new key: (the whole key, told this once, and its row); `terms` as `core/services/key_terms.py` reads them.
+
+    Raises `InvalidError` for a scope there is not, and for terms that allow what is not there.
+    """
+    wanted = tuple(dict.fromkeys(scopes))
+    unknown = [scope for scope in wanted if scope not in SCOPES]
+    if unknown:
+        message = _("There is no scope %(scope)s. Scopes are: %(scopes)s.")
+        text = message % {"scope": unknown[0], "scopes": join_words(SCOPES)}
+        raise InvalidError([Problem("scope", text, "enum")])
+    check_one_line("label", label)
+    check_key_terms(agent, terms or {}, {})
+    return _make_key(actor, agent, wanted, label, expires_at, dict(terms or {}))
+
+
+def _make_key(
+    actor: Actor, agent: Agent, scopes: Iterable[str], label: str, expires_at: datetime | None, terms: dict[str, Any]
+) -> tuple[str, AgentKey]:
+    key, public, digest = make_key()
+    facts = {"key": f"ra_{public}", "scopes": list(scopes), **({"terms": terms} if terms else {})}
+    act = Act("key.issue", "agent", agent.agent_id, facts)
+    with ports.ledger.audit(actor, act):
+        row = AgentKey.objects.create(
+            agent=agent,
+            public_id=public,
+            digest=digest,
+            signed_with=name_of_secret(newest_secret()),
+            scopes=list(scopes),
+            label=label,
+            expires_at=expires_at,
+            terms=terms,
+            issued_terms=terms,
+        )
+    return key, row
+
+
+def change_key(
+    actor: Actor,
+    row: AgentKey,
+    *,
+    label: str,
+    terms: Mapping[str, Any],
+    expires_at: datetime | EllipsisType | None = ...,
+) -> Act:
+    """Gives a key another name and other terms, which hold at once; undoing it brings back those of before.
+
+    `expires_at` is another end, None for none; left out, the end stays. Undoing it does not bring that back.
+
+    Raises `InvalidError` for terms that allow what is not there, or what its agent may not use.
+    """
+    check_one_line("label", label if label != row.label else "")
+    check_key_terms(row.agent, terms, row.terms)
+    facts = {"key": f"ra_{row.public_id}", "before": row.terms, "after": dict(terms)}
+    ends = row.expires_at if isinstance(expires_at, EllipsisType) else expires_at
+    if ends != row.expires_at:
+        facts |= {"end": [each.isoformat(timespec="seconds") if each else None for each in (row.expires_at, ends)]}
+    act = Act("key.change", "agent", row.agent.agent_id, facts)
+    kept = row.agent.origin == Agent.Origin.ADMINISTRATOR
+    with ports.ledger.change(actor, act) if kept else ports.ledger.audit(actor, act):
+        row.label, row.terms, row.expires_at = label, dict(terms), ends
+        row.save(update_fields=["label", "terms", "expires_at"])
+    return act
+
+
+def revoke_key(actor: Actor, row: AgentKey) -> None:
+    """Ends a key at once; it cannot be brought back."""
+    with ports.ledger.audit(actor, Act("key.revoke", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
+        row.revoked_at = timezone.now()
+        row.save(update_fields=["revoked_at"])
+
+
+def roll_key(actor: Actor, row: AgentKey, *, overlap: timedelta) -> tuple[str, AgentKey]:
+    """A successor with the same scopes and terms; the old key goes on for `overlap`, or ends sooner where it was to.
+
+    Raises `ConflictError` for a key that is revoked.
+    """
+    ends = timezone.now() + overlap
+    with ports.ledger.audit(actor, Act("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
+        row.refresh_from_db()
+        if row.revoked_at is not None:
+            raise ConflictError(_("The key %(key)s is revoked. Issue a new one.") % {"key": f"ra_{row.public_id}"})
+        row.expires_at = min(row.expires_at or ends, ends)
+        row.save(update_fields=["expires_at"])
+        return _make_key(actor, row.agent, row.scopes, row.label, None, row.terms)

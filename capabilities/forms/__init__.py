@@ -1,1 +1,0 @@
-"""What do people type on the pages of this app? Checked here, before an action is called."""

@@ -1,0 +1,275 @@
+"""The agents' API: artifacts, get_artifact, the tools, and messages that refer to artifacts (CONTRACT §4, §5)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from ninja import Query, Router
+from pydantic import BeforeValidator, WithJsonSchema
+
+from artifacts import library as actions
+from artifacts.core.delivery.get_artifact import ArtifactNotFound
+from artifacts.core.delivery.tools import tool_definitions
+from artifacts.library import queries as library
+from artifacts.library.messages import Messages
+from artifacts.preview import preview
+from artifacts.storage.content import RowStore
+from artifacts.storage.downloads import download
+from artifacts.storage.uploads import received_files
+from capabilities.access import principal_of
+from capabilities.core.problems import Problem
+from capabilities.core.services.adapter import AttachmentInfo
+from capabilities.core.services.capability_router import AgentMessage
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import open_media
+from capabilities.errors import InvalidError
+from capabilities.json_bodies import load_json
+from routing_admin.api.artifacts.as_json import artifact_json
+from routing_admin.api.artifacts.describing import describer_for, words_of
+from routing_admin.api.artifacts.pieces import answer_in_pieces
+from routing_admin.api.artifacts.schemas import (
+    ArtifactOut,
+    ArtifactsOut,
+    ContentRouteOut,
+    CorrectionIn,
+    PreviewOut,
+    TextArtifactIn,
+    ToolsOut,
+    UploadIn,
+)
+from routing_admin.api.artifacts.tool_calls import ToolCaller, choose_language, read_artifact, service_of
+from routing_admin.api.calls import CallError, agent_actor, answer, gives, parse_as, read_as, takes
+from routing_admin.api.service_schemas import MessageIn, RequiredIn, RequiredOut, RouteMessageIn, RoutingResultOut
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
+
+router = Router()
+
+UPLOAD_BODY: dict[str, Any] = takes(TextArtifactIn)
+UPLOAD_BODY["requestBody"]["content"]["multipart/form-data"] = {
+    "schema": {
+        "type": "object",
+        "required": ["file"],
+        "properties": {
+            "file": {"type": "string", "format": "binary"},
+            **UploadIn.model_json_schema()["properties"],
+            "metadata": {"type": "string", "description": "A JSON object."},
+        },
+    }
+}
+AnyKind = Annotated[
+    Kind | None,
+    BeforeValidator(lambda word: word or None),
+    WithJsonSchema({"type": "string", "enum": ["", *Kind]}),
+]
+"""A kind of artifact; empty for any."""
+Language = Annotated[str | None, Query(max_length=35)]
+
+
+@router.get("/tools", tags=["messages"], openapi_extra=gives(ToolsOut))
+def tools(request: HttpRequest, language: Language = None) -> HttpResponse:
+    """The agents' tools as function definitions, ready for the `tools` of a chat request."""
+    return answer({"tools": tool_definitions(choose_language(language))})
+
+
+@router.post(
+    "/messages/route",
+    response=RoutingResultOut,
+    tags=["messages"],
+    openapi_extra=takes(RouteMessageIn),
+)
+def route_message(request: HttpRequest) -> HttpResponseBase:
+    """A message as a service can receive it: supported attachments with their data, the others described.
+
+    With `describe` a model describes those; this calls it and needs the scope `route`.
+    """
+    body, agent = read_as(request, RouteMessageIn, any_text=True), principal_of(request).agent
+    service = body.serviceId or service_of(agent)
+    asks = describer_for(request, choose_language(body.language)) if body.describe else None
+    words = partial(words_of, describe=asks) if asks else None
+    routed = Messages(agent, body.language, words).route(message_of(body.message), service, open_media)
+    return answer_in_pieces(request, routed.as_json())
+
+
+@router.post(
+    "/messages/required-capabilities",
+    response=RequiredOut,
+    tags=["messages"],
+    openapi_extra=takes(RequiredIn),
+)
+def required_capabilities(request: HttpRequest) -> HttpResponse:
+    """What a model needs to take the whole message."""
+    message = message_of(read_as(request, RequiredIn, any_text=True).message)
+    found = dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)])
+    return answer({"capabilities": list(found)})
+
+
+@router.post("/artifacts", response={201: ArtifactOut}, tags=["artifacts"], openapi_extra=UPLOAD_BODY)
+def store_artifact(request: HttpRequest) -> HttpResponse:
+    """Stores a file (multipart `file`) or text (JSON `{text, filename}`); empty files are stored, too.
+
+    Anything else is 415.
+    """
+    kind = (request.content_type or "").lower()
+    if kind == "multipart/form-data":
+        return answer(artifact_json(_store_uploaded(request)), 201)
+    if kind == "application/json":
+        body = read_as(request, TextArtifactIn, any_text=True)
+        row = actions.store_text(agent_actor(request), body.text, **_label_fields(request, body))
+        return answer(artifact_json(row), 201)
+    raise CallError(415, "unsupported_media_type", "Send multipart/form-data with a part named file, or JSON {text}.")
+
+
+def _store_uploaded(request: HttpRequest) -> Artifact:
+    files = received_files(request)
+    if len(files) != 1:
+        message = "Send exactly one part named file, with a filename."
+        raise InvalidError([Problem("file", message, "required" if not files else "range")])
+    said = {name: str(request.POST[name]) for name in UploadIn.model_fields if request.POST.get(name)}
+    fields = {name: _parse_object(text) if name == "metadata" else text for name, text in said.items()}
+    body = parse_as(fields, UploadIn)
+    return actions.store_upload(agent_actor(request), files[0], **_label_fields(request, body))
+
+
+def _parse_object(text: str) -> Any:
+    try:
+        return load_json(text.encode())
+    except ValueError:
+        raise InvalidError([Problem("metadata", "metadata must be a JSON object.", "type")]) from None
+
+
+def _label_fields(request: HttpRequest, body: TextArtifactIn | UploadIn) -> actions.LabelFields:
+    return {
+        "owner": principal_of(request).agent,
+        "filename": body.filename,
+        "type": body.type,
+        "metadata": body.metadata or {},
+        "visibility": body.visibility,
+        "expires_in": body.expiresInSeconds,
+    }
+
+
+@router.get("/artifacts", response=ArtifactsOut, tags=["artifacts"])
+def list_artifacts(
+    request: HttpRequest,
+    cursor: str = "",
+    limit: Annotated[int, Query(ge=1, le=library.MAX_PAGE)] = library.PAGE,
+    q: str = "",
+    kind: AnyKind = None,
+) -> HttpResponse:
+    """The calling agent's own artifacts, newest first."""
+    page = library.list_artifacts(owner=principal_of(request).agent, cursor=cursor, limit=limit, q=q, kind=kind or "")
+    return answer({"artifacts": [artifact_json(row) for row in page.rows], "nextCursor": page.next_cursor})
+
+
+@router.get("/artifacts/{path:ref}/raw", tags=["artifacts"])
+async def raw_artifact(request: HttpRequest, ref: str) -> HttpResponseBase:
+    """The content as a download; 410 if it is missing or damaged."""
+    row = await sync_to_async(find_readable)(request, ref)
+    return await sync_to_async(download)(request, row)
+
+
+@router.get("/artifacts/{path:ref}/info", response=ArtifactOut, tags=["artifacts"])
+def artifact_info(request: HttpRequest, ref: str) -> HttpResponse:
+    """What is known about an artifact, and the evidence for its type."""
+    return answer(artifact_json(find_readable(request, ref)))
+
+
+@router.get("/artifacts/{path:ref}/preview", response=PreviewOut, tags=["artifacts"])
+def artifact_preview(request: HttpRequest, ref: str, language: Language = None) -> HttpResponse:
+    """How every model service would receive the artifact, with the exact payload, data omitted."""
+    row = find_readable(request, ref)
+    shown = preview(row, language=language, agent=principal_of(request).agent)
+    return answer(
+        {
+            "artifact": artifact_json(row),
+            "request": shown.request,
+            "deliveries": [each.as_json() for each in shown.deliveries],
+            "canRead": list(shown.readers),
+        }
+    )
+
+
+@router.get("/artifacts/{path:ref}", response=ContentRouteOut, tags=["artifacts"])
+def route_artifact(
+    request: HttpRequest,
+    ref: str,
+    serviceId: Annotated[str | None, Query(max_length=200)] = None,  # noqa: N803 - the name in the query
+    offset: Annotated[int | None, Query(ge=0)] = None,
+    limit: Annotated[int | None, Query(ge=1)] = None,
+    language: Language = None,
+    describe: bool = False,
+) -> HttpResponseBase:
+    """get_artifact: the artifact as the named service, or the calling agent's, can read it.
+
+    With `describe` a model describes a file that this one cannot read; this calls it and needs the scope
+    `route`. 422 for an offset or limit (characters) out of range, 404 for an artifact this agent cannot find.
+    """
+    caller = ToolCaller(principal_of(request).agent, agent_actor(request), choose_language(language))
+    asks = describer_for(request, caller.language) if describe else None
+    found = read_artifact(
+        caller, ref, service_id=serviceId, offset=offset, limit=limit, write=open_media, describe=asks
+    )
+    if isinstance(found, ArtifactNotFound):
+        raise not_found(ref, found.message)
+    return answer_in_pieces(request, found.as_json())
+
+
+@router.patch("/artifacts/{path:ref}", response=ArtifactOut, tags=["artifacts"], openapi_extra=takes(CorrectionIn))
+def correct_artifact(request: HttpRequest, ref: str) -> HttpResponse:
+    """Corrects the type, encoding or visibility of one of the calling agent's artifacts; 403 for another agent's.
+
+    A corrected type or encoding overrides what was declared and detected, at once and everywhere.
+    """
+    body, row = read_as(request, CorrectionIn), find_own(request, ref)
+    fields = actions.CorrectionFields()
+    if "mimeType" in body.model_fields_set:
+        fields["mime_type"] = body.mimeType
+    if "encoding" in body.model_fields_set:
+        fields["encoding"] = body.encoding
+    if "visibility" in body.model_fields_set:
+        fields["visibility"] = body.visibility
+    return answer(artifact_json(actions.correct_artifact(agent_actor(request), row, **fields)))
+
+
+@router.delete("/artifacts/{path:ref}", response={204: None}, tags=["artifacts"])
+def delete_artifact(request: HttpRequest, ref: str) -> HttpResponse:
+    """Deletes one of the calling agent's artifacts; 403 for another agent's."""
+    row = find_own(request, ref)
+    actions.delete_artifacts(agent_actor(request), [row.pk])
+    return HttpResponse(status=204)
+
+
+def find_readable(request: HttpRequest, ref: str) -> Artifact:
+    """The artifact the calling agent may read by that reference. Raises `CallError` 404 in the shape of §5."""
+    row = RowStore(principal_of(request).agent).row(ref)
+    if row is None:
+        raise not_found(ref, "The artifact does not exist or has been deleted.")
+    return row
+
+
+def find_own(request: HttpRequest, ref: str) -> Artifact:
+    """The artifact the calling agent stored itself. Raises `CallError` 404 as `find_readable`, 403 for another's."""
+    row = find_readable(request, ref)
+    if row.owner != principal_of(request).agent:
+        raise CallError(403, "forbidden", "Only the agent that stored an artifact can change or delete it.", ref=ref)
+    return row
+
+
+def not_found(ref: str, message: str) -> CallError:
+    """The same answer for an artifact that is not there, is another's private one, or cannot be one."""
+    return CallError(404, "artifact_not_found", message, ref=ref)
+
+
+def message_of(body: MessageIn) -> AgentMessage:
+    """The message in a body."""
+    attachments = (
+        AttachmentInfo(each.type, each.artifactRef, each.filename, each.size, each.mimeType)
+        for each in body.attachments or ()
+    )
+    return AgentMessage(body.text or "", tuple(attachments))

@@ -1,0 +1,158 @@
+"""What each of the agents' tools does, whichever way it is called: over HTTP, or over MCP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from artifacts import library as actions
+from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
+from artifacts.core.delivery.get_artifact import ArtifactNotFound, get_artifact
+from artifacts.core.delivery.tools import TEXTS
+from artifacts.library import queries as library
+from artifacts.storage.content import RowStore
+from capabilities.core.delivery.decision import Outcome
+from capabilities.core.delivery.reasons import ReasonCode
+from capabilities.core.texts.description import nearest
+from capabilities.core.wire import WriteData, base64_text
+from capabilities.queries import registry
+from routing_admin.api.artifacts.as_json import artifact_json
+from routing_admin.api.artifacts.describing import Describe, add_description
+from routing_admin.api.artifacts.uploads import link_json
+from routing_admin.configuration import snapshot
+from routing_admin.dispatch.receivers import default_language, readers_of, registry_of
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
+    from capabilities.acts import Actor
+
+PAGE = 20
+"""Artifacts in a list for a model, where it names no number."""
+BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "owner")
+"""What a model is told of an artifact that it has not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCaller:
+    """Who calls a tool, and the language of the words about files.
+
+    `key` is the public part of the agent's key, `base_url` where it found us: for links that it is given.
+    """
+
+    agent: str
+    actor: Actor
+    language: str
+    key: str = ""
+    base_url: str = ""
+
+
+def choose_language(named: str | None) -> str:
+    """The language of words about files: the one that was named, else the installation's."""
+    return named or default_language()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadArtifact:
+    """An artifact as a model can read it, and who else can; None where it is not only described."""
+
+    result: ContentRouteResult
+    readers: tuple[str, ...] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as CONTRACT §5 writes it, with the agents to hand it on to."""
+        return {**self.result.as_json(), **({} if self.readers is None else {"suggestedAgents": list(self.readers)})}
+
+
+def read_artifact(
+    caller: ToolCaller,
+    ref: str,
+    *,
+    service_id: str | None = None,
+    offset: int | None = None,
+    limit: int | None = None,
+    write: WriteData = base64_text,
+    describe: Describe | None = None,
+) -> ReadArtifact | ArtifactNotFound:
+    """The artifact as that service, or the calling agent's, can read it; `write` gives what stands for its data.
+
+    `describe` has a model say what stands in a file that would only be described by its facts.
+    """
+    store, services = RowStore(caller.agent), registry_of(snapshot.current())
+    service = service_id or service_of(caller.agent)
+    router = ArtifactContentRouter(services, write=write)
+    found = get_artifact(store, router, ref, service, language=caller.language, offset=offset, limit=limit)
+    if isinstance(found, ArtifactNotFound):
+        return found
+    if describe is not None:
+        found = add_description(found, store.part(ref), describe)
+    return ReadArtifact(found, _suggest_readers(found, ref, caller.agent))
+
+
+def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[str, ...] | None:
+    """Who else can read what is only described, whoever made them: this is asked anew each time."""
+    if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code is ReasonCode.UNREADABLE:
+        return None
+    part = RowStore(agent).part(ref)
+    return tuple(readers_of(snapshot.current(), part, agent)) if part else None
+
+
+def service_of(agent_id: str) -> str:
+    """The service of an agent's model; empty, which no service is, when it has none yet."""
+    agent = snapshot.current().directory.get(agent_id)
+    return (agent.service_id if agent else None) or ""
+
+
+def _read(caller: ToolCaller, arguments: Mapping[str, Any]) -> ReadArtifact | ArtifactNotFound:
+    return read_artifact(caller, arguments["ref"], offset=arguments.get("offset"), limit=arguments.get("limit"))
+
+
+def _find_agents(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    agents = snapshot.current().directory.find_capable(arguments["capability"], arguments.get("direction") or "input")
+    return {"agents": agents}
+
+
+def _describe_caller(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return registry.describe_agent(caller.agent)
+
+
+def _store(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Words at once; for any other file a link to which it can be sent."""
+    filename, declared = arguments["filename"], arguments.get("mimeType") or ""
+    if arguments.get("text") is None:
+        size = arguments.get("size")
+        return link_json(actions.offer_upload(caller.agent, caller.key, filename, declared, size), caller.base_url)
+    fields: actions.LabelFields = {"owner": caller.agent, "filename": filename, "declared": declared}
+    return _brief(actions.store_text(caller.actor, arguments["text"], **fields))
+
+
+def _list(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    page = library.list_artifacts(
+        owner=caller.agent,
+        cursor=arguments.get("cursor") or "",
+        limit=arguments.get("limit") or PAGE,
+        q=arguments.get("q") or "",
+        kind=arguments.get("kind") or "",
+    )
+    listed = {"artifacts": [_brief(row) for row in page.rows], "nextCursor": page.next_cursor}
+    return {**listed, "more": TEXTS[nearest(caller.language)]["more"]} if page.next_cursor else listed
+
+
+def _brief(row: Artifact) -> dict[str, Any]:
+    whole = artifact_json(row)
+    return {name: whole[name] for name in BRIEF if whole[name] is not None}
+
+
+ToolAnswer = ReadArtifact | ArtifactNotFound | dict[str, Any]
+
+TOOLS: Mapping[str, Callable[[ToolCaller, Mapping[str, Any]], ToolAnswer]] = MappingProxyType(
+    {
+        "get_artifact": _read,
+        "find_capable_agents": _find_agents,
+        "store_artifact": _store,
+        "get_my_capabilities": _describe_caller,
+        "list_artifacts": _list,
+    }
+)
+"""Each tool by its name; its arguments have the shape that its definition says."""

@@ -1,0 +1,83 @@
+"""Upload links: made for an agent that cannot send bytes itself, used once by whoever has them for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.request import UnreadablePostError
+from ninja import Router
+
+from artifacts.core.store import BLOCK
+from artifacts.library import OfferedUpload, offer_upload, upload_by_link
+from artifacts.storage.upload_tokens import PATH
+from artifacts.storage.uploads import LONGEST_NAME, UploadFailedError
+from capabilities.access import principal_of
+from routing_admin.api.artifacts.as_json import artifact_json
+from routing_admin.api.artifacts.schemas import ArtifactOut, UploadLinkIn, UploadLinkOut
+from routing_admin.api.calls import CallError, answer, read_as, takes
+
+router = Router()
+
+UNDECLARED = frozenset({"", "application/octet-stream", "application/x-www-form-urlencoded"})
+"""Types that programs write where nobody named one."""
+BYTES: dict[str, Any] = {
+    "requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+}
+
+
+def base_url_of(request: HttpRequest) -> str:
+    """Where the caller found us: `https://llm.example`; https where the settings, or a proxy they trust, say so."""
+    host, public = request.get_host(), urlsplit(settings.PUBLIC_URL)
+    is_https = request.is_secure() or (public.scheme, public.netloc) == ("https", host)
+    return f"{'https' if is_https else 'http'}://{host}"
+
+
+def link_json(offered: OfferedUpload, base_url: str) -> dict[str, Any]:
+    """A link as its agent gets it; `base_url` is where the agent found us."""
+    return {
+        "uploadUrl": f"{base_url}{PATH}{offered.token}",
+        "method": "PUT",
+        "expiresAt": offered.expires_at.isoformat(),
+        "maxBytes": offered.max_bytes,
+        "ref": offered.ref,
+    }
+
+
+@router.post("/uploads", response={201: UploadLinkOut}, tags=["artifacts"], openapi_extra=takes(UploadLinkIn))
+def offer(request: HttpRequest) -> HttpResponse:
+    """A link for uploading one file without a key, by one PUT within 15 minutes; `ref` will be its reference."""
+    body, principal = read_as(request, UploadLinkIn), principal_of(request)
+    offered = offer_upload(principal.agent, principal.key, body.filename, body.mimeType, body.size)
+    return answer(link_json(offered, base_url_of(request)), 201)
+
+
+@router.put("/uploads/{token}", response={201: ArtifactOut}, auth=None, tags=["artifacts"], openapi_extra=BYTES)
+def receive_upload(request: HttpRequest, token: str) -> HttpResponse:
+    """Stores the body as the file the link is for.
+
+    404 for an unknown link, 410 for a used or expired one, 413 for a file that is too large.
+    """
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise CallError(415, "unsupported_encoding", "Send the file without Content-Encoding.")
+    if request.content_type == "multipart/form-data":
+        message = "Send the file's bytes as the body, not a form: curl -T FILE URL."
+        raise CallError(415, "unsupported_media_type", message)
+    declared = "" if request.content_type in UNDECLARED else request.content_type or ""
+    charset = (request.content_params or {}).get("charset", "")
+    encoding = charset if declared and 0 < len(charset) <= LONGEST_NAME else None
+    address, request_id = request.META.get("REMOTE_ADDR") or "", getattr(request, "request_id", "")
+    row = upload_by_link(token, _blocks(request), declared, encoding, address, request_id)
+    return answer(artifact_json(row), 201)
+
+
+def _blocks(request: HttpRequest) -> Iterator[bytes]:
+    """The body, block by block. Raises `UploadFailedError` where it ends early."""
+    try:
+        while block := request.read(BLOCK):
+            yield block
+    except UnreadablePostError as error:
+        raise UploadFailedError("The upload is incomplete. Send the file again.") from error

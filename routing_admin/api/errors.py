@@ -1,0 +1,240 @@
+"""The one error shape of the agents' API: `{"error","message","requestId",…}` with the right status (CONTRACT §4)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction
+from django.core.exceptions import BadRequest, SuspiciousOperation
+from django.db import DatabaseError, InterfaceError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, re_path
+from ninja import NinjaAPI
+from ninja.errors import HttpError, ValidationError
+
+from artifacts.core.errors import ArtifactError, StoreAwayError
+from artifacts.library import LinkOverError
+from capabilities.core.problems import Problem
+from capabilities.core.storable import path_of
+from capabilities.errors import ActionError, InvalidError, first_problems
+from routing_admin.api.calls import CallError, answer
+from routing_admin.core.fallback.endings import UNAVAILABLE
+from routing_admin.platform.databases import unavailable as away
+from routing_admin.platform.databases.explaining import explain_failure
+from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.unavailable import WAIT_SECONDS
+from routing_admin.platform.server.metrics import request_metrics
+from routing_admin.platform.server.request_id import request_id_of
+
+log = logging.getLogger(__name__)
+
+STATUS_OF_CODE: Mapping[str, int] = {
+    "too_large": 413,
+    "storage_full": 507,
+    "upload_failed": 400,
+    "artifact_missing": 410,
+    "artifact_corrupt": 410,
+    "unavailable": 503,
+}
+"""Status of what can go wrong with bytes."""
+
+
+def refusal(request: HttpRequest, status: int, code: str, message: str, **more: Any) -> HttpResponse:
+    """An error as JSON, with the request's id."""
+    response = answer({"error": code, "message": message, "requestId": request_id_of(request), **more}, status)
+    if status == 401:
+        response["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
+    return response
+
+
+def details_of(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
+    """Problems as 422 lists them."""
+    return [
+        {"path": each.field, "message": each.message, "constraint": each.constraint, "severity": each.severity}
+        for each in first_problems(problems)
+    ]
+
+
+def door_of(path: str) -> str:
+    """What numbers call the half of the API at that address: `admin` takes tokens, `api` agents' keys."""
+    return "admin" if path.startswith("/api/v1/admin/") else "api"
+
+
+def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
+    """A call that was refused at the door."""
+    if error.status in (401, 403):
+        request_metrics.count_refused_key(door_of(request.path), error.code)
+    response = refusal(request, error.status, error.code, str(error), **error.more)
+    for name, value in error.headers.items():
+        response[name] = value
+    return _come_again(response) if error.code == UNAVAILABLE and not error.headers else response
+
+
+def on_invalid(request: HttpRequest, error: InvalidError) -> HttpResponse:
+    """What was given makes no sense: every place is listed."""
+    return refusal(request, error.status, error.code, str(error), details=details_of(error.problems))
+
+
+def on_action_error(request: HttpRequest, error: ActionError) -> HttpResponse:
+    """An action that was refused."""
+    return refusal(request, error.status, error.code, str(error))
+
+
+def on_link_over(request: HttpRequest, error: LinkOverError) -> HttpResponse:
+    """An upload link that does not count any more; what was stored by it is named."""
+    more = {"ref": error.ref} if error.ref else {}
+    return refusal(request, error.status, error.code, str(error), **more)
+
+
+def on_artifact_error(request: HttpRequest, error: ArtifactError) -> HttpResponse:
+    """Something about bytes."""
+    more = {"limit": error.limit} if hasattr(error, "limit") else {}
+    response = refusal(request, STATUS_OF_CODE.get(error.code, 500), error.code, str(error), **more)
+    if not isinstance(error, StoreAwayError):
+        return response
+    log.error("a call needs an artifact: %s", error.details)
+    return _come_again(response)
+
+
+def on_validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    """Parameters that do not fit; the first word of their place (query, path) is left out."""
+    details = [{"path": path_of(each["loc"][1:]), "message": str(each["msg"])} for each in error.errors]
+    message = "; ".join(f"{each['path']}: {each['message']}" for each in details)
+    return refusal(request, 422, "invalid", message, details=details)
+
+
+def on_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+    """An error of the framework's own."""
+    return refusal(request, error.status_code, "invalid_request", str(error))
+
+
+def on_bad_request(request: HttpRequest, error: Exception) -> HttpResponse:
+    """A request that Django itself would not read."""
+    return refusal(request, 400, "invalid_request", "The request could not be read. Check its headers and body.")
+
+
+def on_missing(request: HttpRequest, error: Exception) -> HttpResponse:
+    """Something was not found by the framework."""
+    return unknown_call(request)
+
+
+def on_database_error(request: HttpRequest, error: DatabaseError | InterfaceError) -> HttpResponse:
+    """While the database does not answer nobody is let in and nobody's key is called wrong: 503, try again."""
+    if not away.is_away(error):
+        return on_crash(request, error)
+    log.error("a call needs the database: %s", explain_failure(error))
+    return _come_again(refusal(request, 503, UNAVAILABLE, away.explain(error)))
+
+
+def _come_again(response: HttpResponse) -> HttpResponse:
+    response["Retry-After"] = str(round(away.AGAIN_SECONDS))
+    return response
+
+
+def on_crash(request: HttpRequest, error: Exception) -> HttpResponse:
+    """Our own fault: the log has the trace under the request's id, the caller only the id."""
+    log.exception("call %s %s failed, request %s", request.method, request.path, request_id_of(request))
+    message = "Something went wrong on our side. The log has the details under this request id."
+    return refusal(request, 500, "internal_error", message)
+
+
+HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse]], ...] = (
+    (CallError, on_call_error),
+    (InvalidError, on_invalid),
+    (LinkOverError, on_link_over),
+    (ActionError, on_action_error),
+    (ArtifactError, on_artifact_error),
+    (ValidationError, on_validation_error),
+    (HttpError, on_http_error),
+    (SuspiciousOperation, on_bad_request),
+    (BadRequest, on_bad_request),
+    (Http404, on_missing),
+    (DatabaseError, on_database_error),
+    (InterfaceError, on_database_error),
+    (Exception, on_crash),
+)
+"""Which handler tells of which error; the most special one counts."""
+
+PREFIX = "/api/v1"
+ELSEWHERE: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
+"""Calls of the data plane that are looked for here; those that send a message are told in their own API's shape."""
+
+_calls: list[str] = []
+"""Every call of this API, filled when it is put together."""
+
+
+def unknown_call(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    """404 for a path that is no call, naming the ones nearest to it."""
+    path = request.path.removeprefix(PREFIX)
+    elsewhere = ELSEWHERE.get(path.rstrip("/"))
+    near = [elsewhere] if elsewhere else near_misses(request.method or "GET", path)
+    hint = f" Did you mean {', '.join(near)}?" if near else ""
+    message = f"There is no such call.{hint} All calls are described at {PREFIX}/docs."
+    return refusal(request, 404, "not_found", message, didYouMean=near)
+
+
+unknown_call.csrf_exempt = True  # type: ignore[attr-defined]
+
+
+MAX_PATH = 200
+
+
+def near_misses(method: str, path: str) -> list[str]:
+    """Up to three calls whose path is nearly this one; those of the same method first."""
+    paths = {call.split(" ", 1)[1] for call in _calls}
+    wanted = get_close_matches(
+        path[:MAX_PATH].rstrip("/").lower(), [each.removeprefix(PREFIX) for each in paths], 3, 0.6
+    )
+    found = [call for each in wanted for call in _calls if call.split(" ", 1)[1] == PREFIX + each]
+    return sorted(found, key=lambda call: not call.startswith(f"{method} "))[:3]
+
+
+def wrap_view(view: Callable[..., Any]) -> Callable[..., Any]:
+    """The view, with a 405 in our shape; it waits for a locked database as long as an agent does."""
+    if iscoroutinefunction(view):
+
+        @wraps(view)
+        async def awaited(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            with waiting_at_most(WAIT_SECONDS):
+                return _shape_405(request, await view(request, *args, **kwargs))
+
+        return awaited
+
+    @wraps(view)
+    def called(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        with waiting_at_most(WAIT_SECONDS):
+            return _shape_405(request, view(request, *args, **kwargs))
+
+    return called
+
+
+def _shape_405(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    if response.status_code != 405:
+        return response
+    methods = response["Allow"]
+    message = f"{request.method} is not possible here. Possible: {methods}."
+    told = refusal(request, 405, "method_not_allowed", message, allowed=[each.strip() for each in methods.split(",")])
+    told["Allow"] = methods
+    return told
+
+
+def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
+    """The API's addresses with every error in our shape, and one address for all that are none."""
+    for kind, handler in HANDLERS:
+        api.add_exception_handler(kind, handler)
+    patterns, app, namespace = api.urls
+    _calls[:] = sorted(
+        f"{method.upper()} {path}"
+        for path, item in api.get_openapi_schema(path_prefix=f"{PREFIX}/")["paths"].items()
+        for method in item
+    )
+    kept = [each for each in patterns if isinstance(each, URLPattern)]
+    for pattern in kept:
+        pattern.callback = wrap_view(pattern.callback)
+    return [*kept, re_path(re.compile(".*").pattern, unknown_call, name="unknown-call")], app, namespace

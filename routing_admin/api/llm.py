@@ -1,0 +1,243 @@
+# ruff: noqa: N815 - JSON keys are camelCase
+"""The agents' API: `/llm/send` and `/llm/resolve` (CONTRACT §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
+from pydantic import Field
+
+from artifacts.core.artifact import REF_PREFIX
+from artifacts.storage.content import RowStore
+from capabilities.access import Principal, principal_of
+from capabilities.acts import Actor
+from capabilities.connections import release_connections
+from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.ranges import MAX_TOKENS, TEMPERATURE
+from capabilities.core.services.labels import NO_LABELS
+from capabilities.core.services.limit_holders import LimitHolder
+from capabilities.core.wire import Answer
+from routing_admin.api.bodies import Body
+from routing_admin.api.calls import CallError, answer, gives, read_as, takes
+from routing_admin.api.limits import call_error_of, size_of
+from routing_admin.api.schemas import ResolveOut, SendOut
+from routing_admin.api.service_schemas import AttachmentIn
+from routing_admin.configuration import snapshot
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE
+from routing_admin.core.fallback.chain import RunResult
+from routing_admin.core.fallback.errors import RouterError, retry_headers
+from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
+from routing_admin.core.planning.model_names import NamedRoute, task_name
+from routing_admin.core.planning.plan import NoRouteError, resolve_route
+from routing_admin.core.planning.resolution import plan_as_json
+from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
+from routing_admin.dispatch.generated_media import store_generated
+from routing_admin.dispatch.plan import PlannedRequest, plan_request
+from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.recorded import record_answer
+from routing_admin.dispatch.route_headers import headers_of_attempts, headers_of_failure
+from routing_admin.dispatch.send import Dispatch, process_run_context
+from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
+from routing_admin.limits.labels import list_label_holders
+from routing_admin.platform.server.draining import DrainingError
+from routing_admin.platform.server.request_id import claim_request_id, request_id_of
+from routing_admin.request_log.entries import token_details
+from routing_admin.request_log.recorder import RequestRecorder
+from routing_admin.request_log.tracing import tracing
+
+router = Router()
+
+
+class ResolveIn(Body):
+    """The routing part of a request; the rest can be omitted."""
+
+    prompt: str = ""
+    systemPrompt: str | None = None
+    maxTokens: int | None = Field(None, ge=MAX_TOKENS[0], le=MAX_TOKENS[1])
+    temperature: float | None = Field(None, ge=TEMPERATURE[0], le=TEMPERATURE[1])
+    taskType: str | None = Field(None, max_length=200)
+    language: str | None = Field(None, max_length=35)
+    attachments: list[AttachmentIn] = Field(default_factory=list, max_length=100)
+
+
+class SendIn(ResolveIn):
+    """A request for a model; only `prompt` is required."""
+
+    prompt: str
+
+
+@router.post("/llm/send", tags=["llm"], openapi_extra={**takes(SendIn), **gives(SendOut)})
+async def send(request: HttpRequest) -> HttpResponse:
+    """Sends a prompt along its task's route; the answer, who gave it, and every attempt on the way.
+
+    A caller that disconnects ends the run. Raises `CallError` 429 where a limit of the agent is reached.
+    """
+    principal = principal_of(request)
+    holders = principal.holders
+    if principal.labels is not NO_LABELS:
+        holders = (*holders, *await sync_to_async(list_own_label_holders)(principal))
+    hold = reservation_of(holders)
+    if hold is None:
+        return await _send(request, None)
+    try:
+        await hold.enter(size_of(request))
+        response = await _send(request, hold)
+        for name, value in hold.headers().items():
+            response[name] = value
+        return response
+    except LimitReachedError as error:
+        refused = RequestRecorder(claim_request_id(request), "api")
+        refused.add_facts(agent=principal.agent, key=principal.key)
+        refused.end(outcome=error.code, status=error.status, error=error.message)
+        raise call_error_of(error) from None
+    finally:
+        hold.close()
+
+
+def list_own_label_holders(principal: Principal) -> Sequence[LimitHolder]:
+    """Whose budgets hold for calls by the labels of the key."""
+    return list_label_holders(snapshot.current().configuration, principal.key_owner, principal.labels)
+
+
+async def _send(request: HttpRequest, hold: Reservation | None) -> HttpResponse:
+    recorder, planned = await sync_to_async(plan_send)(request)
+    if hold is not None:
+        await reserve_planned(hold, planned)
+    principal = principal_of(request)
+    actor = Actor("agent", principal.agent, request.META.get("REMOTE_ADDR", ""), request_id_of(request))
+    dispatch = Dispatch(
+        planned,
+        keep_media=partial(store_generated, actor),
+        request_id=request_id_of(request),
+        caller_headers=headers_of(request),
+        hold=hold,
+    )
+    try:
+        result = await record_answer(dispatch, recorder)
+        if hold is not None:
+            charge_failures(hold, planned, result.attempts)
+            settle_planned(hold, planned, result.candidate, result.answer.usage, result.answer)
+        reply = answer(answer_json(planned, result))
+        for name, value in headers_of_attempts(result.attempts).items():
+            reply.headers[name] = value
+        return reply
+    except (RouterError, DrainingError) as error:
+        if hold is not None and isinstance(error, RouterError):
+            charge_failures(hold, planned, error.attempts)
+        response = answer({**error.as_json(), "requestId": request_id_of(request)}, error.status)
+        said = headers_of_failure(error.attempts) if isinstance(error, RouterError) else {}
+        for name, value in {**retry_headers(error), **said}.items():
+            response.headers[name] = value
+        return response
+
+
+def headers_of(request: HttpRequest) -> dict[str, str]:
+    """The request's headers by their names in lower case."""
+    return {name.lower(): value for name, value in request.headers.items()}
+
+
+def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
+    """The request with everything that reads rows done, which the call needs none of while it waits for its answer.
+
+    Raises `CallError` and `InvalidError`.
+    """
+    try:
+        return _plan_send(request)
+    finally:
+        release_connections()
+
+
+def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
+    principal = principal_of(request)
+    body = read_as(request, SendIn, any_text=True)
+    recorder = RequestRecorder(claim_request_id(request), "api")
+    if tracing.writer is not None:
+        recorder.add_trace(request.path, headers_of(request))
+    recorder.add_facts(agent=principal.agent, key=principal.key, asked_model=task_name(body.taskType or DEFAULT_ROUTE))
+    recorder.add_facts(labels=principal.labels)
+    planned = planned_request(body, principal)
+    record_plan(recorder, planned, planned.plan.task_type)
+    return recorder, planned
+
+
+@router.post("/llm/resolve", tags=["llm"], openapi_extra={**takes(ResolveIn), **gives(ResolveOut)})
+def resolve(request: HttpRequest) -> HttpResponse:
+    """The same decision without calling any provider: the route, the directive, and each candidate's outcome."""
+    planned = planned_request(read_as(request, ResolveIn, any_text=True), principal_of(request))
+    return answer(plan_as_json(planned.plan, process_run_context().cooldowns))
+
+
+def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
+    """The decided request.
+
+    Raises `CallError`: 403 for a route the agent may not use, 404 for an artifact that never was, 503 without a route.
+    """
+    state, agent = snapshot.current(), principal.agent
+    try:
+        taken, matched = resolve_route(state.configuration, body.taskType)
+    except NoRouteError as error:
+        raise CallError(503, "no_route", str(error)) from None
+    try:
+        name = task_name(body.taskType or taken.task_type)
+        check_allowed(principal.rights, state.configuration, NamedRoute(taken), name)
+    except ModelNotAllowedError as error:
+        raise CallError(403, NOT_ALLOWED, error.sentence) from None
+    files = tuple(file_part(each, RowStore(agent)) for each in body.attachments)
+    system = (Message(Role.SYSTEM, (TextPart(body.systemPrompt),)),) if body.systemPrompt else ()
+    messages = (*system, Message(Role.USER, (TextPart(body.prompt), *files)))
+    chat = ChatRequest(messages, body.temperature, body.maxTokens)
+    planned = plan_request(state, taken, chat, matched=matched, language=body.language, agent=agent)
+    return planned.with_affinity("", agent) if planned.plan.has_pools else planned
+
+
+def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:
+    """The file an attachment refers to, as its artifact says what it is; one that is gone says so (decision 16).
+
+    Raises `CallError` 404 for one that never existed for this agent.
+    """
+    found = rows.part(attachment.artifactRef)
+    if found is None:
+        message = "This agent has no such artifact. Upload the file, or ask its owner for the reference."
+        raise CallError(404, "artifact_not_found", message, ref=attachment.artifactRef)
+    return found
+
+
+def answer_json(planned: PlannedRequest, result: RunResult[Answer]) -> dict[str, Any]:
+    """The answer of `/llm/send` (CONTRACT §4)."""
+    usage = result.answer.usage
+    return {
+        "content": result.answer.text,
+        "provider": result.candidate.provider,
+        "model": result.candidate.model,
+        "taskType": planned.plan.task_type,
+        "language": planned.plan.language,
+        "usage": {
+            "promptTokens": usage.prompt_tokens,
+            "completionTokens": usage.completion_tokens,
+            "totalTokens": usage.total_tokens,
+            **token_details(usage),
+        },
+        "finishReason": result.answer.finish_reason,
+        **_beside_json(result.answer),
+        "attempts": [attempt.as_json() for attempt in result.attempts],
+    }
+
+
+def _beside_json(whole: Answer) -> dict[str, Any]:
+    """What the model made beside its words, by reference, and what they rest on; nothing where there is neither."""
+    media = [
+        {
+            "kind": each.kind.value,
+            "mimeType": each.mime_type,
+            "size": each.size,
+            "artifactRef": f"{REF_PREFIX}{each.artifact_id}" if each.artifact_id else None,
+            "url": each.url,
+        }
+        for each in whole.media
+    ]
+    return {name: value for name, value in (("media", media), ("annotations", list(whole.annotations))) if value}

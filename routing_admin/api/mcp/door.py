@@ -1,0 +1,163 @@
+"""`/mcp`: a caller's key and host are looked at first, and the MCP package is imported by the first who may call."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from capabilities.access import Refusal
+from capabilities.fair_slots import OverloadedError, requester
+from capabilities.json_bodies import LARGE_BYTES, JsonTooLargeError, lift_texts
+from routing_admin.api.mcp.callers import KEY, TEXTS, McpCaller, identify
+from routing_admin.core.fallback.endings import UNAVAILABLE
+from routing_admin.limits.gate import LimitReachedError, Reservation, limit_headers, reservation_of
+from routing_admin.platform.databases import unavailable as away
+from routing_admin.platform.server.body_limit import Receive, Send, announced_length, headers_of_scope
+from routing_admin.platform.server.hosts import is_known_host
+from routing_admin.platform.server.metrics import request_metrics
+from routing_admin.platform.server.places import parses, slot
+from routing_admin.platform.server.refusals import send_refusal
+from routing_admin.platform.server.request_id import make_request_id
+
+if TYPE_CHECKING:
+    from routing_admin.api.mcp.server import ToolServer
+
+log = logging.getLogger(__name__)
+
+NO_STREAM = "MCP is spoken here by POST alone: there are no sessions, and so no stream to open and nothing to end."
+
+
+class McpDoor:
+    """Answers at `/mcp`; its server runs in a task of its own, from the first call until the process ends."""
+
+    def __init__(self) -> None:
+        self._server: asyncio.Future[ToolServer] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._over: asyncio.Event | None = None
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """One request, as an ASGI application."""
+        headers = headers_of_scope(scope)
+        request_id = make_request_id(headers.get("x-request-id", ""))
+        send = _named(request_id, send)
+        if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
+            message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
+            await send_refusal(scope, 400, "host_not_allowed", message, send)
+            return
+        if scope["method"] in ("GET", "DELETE"):  # clients of before ask for a stream that would never say anything
+            await send_refusal(scope, 405, "method_not_allowed", NO_STREAM, send)
+            return
+        try:
+            caller = await identify(scope, headers, request_id)
+        except Exception as error:
+            if not away.is_away(error):
+                raise
+            log.error("a call over MCP needs the database, which does not answer: %s", error)
+            await send_refusal(scope, 503, UNAVAILABLE, away.explain(error), send)
+            return
+        if isinstance(caller, Refusal):
+            request_metrics.count_refused_key("mcp", caller.code)
+            await send_refusal(scope, caller.status, caller.code, caller.message, send)
+            return
+        await self._answer(scope, receive, send, caller, reservation_of(caller.principal.holders))
+
+    async def _answer(
+        self, scope: Any, receive: Receive, send: Send, caller: McpCaller, hold: Reservation | None
+    ) -> None:
+        """The server's answer, as far as the limits of the caller let it in."""
+        try:
+            if hold is not None:
+                await hold.enter(announced_length(scope))
+            server = await self._run_server()
+            body, texts = await _read_body(receive)
+            await server.answer({**scope, KEY: caller, TEXTS: texts}, _replay(body, receive), send)
+        except JsonTooLargeError as error:
+            await send_refusal(scope, error.status, error.code, str(error), send)
+        except OverloadedError as error:
+            await send_refusal(scope, error.status, error.code, error.message, send)
+        except LimitReachedError as error:
+            await send_refusal(scope, error.status, error.code, error.message, send, limit_headers(error))
+        finally:
+            if hold is not None:
+                hold.close()
+
+    async def close(self) -> None:
+        """Ends the server where there is one; a later call would start another."""
+        task, self._server, self._task = self._task, None, None
+        if task is not None and self._over is not None:
+            self._over.set()
+            await task
+
+    async def _run_server(self) -> ToolServer:
+        loop = asyncio.get_running_loop()
+        if self._server is None or self._server.get_loop() is not loop:  # one that began on another loop answers nobody
+            self._server, self._over = loop.create_future(), asyncio.Event()
+            self._task = loop.create_task(_serve(self._server, self._over))
+        return await asyncio.shield(self._server)
+
+
+async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
+    """The body without its long strings, and these: the package parses on the loop, where every other call waits.
+
+    Raises `JsonTooLargeError`, `OverloadedError`.
+    """
+    body, more = bytearray(), True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    if len(body) < LARGE_BYTES:
+        return bytes(body), {}
+    async with slot(parses(), requester.get()):
+        try:
+            return await asyncio.to_thread(lift_texts, body)
+        except JsonTooLargeError:
+            raise
+        except ValueError:  # the package says so in its own words, at the first of it
+            return bytes(body[:LARGE_BYTES]), {}
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """`receive` after a body that was taken from it."""
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receiving() -> Any:
+        return waiting.pop() if waiting else await receive()
+
+    return receiving
+
+
+def _named(request_id: str, send: Send) -> Send:
+    """`send`, whose answers bear the request's id; a refusal has it already, unless it was made for it."""
+
+    async def sending(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            others = [pair for pair in message["headers"] if pair[0].lower() != b"x-request-id"]
+            message = {**message, "headers": [*others, (b"x-request-id", request_id.encode())]}
+        await send(message)
+
+    return sending
+
+
+async def _serve(ready: asyncio.Future[ToolServer], over: asyncio.Event) -> None:
+    """Starts the server and stops it again, both in this task, as its package wants it."""
+    try:
+        server = await asyncio.to_thread(_import_server)
+        await server.start()
+    except Exception as error:
+        ready.set_exception(error)
+        return
+    ready.set_result(server)
+    try:
+        await over.wait()
+    finally:
+        await server.close()
+
+
+def _import_server() -> ToolServer:
+    from routing_admin.api.mcp.server import ToolServer
+
+    return ToolServer()

@@ -1,0 +1,179 @@
+"""The tools as a server of the official MCP package, which this module alone imports: at the first call, not before.
+
+Stateless: a call stands for itself, so any process answers it (MCP specification of 2026-07-28).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+from urllib.parse import parse_qs
+
+import mcp_types as types
+from jsonschema import Draft202012Validator
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+
+from artifacts.core.delivery.content_router import ContentRouteResult
+from artifacts.core.delivery.get_artifact import ArtifactNotFound
+from artifacts.core.delivery.tools import tool_definitions
+from artifacts.core.errors import ArtifactError
+from capabilities.body_limits import received_limit
+from capabilities.core.json_scan import put_back
+from capabilities.core.permissions import TOOL_SCOPES
+from capabilities.errors import ActionError
+from capabilities.fair_slots import requester
+from routing_admin.api.artifacts.tool_calls import TOOLS, ToolAnswer, choose_language
+from routing_admin.api.mcp.callers import KEY, PATH, TEXTS, McpCaller
+from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.router import borrowed_connections
+from routing_admin.platform.databases.unavailable import WAIT_SECONDS
+from routing_admin.platform.server.places import slot, threads
+
+INSTRUCTIONS = (
+    "Files that agents hand to one another are artifacts, named artifact:<id>. get_artifact gives one in the form that "
+    "your model can read; what it cannot read is described, with the agents that can."
+)
+READING = frozenset({"get_artifact", "find_capable_agents", "get_my_capabilities", "list_artifacts"})
+"""Tools that change nothing."""
+Context = ServerRequestContext[Any, Any]
+
+
+class ToolServer:
+    """The server of one process; it runs from its first call until the process ends."""
+
+    def __init__(self) -> None:
+        server: Server[Any] = Server(
+            "routing_admin", version="1", instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
+        )
+        self._sessions = StreamableHTTPSessionManager(
+            server, json_response=True, stateless=True, max_request_body_size=received_limit(PATH)
+        )
+        self._running = AsyncExitStack()
+
+    async def start(self) -> None:
+        """Begins to answer; to be called, and closed, by one and the same task."""
+        await self._running.enter_async_context(self._sessions.run())
+
+    async def close(self) -> None:
+        """Ends what is being answered."""
+        await self._running.aclose()
+
+    async def answer(self, scope: Any, receive: Any, send: Any) -> None:
+        """One request of a caller who stands in the scope."""
+        await self._sessions.handle_request(scope, receive, send)
+
+
+async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    """The tools that the caller's key may call, described in its language."""
+    caller, language = _caller_of(context)
+    allowed = caller.list_tools()
+    definitions = [each["function"] for each in tool_definitions(language) if each["function"]["name"] in allowed]
+    return types.ListToolsResult(tools=[_definition(each) for each in definitions])
+
+
+def _definition(function: Mapping[str, Any]) -> types.Tool:
+    hints = types.ToolAnnotations(read_only_hint=function["name"] in READING, destructive_hint=False)
+    described = {"name": function["name"], "description": function["description"]}
+    return types.Tool(**described, input_schema=dict(function["parameters"]), annotations=hints)
+
+
+async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    """What a tool answers; what it refuses is an answer, too, so that the model can do better. Null is left out: strict
+    function calling makes every parameter required, and a model that wants none writes null.
+
+    Raises `MCPError` where there is no such tool.
+    """
+    caller, language = _caller_of(context)
+    if params.name not in TOOLS:
+        message = f"There is no tool {params.name[:100]!r}. tools/list names those there are."
+        raise MCPError(types.INVALID_PARAMS, message)
+    given = put_back(params.arguments or {}, _scope_of(context)[TEXTS])
+    arguments = {name: value for name, value in given.items() if value is not None}
+    refusal = _refuse(caller, params.name, arguments)
+    if refusal:
+        return _error(refusal)
+    try:
+        async with slot(threads(), caller.principal.key_owner):
+            with waiting_at_most(WAIT_SECONDS):
+                answer = await asyncio.to_thread(_run, params.name, caller, language, arguments)
+    except (ActionError, ArtifactError) as error:
+        return _error(str(error))
+    return result_of(answer)
+
+
+def _refuse(caller: McpCaller, name: str, arguments: Mapping[str, Any]) -> str:
+    """Why the call is not made; empty where it is."""
+    if name not in caller.list_tools():
+        return f"This key does not have the scope {TOOL_SCOPES[name]}. An administrator can issue one that has it."
+    problem = next(Draft202012Validator(_schema_of(name)).iter_errors(arguments), None)
+    if problem is None:
+        return ""
+    place = ".".join(str(step) for step in problem.absolute_path)
+    return f"{place}: {problem.message[:300]}" if place else problem.message[:300]
+
+
+def _schema_of(name: str) -> Mapping[str, Any]:
+    definitions = {each["function"]["name"]: each["function"] for each in tool_definitions()}
+    schema: Mapping[str, Any] = definitions[name]["parameters"]
+    return schema
+
+
+def _run(name: str, caller: McpCaller, language: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+    requester.set(caller.principal.key_owner)
+    with borrowed_connections():
+        return TOOLS[name](caller.as_tool_caller(language), arguments)
+
+
+def _caller_of(context: Context) -> tuple[McpCaller, str]:
+    """Who calls, and in which language words about files are: `?language=` in the address, else the default."""
+    scope = _scope_of(context)
+    named = parse_qs(scope["query_string"].decode("latin-1")).get("language", [""])[0]
+    return scope[KEY], choose_language(named[:35])
+
+
+def _scope_of(context: Context) -> Any:
+    assert context.request is not None  # noqa: S101 - every call comes over HTTP
+    return context.request.scope
+
+
+def result_of(answer: ToolAnswer) -> types.CallToolResult:
+    """A tool's answer as MCP writes it: files as content of their kind, everything else as words and as an object.
+
+    What is known of a file stands in `_meta`: Claude Code and Codex show their models `structuredContent` alone where
+    there is some, and so the file would never be read.
+    """
+    if isinstance(answer, ArtifactNotFound):
+        return _error(answer.message)
+    if isinstance(answer, dict):
+        words = types.TextContent(text=json.dumps(answer, ensure_ascii=False))
+        return types.CallToolResult(content=[words], structured_content=answer)
+    facts = {name: value for name, value in answer.as_json().items() if name not in ("content", "imageUrl", "file")}
+    content: list[types.ContentBlock] = [content_of(answer.result)]
+    if answer.readers:  # nobody, or not asked since the model reads it itself
+        content.append(types.TextContent(text=f"suggestedAgents: {', '.join(answer.readers)}"))
+    return types.CallToolResult(content=content, _meta={"artifact": facts})
+
+
+def content_of(result: ContentRouteResult) -> types.ContentBlock:
+    """What a model reads: an image or a sound as such, another file as a resource, words as text."""
+    if result.image_url is not None:
+        head, _, data = result.image_url["image_url"]["url"].partition(";base64,")
+        return types.ImageContent(data=data, mime_type=head.removeprefix("data:"))
+    if result.file is None:
+        return types.TextContent(text=result.content or "")
+    file = result.file["file"]
+    if str(file["mimeType"]).startswith("audio/"):
+        return types.AudioContent(data=file["data"], mime_type=file["mimeType"])
+    reference = f"artifact:{result.metadata['id']}"
+    blob = types.BlobResourceContents(uri=reference, mime_type=file["mimeType"], blob=file["data"])
+    return types.EmbeddedResource(resource=blob)
+
+
+def _error(sentence: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=sentence)], is_error=True)

@@ -1,0 +1,189 @@
+"""The agents' API: an agent's own requests, a page of them and one with its attempts (CONTRACT §4, §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router
+
+from artifacts.core.artifact import REF_PREFIX
+from capabilities.access import principal_of
+from capabilities.core.prices import exact_amount
+from capabilities.core.worded import text_of
+from capabilities.queries.agents import find_agent
+from routing_admin.api.calls import CallError, answer, gives
+from routing_admin.api.schemas import RequestOut, RequestsOut
+from routing_admin.api.usage import read_moment
+from routing_admin.core.fallback.endings import UNAVAILABLE
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.lookup import LoggedRequest, find_logged_request, list_files_of
+from routing_admin.request_log.search import find, read_cursor
+from routing_admin.request_log.search_words import STATUSES, Search, is_status
+from routing_admin.request_log.sentences import logged_text
+
+if TYPE_CHECKING:
+    from routing_admin.models import AttemptLog, RequestLog
+
+router = Router()
+PAGE, MAX_PAGE = 50, 100
+PageSize = Annotated[int, Query(ge=1, le=MAX_PAGE)]
+
+
+@router.get("/requests", tags=["llm"], openapi_extra=gives(RequestsOut))
+def own_requests(
+    request: HttpRequest,
+    cursor: str = "",
+    limit: PageSize = PAGE,
+    since: str = "",
+    until: str = "",
+    status: str = "",
+    route: str = "",
+    model: str = "",
+) -> HttpResponse:
+    """The calling agent's requests, newest first: `nextCursor` is the `cursor` of the next page, null on the last one.
+
+    `since` and `until` are days or times (ISO 8601). `status` is `ok`, `failed`, `refused`, `cancelled`, `error` (all
+    but `ok`), `fallback`, a number such as 429 or a code such as `all_providers_failed`. `route` is a task type,
+    `model` the model of a candidate that was reached. 400 for other values.
+    """
+    agent = principal_of(request).agent
+    said = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}
+    return answer(page_of(said, cursor, limit, born=_born(agent)))
+
+
+def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime | None = None) -> dict[str, Any]:
+    """A page of the requests that a search names, those from before `born` left out.
+
+    Raises `CallError` 400 for a value that makes no sense.
+    """
+    values = {name: value.replace("\0", "") for name, value in search.items() if value}
+    moments = {name: read_moment(values[name], name) for name in ("since", "until") if name in values}
+    if born is not None:
+        moments["since"] = max(born, moments.get("since", born))
+    if "status" in values and not is_status(values["status"]):
+        words = ", ".join(STATUSES)
+        raise CallError(400, "invalid_request", f"status must be {words}, a number such as 429, or a code.")
+    if cursor and read_cursor(cursor) is None:
+        raise CallError(400, "invalid_request", "This cursor is not valid. Start without one.")
+    journal.flush()
+    values |= {name: moment.isoformat() for name, moment in moments.items()}
+    page = find(Search(tuple(values.items())), before=cursor, size=limit)
+    files = list_files_of(page.rows)
+    return {"requests": [_brief(row, files.get(row.id, [])) for row in page.rows], "nextCursor": page.older or None}
+
+
+def _born(agent: str) -> datetime | None:
+    """When the agent was made: requests from before are another's, who had its id."""
+    row = find_agent(agent)
+    return row.created_at if row else None
+
+
+def _brief(row: RequestLog, files: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        **_head(row),
+        "attempts": len(row.chain),
+        "usage": {"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
+        "files": [
+            {
+                "kind": each["kind"],
+                "filename": each["filename"],
+                "mimeType": each["mimeType"],
+                "size": each["size"],
+                "ref": f"{REF_PREFIX}{each['artifactId']}" if each["artifactId"] else None,
+                "outcome": each["outcome"],
+            }
+            for each in files
+        ],
+    }
+
+
+def _head(row: RequestLog) -> dict[str, Any]:
+    """What a page and a single request have in common."""
+    return {
+        "id": row.id,
+        "agent": row.agent,
+        "startedAt": row.started_at.isoformat(),
+        "surface": row.surface,
+        "model": row.asked_model,
+        "taskType": row.task_type,
+        "stream": row.stream,
+        "outcome": row.outcome,
+        "status": row.status,
+        "answeredBy": {"provider": row.provider, "model": row.model} if row.provider else None,
+        "durationMs": round(row.duration_ms, 1),
+        "firstContentMs": row.first_content_ms,
+        "cost": cost_json(row.cost_nanos, row.saved_nanos, row.currency),
+    }
+
+
+NOT_YET = "The request log cannot be written at the moment; entries are waiting. Try again in a few seconds."
+
+
+@router.get("/requests/{request_id}", tags=["llm"], openapi_extra=gives(RequestOut))
+def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
+    """The attempt timeline of one of the agent's own requests, by its `x-request-id`; 404 for another's.
+
+    503 while entries are waiting to be logged.
+    """
+    journal.flush()
+    found = find_logged_request(request_id)
+    if found is None and journal.behind_since is not None:
+        raise CallError(503, UNAVAILABLE, NOT_YET)
+    agent = principal_of(request).agent
+    if found is None or found.row.agent != agent or found.row.started_at < (_born(agent) or found.row.started_at):
+        raise CallError(404, "request_not_found", "You have no request with this id, or its record has expired.")
+    return answer(timeline(found))
+
+
+def timeline(logged: LoggedRequest) -> dict[str, Any]:
+    """A logged request with its attempts; times in milliseconds from its start."""
+    row = logged.row
+    return {
+        **_head(row),
+        "matched": row.matched,
+        "language": row.language,
+        "error": logged_text(row) or None,
+        "usage": {
+            "promptTokens": row.prompt_tokens,
+            "completionTokens": row.completion_tokens,
+            **(row.token_details or {}),
+        },
+        "answer": row.answer,
+        "adaptation": row.adaptation,
+        "revision": row.revision,
+        "attempts": [_attempt(each) for each in logged.attempts],
+    }
+
+
+def cost_json(nanos: int | None, saving: int | None, currency: str) -> dict[str, Any] | None:
+    """What a request cost and what the provider's cache saved, as decimal text; null where it is not known."""
+    if nanos is None:
+        return None
+    return {**money_json(nanos, currency), "saved": exact_amount(saving or 0)}
+
+
+def money_json(nanos: int, currency: str) -> dict[str, Any]:
+    """An amount as decimal text, with its currency."""
+    return {"amount": exact_amount(nanos), "currency": currency}
+
+
+def _attempt(row: AttemptLog) -> dict[str, Any]:
+    return {
+        "provider": row.provider,
+        "model": row.model,
+        "outcome": row.outcome,
+        "statusCode": row.status,
+        "error": logged_text(row) or None,
+        "retryAttempts": row.retry_attempts,
+        "startedMs": round(row.started_ms, 1),
+        "durationMs": round(row.duration_ms, 1),
+        "firstContentMs": row.first_content_ms,
+        "tries": row.tries,
+        "deliveries": [{**each, "sentence": text_of(each.get("sentence", ""))} for each in row.deliveries],
+        "droppedParams": row.dropped_params,
+        "usage": {"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
+        "cost": None if row.cost_nanos is None else money_json(row.cost_nanos, row.currency),
+    }

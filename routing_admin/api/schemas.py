@@ -1,0 +1,233 @@
+# ruff: noqa: N815 - JSON keys are camelCase
+"""The JSON that the agents' API answers about routing, the configuration and requests (CONTRACT §4)."""
+
+from __future__ import annotations
+
+from ninja import Schema
+
+Thing = dict[str, object]
+
+
+class RouteOut(Schema):
+    """A task route, written as in llm-routing.json."""
+
+    taskType: str
+    provider: str
+    fallback: list[str | Thing]
+
+
+class RoutesOut(Schema):
+    """Task routes in their order."""
+
+    routes: list[RouteOut]
+
+
+class ProviderOut(Schema):
+    """A provider, and whether it can be called; `reason` says why not."""
+
+    providerName: str
+    protocol: str
+    endpoint: str
+    defaultModel: str
+    enabled: bool
+    usable: bool
+    reason: str = ""
+
+
+class ProvidersOut(Schema):
+    """Providers in their order."""
+
+    providers: list[ProviderOut]
+
+
+class ImportOut(Schema):
+    """What an import did, or with `dryRun` would do."""
+
+    revision: int | None
+    changes: list[dict[str, str]]
+    problems: list[dict[str, str]]
+    keptUnknown: list[str]
+    dryRun: bool = False
+    consequences: list[dict[str, str]] = []
+
+
+class AttemptOut(Schema):
+    """The outcome of one candidate."""
+
+    provider: str
+    model: str
+    outcome: str
+    retryAttempts: int
+    durationMs: float
+    statusCode: int | None = None
+    error: str | None = None
+
+
+class SendOut(Schema):
+    """An answer, who gave it, and every attempt on the way."""
+
+    content: str
+    provider: str
+    model: str
+    taskType: str
+    language: str
+    usage: Thing
+    finishReason: str
+    attempts: list[AttemptOut]
+    media: list[Thing] = []
+    annotations: list[Thing] = []
+
+
+class CandidateOut(Schema):
+    """One candidate's prospect."""
+
+    provider: str
+    model: str
+    temperature: float | None
+    maxTokens: int | None
+    outcome: str
+    reason: str
+
+
+class ResolveOut(Schema):
+    """A decision without a call."""
+
+    taskType: str
+    matched: bool
+    language: str
+    directive: str
+    candidates: list[CandidateOut]
+
+
+class CostOut(Schema):
+    """Money as exact decimal text, in a currency by its three letters; what the provider's cache saved beside it."""
+
+    amount: str
+    saved: str
+    currency: str
+
+
+class MoneyOut(Schema):
+    """An amount as exact decimal text."""
+
+    amount: str
+    currency: str
+
+
+class ExchangeRateOut(Schema):
+    """What one unit of a currency is in another, as an administrator set it."""
+
+    currency: str
+    into: str
+    rate: str
+    day: str
+    source: str
+
+
+class UsageCostOut(CostOut):
+    """The sum of a group in one currency; `failedAttempts` is the part of it spent on calls without an answer."""
+
+    failedAttempts: str
+
+
+class UsageCountsOut(Schema):
+    """What was counted. Of `requests`, `failures`, `refused` and `cancelled` are those that ended so; the rest was
+    answered. `attempts` are the candidates they reached, `unpriced` the requests without a known price.
+    """
+
+    requests: int
+    attempts: int
+    failures: int
+    refused: int
+    cancelled: int
+    fallbacks: int
+    unpriced: int
+    promptTokens: int
+    completionTokens: int
+    cachedTokens: int
+    reasoningTokens: int
+
+
+class UsageRowOut(UsageCountsOut):
+    """One group: `cost` by currency, never added; `converted` is all of it in one, where each has an exchange rate."""
+
+    key: str
+    unknownCost: int
+    cost: dict[str, str]
+    converted: MoneyOut | None
+
+
+class UsageGroupOut(UsageCountsOut):
+    """The same as earlier versions wrote it: `costs` has one entry a currency, `cost` is all of them in one."""
+
+    name: str
+    costs: list[UsageCostOut]
+    cost: MoneyOut | None
+
+
+class UsageOut(Schema):
+    """What the calling agent used from `since` until before `until`, in total and by group."""
+
+    since: str
+    until: str
+    groupBy: str
+    rows: list[UsageRowOut]
+    total: UsageGroupOut
+    groups: list[UsageGroupOut]
+    exchangeRates: list[ExchangeRateOut]
+
+
+class RequestHeadOut(Schema):
+    """What is known of a request; times in milliseconds from its start."""
+
+    id: str
+    agent: str
+    startedAt: str
+    surface: str
+    model: str
+    taskType: str
+    stream: bool
+    outcome: str
+    status: int | None
+    answeredBy: dict[str, str] | None
+    durationMs: float
+    firstContentMs: float | None
+    usage: Thing
+    cost: CostOut | None
+
+
+class RequestFileOut(Schema):
+    """A file of a request, and how it went to the last candidate that got it."""
+
+    kind: str
+    filename: str | None
+    mimeType: str
+    size: int | None
+    ref: str | None
+    outcome: str
+
+
+class ListedRequestOut(RequestHeadOut):
+    """A request in a page; `attempts` are the candidates that it reached."""
+
+    attempts: int
+    files: list[RequestFileOut]
+
+
+class RequestsOut(Schema):
+    """A page of requests, newest first; `nextCursor` is null on the last one."""
+
+    requests: list[ListedRequestOut]
+    nextCursor: str | None
+
+
+class RequestOut(RequestHeadOut):
+    """A logged request with its attempts."""
+
+    matched: bool
+    language: str
+    error: str | None
+    answer: Thing | None
+    adaptation: str
+    revision: int | None
+    attempts: list[AttemptOut]

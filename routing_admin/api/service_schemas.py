@@ -1,0 +1,183 @@
+# ruff: noqa: N815 - JSON keys are camelCase
+"""The JSON of the agents' API that concerns model services and agents (CONTRACT §4)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Self
+
+from ninja import Schema
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from routing_admin.api.bodies import Body
+
+
+class CapabilitiesOut(Schema):
+    """What a model reads and writes."""
+
+    input: list[str]
+    output: list[str]
+
+
+class ServiceOut(Schema):
+    """A model service; never a key."""
+
+    id: str
+    name: str
+    baseURL: str
+    model: str
+    capabilityTags: list[str]
+    capabilities: CapabilitiesOut
+    description: str
+
+
+class ServicesOut(Schema):
+    """Model services in their order."""
+
+    services: list[ServiceOut]
+
+
+class SupportedOut(Schema):
+    """The answer to has-capability."""
+
+    supported: bool
+
+
+class AgentsOut(Schema):
+    """Ids of agents."""
+
+    agents: list[str]
+
+
+class ChainOut(Schema):
+    """What the candidates of a task route read: every one of them, or only some."""
+
+    all: list[str]
+    some: list[str]
+
+
+class AgentOut(Schema):
+    """An agent's context: what its model can do, and who can take the rest."""
+
+    id: str
+    name: str
+    description: str
+    serviceId: str | None
+    taskType: str | None = None
+    capabilities: CapabilitiesOut
+    forwardTo: dict[str, list[str]]
+    chain: ChainOut | None = None
+
+
+class LimitOut(Schema):
+    """One limit: how much is used and left, and when it resets; null for what ends with the calls.
+
+    Money is in the unit of its currency, which is null for everything else. `uncounted` are calls without a known price
+    that a budget of money let pass.
+    """
+
+    meter: str
+    limit: float
+    used: float
+    remaining: float
+    currency: str | None
+    uncounted: int
+    resetsAt: datetime | None
+
+
+class LimitsOut(Schema):
+    """What the calling agent, or its key, can use: `models` are task routes and services, empty for all of them."""
+
+    models: list[str]
+    amounts: list[LimitOut]
+
+
+class KeyLabelsOut(Schema):
+    """The labels of calls with this key, whatever they claim; null if the call decides."""
+
+    team: str | None
+    project: str | None
+
+
+class OwnAgentOut(AgentOut):
+    """The calling agent's context, with its limits and those of the key alone; null for none."""
+
+    limits: LimitsOut | None = None
+    keyLimits: LimitsOut | None = None
+    keyLabels: KeyLabelsOut
+
+
+class AgentIn(Body):
+    """An agent created at run time: it uses one service, one task type, or nothing yet."""
+
+    name: str | None = Field(None, max_length=200)
+    description: str | None = Field(None, max_length=10_000)
+    serviceId: str | None = Field(None, max_length=200)
+    taskType: str | None = Field(None, max_length=200)
+    expiresInSeconds: float | None = Field(None, gt=0, le=3_155_760_000)
+
+
+class AttachmentIn(Body):
+    """A file that a message refers to; `size` in bytes."""
+
+    type: str | None = Field(None, max_length=100)
+    artifactRef: str = Field(min_length=1, max_length=300)
+    filename: str | None = Field(None, max_length=1000)
+    size: int | None = Field(None, ge=0)
+    mimeType: str | None = Field(None, max_length=255)
+
+
+class MessageIn(Body):
+    """A message from one agent to another: text, attachments or both."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    text: str | None = None
+    attachments: list[AttachmentIn] | None = Field(None, max_length=100)
+
+    @model_validator(mode="after")
+    def _has_something(self) -> Self:
+        """A message of neither is one whose words stand under another name."""
+        if self.text is None and self.attachments is None:
+            raise PydanticCustomError("missing", "A message has text, attachments or both")
+        return self
+
+
+class RouteMessageIn(Body):
+    """A message, and the service it is for; default: the calling agent's."""
+
+    message: MessageIn
+    serviceId: str | None = Field(None, max_length=200)
+    language: str | None = Field(None, max_length=35)
+    describe: bool = Field(False, description="Have a model describe what the service cannot read; this calls it.")
+
+
+class RequiredIn(Body):
+    """A message to check."""
+
+    message: MessageIn
+
+
+class RequiredOut(Schema):
+    """Capabilities in order of appearance, `text` first."""
+
+    capabilities: list[str]
+
+
+class RoutingResultOut(Schema):
+    """What the service gets of the message; `textDescription` only when something is described."""
+
+    canProcess: bool
+    processedContent: str | list[dict[str, object]]
+    unsupportedAttachments: list[dict[str, object]]
+    textDescription: str | None = None
+
+
+class ErrorOut(Schema):
+    """Every refusal; a 422 lists `details`, and some errors say more."""
+
+    error: str
+    message: str
+    requestId: str
+    details: list[dict[str, str]] | None = None

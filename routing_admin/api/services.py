@@ -1,0 +1,150 @@
+"""The agents' API: model services and agents (CONTRACT §4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
+from ninja.params.functions import Query
+
+from capabilities.access import principal_of
+from capabilities.agents import delete_made_agent, put_agent
+from capabilities.core.prices import NANO
+from capabilities.core.problems import Problem
+from capabilities.core.services.agent_limits import AgentLimits
+from capabilities.core.services.limit_holders import id_of_agent, id_of_key
+from capabilities.core.vocabulary import Direction
+from capabilities.errors import InvalidError
+from capabilities.queries import registry
+from routing_admin.api.calls import agent_actor, answer, read_as, takes
+from routing_admin.api.service_schemas import (
+    AgentIn,
+    AgentOut,
+    AgentsOut,
+    CapabilitiesOut,
+    OwnAgentOut,
+    ServicesOut,
+    SupportedOut,
+)
+from routing_admin.configuration import snapshot
+from routing_admin.dispatch.receivers import registry_of
+from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
+
+router = Router()
+AGENT_ID = re.compile(r"[\w.:@+-]{1,120}")
+RESERVED = frozenset({"me"})
+
+
+@router.get("/services", response=ServicesOut, tags=["services"])
+def list_services(
+    request: HttpRequest, capability: str | None = None, direction: Direction = Direction.INPUT
+) -> HttpResponse:
+    """Model services with what each reads and writes; with `capability` only those that have it."""
+    return answer({"services": registry.list_services(capability, direction)})
+
+
+@router.get("/services/{path:service_id}/capabilities", response=CapabilitiesOut, tags=["services"])
+def service_capabilities(request: HttpRequest, service_id: str) -> HttpResponse:
+    """What one service reads and writes; 404 for an unknown id."""
+    return answer(registry.find_capabilities(service_id))
+
+
+@router.get("/services/{path:service_id}/has-capability", response=SupportedOut, tags=["services"])
+def service_has_capability(
+    request: HttpRequest, service_id: str, kind: str = Query(..., alias="type"), direction: Direction = Direction.INPUT
+) -> HttpResponse:
+    """Whether the service has the capability; `false` for an unknown id."""
+    return answer({"supported": registry_of(snapshot.current()).has_capability(service_id, kind, direction)})
+
+
+@router.get("/agents", response=AgentsOut, tags=["agents"])
+def list_agents(
+    request: HttpRequest, capability: str | None = None, direction: Direction = Direction.INPUT
+) -> HttpResponse:
+    """Ids of agents; with `capability` those whose model has it."""
+    return answer({"agents": registry.list_agent_ids(capability, direction)})
+
+
+@router.get("/agents/me", response=OwnAgentOut, tags=["agents"])
+def own_agent(request: HttpRequest) -> HttpResponse:
+    """The calling agent: what its model can do, who can handle the rest, and how much of its limits is used."""
+    principal = principal_of(request)
+    agent, key = id_of_agent(principal.key_owner), id_of_key(principal.key)
+    uses = find_limit_uses({agent: principal.limits, key: principal.key_limits})
+    found = {
+        "limits": limits_json(principal.limits, uses[agent]),
+        "keyLimits": limits_json(principal.key_limits, uses[key]),
+        "keyLabels": {"team": principal.labels.team or None, "project": principal.labels.project or None},
+    }
+    return answer({**registry.describe_agent(principal.agent), **found})
+
+
+def _amounts_of(use: LimitUse) -> dict[str, int]:
+    return {"limit": use.limit, "used": use.used, "remaining": use.remaining}
+
+
+def _amount(use: LimitUse, amount: int) -> float | int:
+    """A count as it is, money in the unit of its currency."""
+    return amount / NANO if use.currency else amount
+
+
+def limits_json(limits: AgentLimits | None, uses: Sequence[LimitUse]) -> dict[str, Any] | None:
+    """The limits of a holder, and what is used of each; None for none."""
+    if limits is None:
+        return None
+    amounts = [
+        {
+            "meter": use.meter.value,
+            **{name: _amount(use, amount) for name, amount in _amounts_of(use).items()},
+            "currency": use.currency or None,
+            "uncounted": use.uncounted,
+            "resetsAt": use.resets_at.isoformat() if use.resets_at else None,
+        }
+        for use in uses
+    ]
+    return {"models": sorted(limits.models or ()), "amounts": amounts}
+
+
+@router.get("/agents/{path:agent_id}", response=AgentOut, tags=["agents"])
+def one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """An agent: what its model can do, and who can handle the rest."""
+    return answer(registry.describe_agent(agent_id))
+
+
+@router.put("/agents/{path:agent_id}", response=AgentOut, tags=["agents"], openapi_extra=takes(AgentIn))
+def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Creates or replaces an agent at run time; calling it again has the same result. No revision is created.
+
+    422 for an invalid id, 409 for one that another caller created, or beyond those that one agent may create.
+    """
+    if not AGENT_ID.fullmatch(agent_id) or agent_id in RESERVED:
+        message = "An agent's id has 1 to 120 letters, digits and . _ : @ + -, and is not `me`."
+        raise InvalidError([Problem("id", message, "range")])
+    body = read_as(request, AgentIn)
+    put_agent(
+        agent_actor(request),
+        maker_of(request),
+        agent_id,
+        name=body.name or "",
+        description=body.description or "",
+        service_id=body.serviceId,
+        task_type=body.taskType,
+        expires_in=body.expiresInSeconds,
+    )
+    return answer(registry.describe_agent(agent_id))
+
+
+@router.delete("/agents/{path:agent_id}", response={204: None}, tags=["agents"])
+def delete_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Removes an agent that this program created; a missing one is no error."""
+    delete_made_agent(agent_actor(request), maker_of(request), agent_id)
+    return HttpResponse(status=204)
+
+
+def maker_of(request: HttpRequest) -> str:
+    """The agent whose key it is: what it makes while acting for another belongs to it, too."""
+    principal = principal_of(request)
+    return principal.acts_through or principal.agent

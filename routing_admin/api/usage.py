@@ -1,0 +1,126 @@
+# ruff: noqa: N803 - parameters of the address are camelCase
+"""The agents' API: what an agent used and what it cost, by route, provider, model, label or day."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
+from ninja import Router
+
+from capabilities.access import principal_of
+from capabilities.core.exchange import ExchangeTable
+from capabilities.core.prices import NO_CURRENCY, exact_amount
+from routing_admin.api.calls import CallError, answer, gives
+from routing_admin.api.schemas import UsageOut
+from routing_admin.configuration import snapshot
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.usage import GROUPS, Counts, sum_usage
+
+DEFAULT_DAYS = 30
+
+router = Router()
+
+
+@router.get("/usage", tags=["llm"], openapi_extra=gives(UsageOut))
+def own_usage(
+    request: HttpRequest,
+    groupBy: str = "model",
+    since: str = "",
+    until: str = "",
+    team: str = "",
+    project: str = "",
+    user: str = "",
+) -> HttpResponse:
+    """What the calling agent used: by `agent`, `route`, `provider`, `model`, `team`, `project`, `user` or `day`, from
+    `since` until before `until`, days or times (ISO 8601), in total or with these labels.
+
+    A day is one of the installation's time zone; without `since` the last 30 days, without `until` up to now. Hours
+    are counted whole, and days where `since` is more than two ago: the answer's `since` and `until` say from when to
+    when. `cost` has an amount per currency, never added; `unknownCost` counts requests without a known price.
+    400 for other values.
+    """
+    if groupBy not in GROUPS:
+        raise CallError(400, "invalid_request", f"groupBy must be one of {', '.join(GROUPS)}.")
+    moment = read_moment(since, "since") if since else timezone.now() - timedelta(days=DEFAULT_DAYS)
+    stop = read_moment(until, "until") if until else None
+    if stop is not None and stop <= moment:
+        raise CallError(400, "invalid_request", "until must be later than since.")
+    journal.flush()
+    labels = {name: value for name, value in (("team", team), ("project", project), ("user", user)) if value}
+    exchange = snapshot.current().exchange
+    found = sum_usage(moment, groupBy, exchange, until=stop, agent=principal_of(request).agent, **labels)
+    named = [(f"{name:%Y-%m-%d}" if groupBy == "day" else str(name), counts) for name, counts in found.groups]
+    return answer(
+        {
+            "since": found.since.isoformat(),
+            "until": found.until.isoformat(),
+            "groupBy": groupBy,
+            "rows": [_row(name, counts, exchange) for name, counts in named],
+            "total": _group("", found.total, exchange),
+            "groups": [_group(name, counts, exchange) for name, counts in named],
+            "exchangeRates": [asdict(each) for each in exchange.rates],
+        }
+    )
+
+
+def read_moment(text: str, name: str) -> datetime:
+    """The moment that a text names. Raises `CallError` 400 for one that names none, or a `since` that lies ahead."""
+    try:
+        day, moment = parse_date(text), parse_datetime(text)
+        if moment is None and day is not None:
+            moment = datetime.combine(day, time.min)
+        if moment is not None:
+            moment = (timezone.make_aware(moment) if timezone.is_naive(moment) else moment).astimezone(UTC)
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None or (name == "since" and moment > timezone.now()):
+        past = " that is past" if name == "since" else ""
+        raise CallError(400, "invalid_request", f"{name} is a day or moment{past}, such as 2026-11-01.")
+    return moment
+
+
+def _row(name: str, counts: Counts, exchange: ExchangeTable) -> dict[str, Any]:
+    whole = exchange.total(counts.costs)
+    paid = {currency: exact_amount(nanos) for currency, nanos in sorted(counts.costs.items())}
+    paid.pop(NO_CURRENCY, None)
+    converted = None if whole is None else {"amount": exact_amount(whole), "currency": exchange.into}
+    return {"key": name, **_count(counts), "unknownCost": counts.unpriced, "cost": paid, "converted": converted}
+
+
+def _count(counts: Counts) -> dict[str, int]:
+    return {
+        "requests": counts.requests,
+        "attempts": counts.attempts,
+        "failures": counts.failures,
+        "refused": counts.refused,
+        "cancelled": counts.cancelled,
+        "fallbacks": counts.fallbacks,
+        "unpriced": counts.unpriced,
+        "promptTokens": counts.prompt_tokens,
+        "completionTokens": counts.completion_tokens,
+        "cachedTokens": counts.cached_tokens,
+        "reasoningTokens": counts.reasoning_tokens,
+    }
+
+
+def _group(name: str, counts: Counts, exchange: ExchangeTable) -> dict[str, Any]:
+    whole = exchange.total(counts.costs)
+    return {
+        "name": name,
+        **_count(counts),
+        "costs": [
+            {
+                "amount": exact_amount(nanos),
+                "saved": exact_amount(counts.savings.get(currency, 0)),
+                "failedAttempts": exact_amount(counts.fallback_costs.get(currency, 0)),
+                "currency": currency,
+            }
+            for currency, nanos in sorted(counts.costs.items())
+        ],
+        "cost": None if whole is None else {"amount": exact_amount(whole), "currency": exchange.into},
+    }

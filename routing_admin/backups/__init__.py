@@ -1,1 +1,0 @@
-"""How is an installation saved and restored? Both databases, every artifact, and a manifest."""

@@ -1,0 +1,77 @@
+"""The panel that waits for a key's first call, and says what came of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from capabilities.queries.agents import find_key
+from routing_admin.console.agents.first_call.phrases import base_url, describe_other, describe_own
+from routing_admin.console.agents.first_call.queries import FirstCall, directive_of, find_first_call, list_nearest_names
+from routing_admin.console.base.answers import require_found
+from routing_admin.console.requests.advice import advise
+from routing_admin.console.requests.story import build_steps
+from routing_admin.request_log.lookup import LoggedRequest
+from routing_admin.request_log.sentences import render_logged
+
+if TYPE_CHECKING:
+    from capabilities.models import AgentKey
+
+LONGEST_WAIT = timedelta(minutes=5)
+"""How long the panel asks by itself."""
+UNCHANGED = 204
+
+
+@require_GET
+def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpResponse:
+    """The panel; `since` is when the waiting began, `mark` what it says already: 204 where nothing else is so."""
+    key = require_found(find_key(agent_id, public_id))
+    now = timezone.now()
+    since = moment_in(request.GET.get("since", ""), now)
+    found = find_first_call(key, since)
+    is_paused = now - since > LONGEST_WAIT
+    mark = mark_of(found, is_paused=is_paused)
+    if request.GET.get("mark") == mark:
+        return HttpResponse(status=UNCHANGED)
+    template = "first_call/state.html" if "mark" in request.GET else "first_call/panel.html"
+    return render(request, template, {**context_of(key, found), "since": since, "mark": mark, "is_paused": is_paused})
+
+
+def moment_in(text: str, now: datetime) -> datetime:
+    """The moment in an address, in seconds since 1970; now where it names none that has been."""
+    seconds = int(text[:12]) if text.isdecimal() else now.timestamp()
+    return min(datetime.fromtimestamp(min(seconds, now.timestamp()), UTC), now)
+
+
+def mark_of(first: FirstCall, *, is_paused: bool) -> str:
+    """What the panel says, in a word that changes with it."""
+    row = first.request.row.pk if first.request else ""
+    missed = max((each.pk for each in (*first.own, *first.others)), default=0)
+    return "-".join((row, str(missed), str(len(first.own) + len(first.others)), "p" if is_paused else "w"))
+
+
+def context_of(key: AgentKey, first: FirstCall) -> dict[str, Any]:
+    """What the panel shows."""
+    request = first.request
+    return {
+        "key": key,
+        "call": request.row if request else None,
+        "is_answered": first.is_answered,
+        "refusal": explain_refusal(request) if request and not first.is_answered else None,
+        "own": [describe_own(each) for each in first.own],
+        "others": [describe_other(each) for each in first.others],
+        "base_url": base_url(),
+        "directive": directive_of(request.row) if request and first.is_answered else "",
+    }
+
+
+def explain_refusal(request: LoggedRequest) -> dict[str, Any]:
+    """Why the call got no answer, what to do, and which names there are like the one that it asked for."""
+    row = request.row
+    names = list_nearest_names(row.asked_model) if row.outcome == "model_not_found" else []
+    return {"error": render_logged(row), "advice": advise(row, build_steps(request.attempts)), "names": names}

@@ -1,0 +1,139 @@
+"""An agent's own page, and one of its calls: what the agent itself may know, and nothing of anybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from capabilities.access import makers_of
+from capabilities.acts import Actor
+from capabilities.core.services.agent_limits import MONEY, AgentLimits, limits_of, rights_of
+from capabilities.core.services.limit_holders import id_of_agent
+from capabilities.queries.agents import NAMES, find_guarantee, find_profile, list_keys, list_readings
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.offered_models import list_offered
+from routing_admin.console.agents.key_lines import find_key_uses, list_key_lines, name_uses
+from routing_admin.console.agents.page.door import by_link
+from routing_admin.console.agents.page.queries import find_call, list_calls
+from routing_admin.console.agents.snippets import describe_use
+from routing_admin.console.base.readings import note_body_read
+from routing_admin.console.people.signin import address_of
+from routing_admin.console.requests.story import Step, build_steps, build_tracks, color_chips, tell_story
+from routing_admin.console.requests.views import build_row
+from routing_admin.core.fallback.table import CALLERS_FAULTS
+from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.request_log.asked import asked_for
+from routing_admin.request_log.operations import operation_name
+from routing_admin.request_log.sentences import RenderedSentence
+
+if TYPE_CHECKING:
+    from capabilities.models import Agent, AgentLink
+    from routing_admin.models import AttemptLog
+
+MOST = 40
+"""So many names of models, and of agents, the page lists; how many more there are, it says."""
+
+
+@by_link
+def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
+    """The agent: its calls, limits and keys, how it is called, and who can read what."""
+    row, state = link.agent, snapshot.current()
+    found = list_calls(row.agent_id, row.created_at, request.GET.get("before", ""))
+    keys, directory = list_keys(row), state.directory
+    uses = find_key_uses(row, keys)
+    profile = find_profile(row, directory)
+    offered, agents = list(list_offered(state, find_rights(row))), list(directory)
+    context = {
+        "row": row,
+        "link": link,
+        "text": text,
+        "calls": [build_row(each) for each in found.rows],
+        "shows_costs": counts_money(row),
+        "older": f"?{urlencode({'before': found.older})}#calls" if found.older else "",
+        "is_newest": not request.GET.get("before"),
+        "keys": list_key_lines(keys, uses, None),
+        "now": timezone.now(),
+        "uses": name_uses(uses[id_of_agent(row.agent_id)]),
+        "profile": profile,
+        "readings": shorten(list_readings(profile, directory)),
+        "guarantee": find_guarantee(row.task_type) if row.task_type else None,
+        "models": offered[:MOST],
+        "more_models": max(0, len(offered) - MOST),
+        "agents": list(islice((each for each in agents if each.id != row.agent_id), MOST)),
+        "more_agents": max(0, len(agents) - 1 - MOST),
+        **describe_use(row),
+    }
+    return render(request, "agent_page/page.html", context)
+
+
+@by_link
+def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpResponse:
+    """One call: what each model received of it and answered. 404 for one that is not this agent's, or not there."""
+    row, state = link.agent, snapshot.current()
+    shows_bodies = link.with_bodies and state.record_bodies
+    found = find_call(row.agent_id, row.created_at, pk, body=shows_bodies)
+    if found is None:
+        return render(request, "agent_page/no_call.html", {"text": text, "row": row}, status=404)
+    note_body_read(visitor_of(request, link), found.row)
+    steps = list_steps(found.attempts)
+    has_tokens = any(step.row.is_counted or step.describer_calls for step in steps)
+    context = {
+        "row": found.row,
+        "agent": row,
+        "text": text,
+        "is_shared": True,
+        "target": asked_for(found.row),
+        "story": tell_story(found.row, steps),
+        "steps": steps,
+        "chain": color_chips(found.row.chain),
+        "tracks": build_tracks(steps),
+        "has_files": any(step.files for step in steps),
+        "has_errors": any(step.error for step in steps),
+        "has_tokens": has_tokens,
+        "has_costs": has_tokens and counts_money(row),
+        "dropped": sorted({name for step in steps for name in step.row.dropped_params}),
+        "operation": operation_name(found.row.surface),
+        "shows_bodies": shows_bodies,
+    }
+    return render(request, "agent_page/call.html", context)
+
+
+def visitor_of(request: HttpRequest, link: AgentLink) -> Actor:
+    """Whoever has the link, as the audit log names them."""
+    return Actor("link", f"{link.name} (rap_{link.public_id})", address_of(request), request_id_of(request))
+
+
+def counts_money(row: Agent) -> bool:
+    """Whether the agent has a limit in money, and so is told what its calls cost."""
+    limits = limits_of(row.limits)
+    return limits is not None and any(meter in limits.most for meter in MONEY)
+
+
+def find_rights(row: Agent) -> AgentLimits | None:
+    """What the agent's own limits and its makers' allow it to ask for; None for everything."""
+    return rights_of(limits_of(row.limits), *(limits_of(maker.limits) for maker in makers_of(row)))
+
+
+def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:
+    """Each kind of content with the first few agents that take it, and how many more do."""
+    return [(each, each.others[:NAMES], max(0, len(each.others) - NAMES)) for each in readings]
+
+
+def list_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
+    """The attempts without what is the administrator's: names of a provider's keys, and what a provider said.
+
+    What it said of the request itself stays.
+    """
+    for row in attempts:
+        row.tries = [{name: value for name, value in one.items() if name != "key"} for one in row.tries]
+    steps = build_steps(attempts)
+    return tuple(
+        step if step.row.outcome in CALLERS_FAULTS else replace(step, error=RenderedSentence()) for step in steps
+    )

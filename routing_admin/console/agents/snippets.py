@@ -1,0 +1,110 @@
+"""How is an agent's model called? Ready calls with the real address, one for each client, the key mostly a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import get_language
+
+from artifacts.core.delivery.tools import tool_definitions
+from capabilities.models import Agent
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A ready call: the tool it is for, the language it is written in, the text."""
+
+    name: str
+    language: str
+    text: str
+
+
+CALLS: Mapping[tuple[str, str], str] = {
+    ("curl", "shell"): """\
+curl {base}/v1/chat/completions \\
+  -H "Authorization: Bearer $ROUTING_ADMIN_KEY" \\
+  -H "Content-Type: application/json" \\
+  -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}]}}'""",
+    ("OpenAI SDK", "python"): """\
+import os
+
+from openai import OpenAI
+
+client = OpenAI(base_url="{base}/v1", api_key=os.environ["ROUTING_ADMIN_KEY"])
+answer = client.chat.completions.create(
+    model="{model}", messages=[{{"role": "user", "content": "Hello"}}]
+)
+print(answer.choices[0].message.content)""",
+    ("OpenAI JS", "javascript"): """\
+import OpenAI from "openai";
+
+const client = new OpenAI({{ baseURL: "{base}/v1", apiKey: process.env.ROUTING_ADMIN_KEY }});
+const answer = await client.chat.completions.create({{
+  model: "{model}",
+  messages: [{{ role: "user", content: "Hello" }}],
+}});
+console.log(answer.choices[0].message.content);""",
+    ("Anthropic SDK", "python"): """\
+import os
+
+from anthropic import Anthropic
+
+client = Anthropic(base_url="{base}", api_key=os.environ["ROUTING_ADMIN_KEY"])  # without /v1
+answer = client.messages.create(
+    model="{model}", max_tokens=1024, messages=[{{"role": "user", "content": "Hello"}}]
+)
+print(answer.content[0].text)""",
+    ("LangChain", "python"): """\
+import os
+
+from langchain_openai import ChatOpenAI
+
+model = ChatOpenAI(
+    model="{model}", base_url="{base}/v1", api_key=os.environ["ROUTING_ADMIN_KEY"], max_retries=0
+)
+print(model.invoke("Hello").text)""",
+    ("Claude Code", "shell"): """\
+export ANTHROPIC_BASE_URL={base}  # without /v1
+export ANTHROPIC_AUTH_TOKEN="$ROUTING_ADMIN_KEY"
+export ANTHROPIC_MODEL={model}
+claude""",
+}
+"""A call of each client, by its name and the language it is written in."""
+
+
+def name_model(row: Agent) -> str:
+    """The model name that the agent's requests carry."""
+    if row.task_type:
+        return f"task:{row.task_type}"
+    return row.service.service_id if row.service else "auto"
+
+
+def write_snippets(row: Agent, key: str = "") -> tuple[Snippet, ...]:
+    """Ready calls with the real address; with the key itself where a page shows it anyway, else with its variable."""
+    words = {"base": settings.PUBLIC_URL.rstrip("/"), "model": name_model(row)}
+    texts = ((*each, text.format(**words)) for each, text in CALLS.items())
+    return tuple(Snippet(name, language, _fill_in(text, key) if key else text) for name, language, text in texts)
+
+
+def _fill_in(text: str, key: str) -> str:
+    """A call with that key in the place of the variable."""
+    text = text.removeprefix("import os\n\n").replace("$ROUTING_ADMIN_KEY", key)
+    for variable in ('os.environ["ROUTING_ADMIN_KEY"]', "process.env.ROUTING_ADMIN_KEY"):
+        text = text.replace(variable, f'"{key}"')
+    return text
+
+
+def describe_use(row: Agent, key: str = "") -> dict[str, Any]:
+    """What the part of a page shows that says how the agent is called, and where its tools are."""
+    language = "zh" if (get_language() or "").startswith("zh") else "en"
+    tools = {"tools": tool_definitions(language)}
+    return {"snippets": write_snippets(row, key), "tool_server": describe_tool_server(), "tools": tools}
+
+
+def describe_tool_server() -> dict[str, Any]:
+    """How programs are told where the tools are, in the form that most of them read."""
+    url, headers = f"{settings.PUBLIC_URL.rstrip('/')}/mcp", {"Authorization": "Bearer ${ROUTING_ADMIN_KEY}"}
+    return {"mcpServers": {"artifacts": {"type": "http", "url": url, "headers": headers}}}

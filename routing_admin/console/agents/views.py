@@ -1,0 +1,169 @@
+"""Agents: the list, one page each, and what happens to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
+
+from capabilities.access import actor_of, role_of
+from capabilities.agents import check_can_delete_agent, delete_agent, save_agent
+from capabilities.core.permissions import can_change
+from capabilities.core.services.limit_holders import id_of_agent
+from capabilities.errors import ActionError, ConflictError
+from capabilities.guards import find_refusal
+from capabilities.queries.agents import (
+    NAMES,
+    AgentLine,
+    find_agent,
+    find_guarantee,
+    find_profile,
+    find_waiting_key,
+    list_agents,
+    list_keys,
+    list_readings,
+)
+from capabilities.sentences import join_words
+from routing_admin.configuration import snapshot
+from routing_admin.console.agents.forms import AgentForm
+from routing_admin.console.agents.key_forms import KeyForm
+from routing_admin.console.agents.key_lines import find_key_uses, list_key_lines, name_uses
+from routing_admin.console.agents.link_forms import AgentLinkForm
+from routing_admin.console.agents.link_queries import list_links
+from routing_admin.console.agents.snippets import describe_use
+from routing_admin.console.base.answers import (
+    UNPROCESSABLE,
+    add_refusal_toast,
+    add_toast,
+    require_found,
+    wants_fragment,
+)
+from routing_admin.console.base.consequences import foresee_deletion
+from routing_admin.console.base.refused_forms import add_refusal, find_differences, renew_version
+
+if TYPE_CHECKING:
+    from capabilities.models import Agent
+
+PER_PAGE = 50
+PLACES = {"serviceId": "service", "taskType": "task_type"}
+
+
+def agents(request: HttpRequest) -> HttpResponse:
+    """Every living agent with what it reads and whom it hands over to."""
+    q = request.GET.get("q", "").strip()
+    lines = list_agents(q)
+    page = Paginator(lines, PER_PAGE).get_page(request.GET.get("page"))
+    template = "capabilities/agents.html#rows" if wants_fragment(request) else "capabilities/agents.html"
+    return render(request, template, {"lines": page, "page": page, "q": q, "sentence": summarize(lines)})
+
+
+def summarize(lines: list[AgentLine]) -> str:
+    """What is so, in one sentence."""
+    if not lines:
+        return _("No agent yet.")
+    without = [line.row.agent_id for line in lines if line.is_locked_out]
+    if without:
+        return _("Cannot call models because they have no working key: %(names)s.") % {"names": join_words(without[:5])}
+    return ngettext("%(count)s agent can call models.", "%(count)s agents can call models.", len(lines)) % {
+        "count": len(lines)
+    }
+
+
+def agent_new(request: HttpRequest) -> HttpResponse:
+    """A new agent; its key is issued on its page."""
+    form = AgentForm(request.POST or None)
+    status = 200
+    if request.method == "POST":
+        status = UNPROCESSABLE
+        if form.is_valid():
+            try:
+                row = form.save(commit=False)
+                made = save_agent(actor_of(request), row)
+            except ActionError as refusal:
+                status = add_refusal(form, refusal, PLACES)
+            else:
+                add_toast(request, _("%(name)s added") % {"name": row.agent_id}, made.revision)
+                return redirect("agent", agent_id=row.agent_id)
+    return render(request, "capabilities/agent_new.html", {"form": form}, status=status)
+
+
+def agent(request: HttpRequest, agent_id: str) -> HttpResponseBase:
+    """One agent."""
+    row = require_found(find_agent(agent_id))
+    if request.method != "POST":
+        return agent_page(request, row)
+    return save(request, row)
+
+
+def save(request: HttpRequest, row: Agent) -> HttpResponse:
+    """Saves the form; 422 with its errors, 409 with both versions."""
+    form = AgentForm(request.POST, instance=row)
+    if not form.is_valid():
+        return agent_page(request, require_found(find_agent(row.agent_id)), form=form, status=UNPROCESSABLE)
+    try:
+        saved = form.save(commit=False)
+        made = save_agent(actor_of(request), saved, expected=form.cleaned_data["version"])
+    except ActionError as refusal:
+        current = require_found(find_agent(row.agent_id))
+        status = add_refusal(form, refusal, PLACES)
+        conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
+        renew_version(form, current.version)
+        return agent_page(request, current, form=form, status=status, refusal=refusal, conflict=conflict)
+    add_toast(request, _("%(name)s saved") % {"name": saved.agent_id}, made.revision)
+    return redirect("agent", agent_id=saved.agent_id)
+
+
+def agent_page(
+    request: HttpRequest, row: Agent, *, form: AgentForm | None = None, status: int = 200, **more: Any
+) -> HttpResponse:
+    """The page of an agent; `issued` in `more` is the key shown this once, `link` the link to its own page."""
+    directory = snapshot.current().directory
+    profile = find_profile(row, directory)
+    found, keys = list_readings(profile, directory), list_keys(row)
+    uses = find_key_uses(row, keys)
+    context = {
+        "row": row,
+        "form": form or AgentForm(instance=row),
+        "editing": form is not None,
+        "key_form": KeyForm(),
+        "terms_form": None,
+        "link_form": AgentLinkForm(prefix="link"),
+        "links": list_links(row) if can_change(role_of(request.user), "agent_link_make") else [],
+        "profile": profile,
+        "readings": found,
+        "handed": [
+            (each.name, each.others[:NAMES], max(0, len(each.others) - NAMES))
+            for each in found
+            if not each.itself and each.others
+        ],
+        "nobody": [each.name for each in found if not each.itself and not each.others],
+        "guarantee": find_guarantee(row.task_type) if row.task_type else None,
+        "keys": list_key_lines(keys, uses, more.get("terms_form")),
+        "now": timezone.now(),
+        "uses": name_uses(uses[id_of_agent(row.agent_id)]),
+        "waiting_key": more.get("issued_key") or find_waiting_key(keys),
+        **describe_use(row, more.get("issued", "")),
+        "cannot_delete": find_refusal(check_can_delete_agent, row),
+        "losses": foresee_deletion("agent", [row.agent_id]),
+        **more,
+    }
+    return render(request, "capabilities/agent.html", context, status=status)
+
+
+@require_POST
+def agent_delete(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Deletes an agent with its keys."""
+    row = require_found(find_agent(agent_id))
+    try:
+        made = delete_agent(actor_of(request), row)
+    except ActionError as refusal:
+        add_refusal_toast(request, refusal)
+        return redirect("agent", agent_id=agent_id)
+    add_toast(request, _("%(name)s deleted, its keys no longer work") % {"name": agent_id}, made.revision)
+    return redirect("agents")

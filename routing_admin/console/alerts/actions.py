@@ -1,0 +1,209 @@
+"""The ledger of alerts: troubles begin, go on and end; exactly one process sends what is due.
+
+What is noted may come late and from several processes: it carries its own time, and nothing older than what is known
+changes anything. A trouble that comes back within `CALM` of its end was never over, so that one which comes and goes
+is told once, and so is its end.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F, Q, QuerySet
+
+from capabilities.acts import Act, Actor
+from capabilities.core.worded import data_of, text_of
+from routing_admin.configuration.revisions import ledger
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, Severity, Trouble
+from routing_admin.core.alerts.webhook import Webhook
+from routing_admin.models import Alert
+from routing_admin.platform.server.alert_file import KeptAlert, alert_file
+
+log = logging.getLogger(__name__)
+
+CALM = timedelta(minutes=2)
+"""How long an end has to last before anybody is told of it."""
+OFTEN = 3
+"""A trouble that is looked at all the time is written down anew after such a part of the time that it lasts."""
+WAITS = tuple(timedelta(seconds=each) for each in (30, 60, 120, 240, 480, 960, 1800, 3600, 3600))
+"""How long after each failed sending the next one waits; the one after the last is the last."""
+STAY = timedelta(days=90)
+"""How long what is over stays on the page; `prune` removes it then."""
+
+
+def note_trouble(trouble: Trouble, at: datetime) -> None:
+    """A trouble as it was found at that moment: it begins, goes on, or is older than what is known of it."""
+    rows = Alert.objects.filter(kind=trouble.kind, subject=trouble.subject[:400])
+    row = rows.first()
+    if row is None:
+        found = Alert(kind=trouble.kind, subject=trouble.subject[:400], **_beginning(trouble, at))
+        Alert.objects.bulk_create([found], ignore_conflicts=True)  # another process may have been as quick
+        log_begin(trouble)
+    elif row.ended_at is None:
+        _go_on(rows, row, trouble, at)
+    elif row.ended_at < at:
+        _begin_again(rows.filter(ended_at=row.ended_at), row, trouble, at)
+
+
+def _go_on(rows: QuerySet[Alert], row: Alert, trouble: Trouble, at: datetime) -> None:
+    """What is looked at every few seconds is written down less often; a call's sign has its very moment."""
+    step = trouble.lasts / OFTEN if trouble.is_state else timedelta(0)
+    if at - row.last_seen_at > step:
+        rows.filter(last_seen_at__lt=at).update(last_seen_at=at, expires_at=max(row.expires_at, at + trouble.lasts))
+
+
+def log_begin(trouble: Trouble) -> None:
+    """Say in the server's log what a chat is told."""
+    level = logging.ERROR if KINDS[trouble.kind].severity is Severity.CRITICAL else logging.WARNING
+    log.log(level, "alert %s about %s: %s", trouble.kind, trouble.subject, trouble.sentence)
+
+
+def _begin_again(ended: QuerySet[Alert], row: Alert, trouble: Trouble, at: datetime) -> None:
+    if _is_flapping(row, at):
+        due = at if row.sent_at is None else None
+        ended.update(ended_at=None, last_seen_at=at, expires_at=at + trouble.lasts, next_try_at=due)
+        return
+    ended.update(**_beginning(trouble, at), ended_at=None, sent_at=None, end_sent_at=None, times=F("times") + 1)
+    log_begin(trouble)
+
+
+def _is_flapping(row: Alert, at: datetime) -> bool:
+    return row.ended_at is not None and at - row.ended_at <= CALM
+
+
+def adopt_kept_alerts() -> None:
+    """Take over what was noted, and perhaps sent, while the database was unavailable."""
+    if alert_file.read():
+        with alert_file.edit() as kept:
+            for each in kept.values():
+                _adopt(each)
+            kept.clear()
+
+
+def _adopt(alert: KeptAlert) -> None:
+    row = Alert.objects.filter(kind=alert.kind, subject=alert.subject).first()
+    if row is None:
+        Alert.objects.bulk_create([Alert(**asdict(alert))], ignore_conflicts=True)
+    elif row.ended_at is None or _is_flapping(row, alert.first_seen_at):
+        row.sent_at, row.ended_at = row.sent_at or alert.sent_at, None
+        row.last_seen_at, row.expires_at = (
+            max(row.last_seen_at, alert.last_seen_at),
+            max(row.expires_at, alert.expires_at),
+        )
+        row.save()
+    else:
+        again = {"ended_at": None, "end_sent_at": None, "times": row.times + 1}
+        Alert.objects.filter(pk=row.pk).update(**asdict(alert), **again)
+
+
+def list_recent(now: datetime) -> set[tuple[str, str]]:
+    """The kinds and subjects of alerts that last, or ended so lately that they may come back."""
+    rows = Alert.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - CALM))
+    return set(rows.values_list("kind", "subject"))
+
+
+def _beginning(trouble: Trouble, at: datetime) -> dict[str, Any]:
+    return {
+        "sentence": data_of(trouble.sentence),
+        "first_seen_at": at,
+        "last_seen_at": at,
+        "expires_at": at + trouble.lasts,
+        "next_try_at": at,
+        "tries": 0,
+        "error": None,
+    }
+
+
+Mended = Mapping[tuple[AlertKind, str], datetime]
+"""When it was last seen that somebody is well."""
+Living = Mapping[AlertKind, Collection[str]]
+"""The subjects that there are, of kinds whose subjects may go."""
+
+
+def end_alerts(mended: Mended, living: Living, now: datetime) -> None:
+    """Ends what is mended since it was last seen, whose subject is gone, or what was not found for as long as it lasts.
+
+    One query where nothing ends.
+    """
+    for row in Alert.objects.filter(ended_at=None):
+        kind = AlertKind(row.kind)
+        well_at = mended.get((kind, row.subject))
+        if well_at is not None and well_at > row.last_seen_at:
+            _end(Alert.objects.filter(pk=row.pk, last_seen_at__lt=well_at), well_at)
+        elif row.expires_at <= now or row.subject not in living.get(kind, (row.subject,)):
+            _end(Alert.objects.filter(pk=row.pk, last_seen_at=row.last_seen_at), now)
+
+
+def end_kind(kind: AlertKind, at: datetime) -> None:
+    """Ends every alert of the kind: what it told of was done right at that moment."""
+    _end(Alert.objects.filter(kind=kind, last_seen_at__lt=at), at)
+
+
+def _end(rows: QuerySet[Alert], at: datetime) -> None:
+    lasting = rows.filter(ended_at=None)
+    for kind, subject in lasting.values_list("kind", "subject"):
+        log.warning("alert %s about %s is over", kind, subject)
+    lasting.update(ended_at=at, tries=0, error=None, next_try_at=at + CALM)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedAlert:
+    """An alert that this caller alone is to tell of: that it began or, where `ended_at` is there, that it is over."""
+
+    id: int
+    kind: AlertKind
+    subject: str
+    sentence: str
+    first_seen_at: datetime
+    ended_at: datetime | None
+    times: int
+    tries: int
+
+
+def claim_next(now: datetime) -> ClaimedAlert | None:
+    """An alert that is due to be told, or its end; None when nothing is due.
+
+    Claiming is counting: the row is taken by whoever raises its number of tries first.
+    """
+    begun = Q(ended_at=None, sent_at=None)
+    ended = Q(ended_at__isnull=False, sent_at__isnull=False, end_sent_at=None)
+    for row in Alert.objects.filter(begun | ended, next_try_at__lte=now).order_by("next_try_at"):
+        same = Q(pk=row.pk, tries=row.tries, next_try_at=row.next_try_at)
+        mine = Alert.objects.filter(same & (begun if row.ended_at is None else ended))
+        wait = WAITS[row.tries] if row.tries < len(WAITS) else None
+        if mine.update(tries=row.tries + 1, next_try_at=None if wait is None else now + wait):
+            kind, sentence = AlertKind(row.kind), text_of(row.sentence)
+            since, tries = row.first_seen_at, row.tries + 1
+            return ClaimedAlert(row.pk, kind, row.subject, sentence, since, row.ended_at, row.times, tries)
+    return None
+
+
+def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
+    """What was claimed has arrived."""
+    arrived = {"sent_at": now} if claimed.ended_at is None else {"end_sent_at": now}
+    _rows_of(claimed).update(**arrived, error=None)
+
+
+def note_failed(claimed: ClaimedAlert, reason: str) -> None:
+    """Why what was claimed did not arrive; its next try is set already."""
+    _rows_of(claimed).update(error=data_of(reason))
+
+
+def _rows_of(claimed: ClaimedAlert) -> QuerySet[Alert]:
+    """The row, unless it has begun anew since."""
+    return Alert.objects.filter(pk=claimed.id, first_seen_at=claimed.first_seen_at)
+
+
+def record_test(actor: Actor, webhook: Webhook | None, *, arrived: bool) -> None:
+    """Somebody sent a test: to which host, and whether it was taken."""
+    with ledger.audit(actor, Act("alert.test", "webhook", webhook.host if webhook else "", {"arrived": arrived})):
+        pass
+
+
+def prune_alerts(now: datetime) -> None:
+    """Removes what is over for long."""
+    Alert.objects.filter(ended_at__lt=now - STAY).delete()

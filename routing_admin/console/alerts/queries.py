@@ -1,0 +1,153 @@
+"""What is an operator told of, and whose budgets would one have to be told of?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from django.db.models import Q
+from django.utils import timezone
+
+from capabilities.core.services.agent_limits import RATES, AgentLimits, Meter, limits_of
+from capabilities.core.services.key_terms import terms_of
+from capabilities.core.services.labels import LabelKind
+from capabilities.core.services.limit_holders import (
+    LimitHolder,
+    agent_holder,
+    key_holder,
+    label_holder,
+)
+from capabilities.core.worded import text_of, worded
+from capabilities.models import AgentKey
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, KindRow
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.limits.headers import WARN_PERCENT, percent_of
+from routing_admin.limits.uses import find_uses
+from routing_admin.models import Alert
+from routing_admin.platform.server.alert_file import alert_file
+
+MOST_LINES = 200
+"""Alerts on the page, those that last first."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertLine:
+    """One alert as pages and scripts show it; `error` is why the last sending failed, empty for none.
+
+    `is_given_up` says that its beginning, or its end, was tried to be told as often as it ever is.
+    """
+
+    kind: AlertKind
+    row: KindRow
+    subject: str
+    sentence: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+    times: int
+    ended_at: datetime | None
+    sent_at: datetime | None
+    end_sent_at: datetime | None
+    next_try_at: datetime | None
+    tries: int
+    error: str
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether no further try will be made of what could not be sent."""
+        return bool(self.error) and self.next_try_at is None
+
+
+def list_alerts() -> list[AlertLine]:
+    """The alerts that last, first those that the database does not have yet, then those that are over, newest first.
+
+    Two queries.
+    """
+    kept = [_line_of(row) for row in _list_kept()]
+    rows = Alert.objects.order_by("ended_at", "-first_seen_at", "-id")
+    lines = [_line_of(row) for row in rows.filter(ended_at=None)[:MOST_LINES]]
+    over = rows.filter(ended_at__isnull=False).order_by("-ended_at", "-id")[: MOST_LINES - len(lines)]
+    return [*kept, *lines, *(_line_of(row) for row in over)]
+
+
+def _list_kept() -> list[Alert]:
+    """Alerts that began while the database was unavailable, or read-only, and that last."""
+    now = timezone.now()
+    return [Alert(**asdict(each)) for each in alert_file.read().values() if each.expires_at > now]
+
+
+def _line_of(row: Alert) -> AlertLine:
+    kind = AlertKind(row.kind)
+    return AlertLine(
+        kind,
+        KINDS[kind],
+        row.subject,
+        text_of(row.sentence),
+        row.first_seen_at,
+        row.last_seen_at,
+        row.times,
+        row.ended_at,
+        row.sent_at,
+        row.end_sent_at,
+        row.next_try_at,
+        row.tries,
+        "" if row.error is None else text_of(row.error),
+    )
+
+
+def count_open() -> Mapping[AlertKind, int]:
+    """How many alerts of each kind last; one query."""
+    found = Counter(Alert.objects.filter(ended_at=None).order_by().values_list("kind", flat=True))
+    found.update(row.kind for row in _list_kept())
+    return {kind: found[kind.value] for kind in AlertKind}
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUse:
+    """How much of one limit of a holder is used, in percent; `name` is what people call the holder."""
+
+    holder: str
+    name: str
+    meter: Meter
+    percent: int
+
+
+def list_budget_uses(configuration: Configuration) -> list[BudgetUse]:
+    """The budgets of agents, keys, teams and projects of which so much is used that somebody is to hear of it."""
+    holders = [*_configured_holders(configuration), *_key_holders()]
+    if not holders:
+        return []
+    used = find_uses(holder.id for holder, _ in holders)
+    uses = [
+        BudgetUse(holder.id, name, meter, percent_of(used.get((holder.id, meter), 0), most))
+        for holder, name in holders
+        for meter, most in holder.limits.most.items()
+        if meter not in RATES
+    ]
+    return [use for use in uses if use.percent >= WARN_PERCENT]
+
+
+Named = tuple[LimitHolder, str]
+
+
+def _configured_holders(configuration: Configuration) -> Iterator[Named]:
+    for agent in configuration.agents:
+        if holder := agent_holder(agent.id, limits_of(agent.limits)):
+            yield holder, worded("The agent %(name)s", name=agent.id)
+    for label, limits in configuration.limits_by_label.items():
+        yield from _label_holder(label, limits)
+
+
+def _label_holder(label: str, limits: AgentLimits | None) -> Iterator[Named]:
+    kind, _, name = label.partition(":")
+    if kind != LabelKind.USER and (holder := label_holder(LabelKind(kind), name, limits)):
+        yield holder, holder.title
+
+
+def _key_holders() -> Iterator[Named]:
+    """Keys in use that have limits of their own."""
+    alive = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
+    for row in AgentKey.objects.filter(alive, terms__has_key="limits"):
+        if holder := key_holder(row.public_id, terms_of(row.terms).limits):
+            yield holder, holder.title

@@ -1,0 +1,132 @@
+"""Sending to the webhook: through the program's own way out, once for each alert, by one process."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from django.conf import settings
+
+from capabilities.core.message import ChatRequest
+from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
+from capabilities.core.worded import Worded, worded
+from routing_admin.console.alerts import actions as rows
+from routing_admin.console.alerts.actions import ClaimedAlert
+from routing_admin.console.alerts.messages import write_notice, write_test
+from routing_admin.core.alerts.kinds import AlertKind, Trouble, trouble_of
+from routing_admin.core.alerts.shapes import Notice, ShapeName, refusal_in, write
+from routing_admin.core.alerts.webhook import Webhook
+from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.upstream import process_upstream
+
+log = logging.getLogger(__name__)
+
+TIMEOUTS = Timeouts(connect=5, first_content=10, between=5, total=15)
+"""Less than the shortest wait between two tries, so that no two of them are under way."""
+MOST_IN_A_ROUND = 15
+"""Chats take some 20 messages a minute."""
+FAILURES = 3
+"""So many failed tries of one alert are an alert of their own."""
+
+FAILED = worded("Could not reach %(host)s: %(reason)s")
+REASONS: Mapping[Fault, str] = {
+    Fault.DNS_ERROR: worded("its name does not resolve."),
+    Fault.CONNECT_REFUSED: worded("nothing is listening there."),
+    Fault.CONNECT_TIMEOUT: worded("no connection within 5 seconds."),
+    Fault.TLS_ERROR: worded("the encrypted connection could not be set up."),
+    Fault.TLS_CERT_ERROR: worded("its certificate is not valid."),
+    Fault.READ_TIMEOUT: worded("it did not answer within 10 seconds."),
+    Fault.DEADLINE: worded("it did not answer within 15 seconds."),
+    Fault.REDIRECT: worded("it redirects, and redirects are not followed."),
+}
+"""Why nothing arrived, where the answer did not say it itself."""
+BROKEN = worded("the connection broke, or its answer cannot be read.")
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookAnswer:
+    """A chat's answer, read as a protocol reads: it is an answer where the notice was taken."""
+
+    shape: ShapeName
+    name: str = "webhook"
+
+    def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
+        """There is none: the shape writes what is sent. Raises `TypeError`, always."""
+        raise TypeError("a webhook takes no chat")
+
+    def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
+        """Nothing, or why the notice was not taken."""
+        refused = refusal_in(self.shape, status, body)
+        return Failure(Fault.BAD_SHAPE, refused, status) if refused else Answer("")
+
+    def decoder(self) -> StreamDecoder:
+        """There is none: nothing is streamed. Raises `TypeError`, always."""
+        raise TypeError("a webhook streams nothing")
+
+
+def send(webhook: Webhook, notice: Notice) -> str:
+    """Sends a notice, now; empty when it was taken, else why not, in a sentence that hides the address."""
+    url, body = write(webhook.shape, notice, webhook.url, webhook.secret, time.time())
+    request = UpstreamRequest(url, {"content-type": "application/json; charset=utf-8"}, body)
+    outcome = process_upstream().call_sync(request, WebhookAnswer(webhook.shape), TIMEOUTS)
+    return webhook.hide(_reason(webhook, outcome)) if isinstance(outcome, Failure) else ""
+
+
+def _reason(webhook: Webhook, failed: Failure) -> Worded:
+    if failed.fault in (Fault.BAD_SHAPE, Fault.ORIGIN_REFUSED) and isinstance(failed.message, Worded):
+        return failed.message
+    return worded(FAILED, host=webhook.host, reason=REASONS.get(failed.fault, BROKEN))
+
+
+def send_test(person: str, now: datetime) -> str:
+    """Sends a test to the webhook of the settings; empty when it was taken, else why not."""
+    webhook = settings.ALERT_WEBHOOK
+    if webhook is None:
+        return NO_WEBHOOK
+    refusal = send(webhook, write_test(webhook.language, person, now))
+    if not refusal:
+        rows.end_kind(AlertKind.WEBHOOK_FAILING, now)
+    return refusal
+
+
+NO_WEBHOOK = worded("No webhook is set. Set ROUTING_ADMIN_ALERT_WEBHOOK and restart.")
+
+
+class AlertLedger(Protocol):
+    """Where alerts are written down: rows or, while the database is unavailable, a file."""
+
+    def note_trouble(self, trouble: Trouble, at: datetime) -> None:
+        """A trouble as it was found at that moment."""
+
+    def end_kind(self, kind: AlertKind, at: datetime) -> None:
+        """Every alert of the kind is over."""
+
+    def claim_next(self, now: datetime) -> ClaimedAlert | None:
+        """An alert that this caller alone is to send; None when nothing is due."""
+
+    def note_sent(self, claimed: ClaimedAlert, now: datetime) -> None:
+        """What was claimed has arrived."""
+
+    def note_failed(self, claimed: ClaimedAlert, reason: str) -> None:
+        """Why what was claimed did not arrive."""
+
+
+def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows) -> None:
+    """Sends what is due, as far as this process gets it; what fails is due again later."""
+    for _ in range(MOST_IN_A_ROUND):
+        alert = ledger.claim_next(now)
+        if alert is None:
+            return
+        reason = send(webhook, write_notice(alert, webhook.language))
+        if reason:
+            log.warning("the alert %s about %s was not sent: %s", alert.kind, alert.subject, reason)
+            ledger.note_failed(alert, reason)
+            if alert.tries >= FAILURES:
+                ledger.note_trouble(trouble_of(AlertKind.WEBHOOK_FAILING, webhook.host, problem=reason), now)
+        else:
+            ledger.note_sent(alert, now)
+            ledger.end_kind(AlertKind.WEBHOOK_FAILING, now)

@@ -1,0 +1,138 @@
+"""One artifact as two models receive it, side by side, with what differs marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_GET
+
+from artifacts.library.queries import find_artifact
+from artifacts.preview import Previewer
+from capabilities.access import may
+from capabilities.core.permissions import PagePart
+from capabilities.core.side_by_side import SideBySideRow, lines_beside
+from capabilities.quantities import size_text
+from capabilities.sentences import join_words
+from routing_admin.console.artifacts.detail import language_of, language_words, note_reading
+from routing_admin.console.artifacts.receiving import GROUPS, DeliveryCard, build_card
+from routing_admin.console.base.answers import require_found
+from routing_admin.console.base.tags.highlight import json_text
+
+MOST_LINES = 500
+"""Lines of each text that are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedFact:
+    """One line about both: what it is, and what it is for each."""
+
+    label: str
+    left: str
+    right: str
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is anything to say of either."""
+        return bool(self.left or self.right)
+
+    @property
+    def is_different(self) -> bool:
+        """Whether the two differ in it."""
+        return self.left != self.right
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedText:
+    """Two texts: what they are, the rows in which they differ, and whether lines were left out of the comparison."""
+
+    label: str
+    rows: tuple[SideBySideRow, ...]
+    is_cut: bool
+
+
+@require_GET
+def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
+    """The page; `?a=` and `?b=` name the services, at first the first two. Raises `Http404` without that artifact."""
+    row, language = require_found(find_artifact(pk)), language_of(request)
+    previewer = Previewer(row, language=language)
+    names = tuple(each.name for each in previewer.receivers)
+    left, right = (_choose(request.GET.get(name, ""), names, place) for place, name in enumerate("ab"))
+    shown = previewer.preview(each for each in previewer.receivers if each.name in (left, right))
+    may_read = may(request.user, PagePart.ARTIFACT_BYTES)
+    if may_read:
+        note_reading(request, row)
+    cards = {each.service_id: build_card(shown, each, may_read) for each in shown.deliveries}
+    context = {"row": row, "names": names, "left": left, "right": right, **language_words(language)}
+    if left in cards and right in cards:
+        context |= _compare(cards[left], cards[right])
+    return render(request, "artifacts/compare.html", context)
+
+
+def _choose(name: str, names: tuple[str, ...], place: int) -> str:
+    return name if name in names else names[min(place, len(names) - 1)] if names else ""
+
+
+def _compare(left: DeliveryCard, right: DeliveryCard) -> dict[str, Any]:
+    may_read = left.may_read and right.may_read
+    return {
+        "cards": (left, right),
+        "sentence": compare_tokens(left, right),
+        "facts": [
+            fact for label, tell in FACTS if (fact := ComparedFact(str(label), tell(left), tell(right))).is_there
+        ],
+        "texts": list(_texts(left, right)) if may_read else [],
+        "may_read": may_read,
+        "most_lines": MOST_LINES,
+    }
+
+
+def _form(card: DeliveryCard) -> str:
+    return next(str(hint) for form, _badge, _label, _tone, hint in GROUPS if form is card.preview.form)
+
+
+FACTS: tuple[tuple[str | Promise, Callable[[DeliveryCard], str]], ...] = (
+    (gettext_lazy("How it is received"), _form),
+    (gettext_lazy("Why"), lambda card: card.reason),
+    (gettext_lazy("What does not arrive"), lambda card: card.loss),
+    (gettext_lazy("Place in the message"), lambda card: card.slot),
+    (gettext_lazy("Tokens"), lambda card: f"≈ {card.tokens}" if card.tokens else _("tokens unknown")),
+    (gettext_lazy("Request"), lambda card: size_text(card.preview.bytes) if card.preview.payload else _("skipped")),
+    (gettext_lazy("Protocol"), lambda card: card.preview.wire),
+    (gettext_lazy("Content policies"), lambda card: join_words(card.policies)),
+    (gettext_lazy("In the next turn"), lambda card: card.prefix),
+)
+"""What is compared in one line each."""
+
+
+def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
+    """How many tokens each gets, and by how much the second differs; empty where nobody knows."""
+    first, second = left.preview.estimate, right.preview.estimate
+    if first is None or second is None:
+        return ""
+    names = {"left": left.id, "right": right.id, "first": left.tokens, "second": right.tokens}
+    if first.tokens == second.tokens:
+        return _("Tokens: about %(first)s each for %(left)s and %(right)s.") % names
+    share = f"{(second.tokens - first.tokens) / first.tokens:+.0%}" if first.tokens else "+"
+    template = _("Tokens: about %(first)s for %(left)s, about %(second)s for %(right)s (%(share)s).")
+    return template % {**names, "share": share}
+
+
+def _texts(left: DeliveryCard, right: DeliveryCard) -> list[ComparedText]:
+    pairs = [(_("Payload"), *(json_text(card.preview.payload or "") for card in (left, right)))]
+    if left.preview.text is not None and right.preview.text is not None:
+        pairs.insert(0, (_("What it sees"), left.preview.text, right.preview.text))
+    return [compare_texts(*pair) for pair in pairs]
+
+
+def compare_texts(label: str, left: str, right: str) -> ComparedText:
+    """Where the beginnings of two texts differ."""
+    lines = [text.splitlines() for text in (left, right)]
+    first, second = ("\n".join(each[:MOST_LINES]) for each in lines)
+    return ComparedText(label, lines_beside(first, second), any(len(each) > MOST_LINES for each in lines))

@@ -1,0 +1,203 @@
+"""One artifact: what it is, how that was found, and how each model receives it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import NoReverseMatch, reverse
+from django.utils.translation import get_language
+from django.views.decorators.http import require_GET
+
+from artifacts.core.detection.encodings import decode_blocks
+from artifacts.core.errors import CorruptError, MissingError
+from artifacts.library.queries import find_artifact
+from artifacts.preview import Previewer
+from artifacts.storage.content import byte_store
+from artifacts.storage.downloads import HEADERS, PLAYABLE, download
+from artifacts.storage.thumbnails import thumbnail_of
+from capabilities.access import actor_of, may
+from capabilities.acts import Act
+from capabilities.core.permissions import READINGS, PagePart
+from capabilities.core.texts.friendly import friendly_type
+from capabilities.core.vocabulary import Kind
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.artifacts import receiving
+from routing_admin.console.artifacts.forms import TYPES, CorrectionForm
+from routing_admin.console.artifacts.receiving import ReceiverFilter
+from routing_admin.console.artifacts.words import EVIDENCE, STEPS, UNREADABLE
+from routing_admin.console.base.answers import require_found
+from routing_admin.dispatch.receivers import default_language
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
+
+TEXT_BYTES = 64 * 1024
+"""Of a text, so much is shown."""
+
+SHOWN_AS_IMAGE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"})
+"""Images a browser draws from the safe download; every other shows its thumbnail, or an icon."""
+
+MODEL_LANGUAGES = (("zh", "中文"), ("en", "English"))
+
+
+@require_GET
+def artifact(request: HttpRequest, pk: str) -> HttpResponse:
+    """The page; `?service=` opens one service; `?q=`, `?routed=1` and `?form=` leave others out."""
+    return artifact_page(request, require_found(find_artifact(pk)))
+
+
+def artifact_page(
+    request: HttpRequest, row: Artifact, form: CorrectionForm | None = None, status: int = 200
+) -> HttpResponse:
+    """The page of that artifact around the form that corrects it."""
+    may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
+    if may_read:
+        note_reading(request, row)
+    asked_for = _filter(request)
+    if request.GET.get("fragment") == "card":
+        return card(request, row, asked_for.opened)
+    previewer = Previewer(row, language=language)
+    receivers = receiving.list_receivers(previewer, asked_for, may_read)
+    context = {
+        **_about(row, may_read),
+        **_correcting(request, row, form),
+        "counts": receivers.counts,
+        "groups": receivers.groups,
+        "pair": receiving.pick_pair(receivers.groups),
+        "forms": receivers.forms,
+        "page": receivers.page,
+        "services": receivers.total,
+        "all_services": len(previewer.receivers),
+        "readers": receivers.readers,
+        "filter": asked_for,
+        "gone": UNREADABLE.get(previewer.artifact.unreadable or "", ""),
+        **language_words(language),
+        **_sending(row, may_read),
+    }
+    return render(request, "artifacts/artifact.html", context, status=status)
+
+
+def note_reading(request: HttpRequest, row: Artifact) -> None:
+    """Has the audit log say that this person saw what stands in the file."""
+    act = Act(READINGS[PagePart.ARTIFACT_BYTES], "artifact", row.pk, {"filename": row.filename})
+    ledger.note_reading(actor_of(request), act)
+
+
+def _filter(request: HttpRequest) -> ReceiverFilter:
+    query = request.GET
+    q, badge, page, opened = (query.get(name, "").strip() for name in ("q", "form", "page", "service"))
+    badges = {badge for _, badge, _, _, _ in receiving.GROUPS}
+    return ReceiverFilter(q, query.get("routed") == "1", badge if badge in badges else "", page, opened)
+
+
+def card(request: HttpRequest, row: Artifact, service: str, **more: object) -> HttpResponse:
+    """What one service gets, as its open card has it. Raises `Http404` without that service."""
+    may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
+    previewer = Previewer(row, language=language)
+    receiver = require_found(next((each for each in previewer.receivers if each.name == service), None))
+    preview = previewer.preview([receiver])
+    context = {
+        "row": row,
+        "card": receiving.build_card(preview, preview.deliveries[0], may_read),
+        **language_words(language),
+        **_sending(row, may_read),
+        **more,
+    }
+    return render(request, "artifacts/delivery.html#body", context)
+
+
+def _about(row: Artifact, may_read: bool) -> dict[str, Any]:
+    return {
+        "row": row,
+        "type_name": friendly_type(row.mime_type, get_language()),
+        "may_read": may_read,
+        "picture": _picture(row) if may_read else "",
+        "plays": may_read and row.mime_type in PLAYABLE and row.size > 0,
+        "words": _words(row) if may_read and row.kind == Kind.TEXT else "",
+        "text_limit": TEXT_BYTES,
+        "evidence": [
+            {
+                "step": STEPS.get(one["step"], one["step"]),
+                "says": one["says"],
+                "because": EVIDENCE.get(one["reason"], ""),
+            }
+            for one in row.evidence
+        ],
+    }
+
+
+def _correcting(request: HttpRequest, row: Artifact, form: CorrectionForm | None) -> dict[str, Any]:
+    """Each field of the form, the same for a guessed encoding alone, and what the last correction did."""
+    query, own = request.GET.urlencode(), CorrectionForm(row)
+    return {
+        "fields": {name: (form if form and name in form.data else own)[name] for name in own.fields},
+        "guess_form": CorrectionForm(row, auto_id="guess_%s"),
+        "correct_url": reverse("artifact_correct", args=[row.pk]) + (f"?{query}" if query else ""),
+        "types": TYPES,
+        "is_lossy": any(one["reason"] == "corrected_lossy" for one in row.evidence),
+    }
+
+
+def _picture(row: Artifact) -> str:
+    """Where the browser gets a picture from; empty for none.
+
+    The file itself as a subresource where its bytes prove what it is, else our PNG of it, which there may not be.
+    """
+    if row.kind == Kind.IMAGE and row.mime_type in SHOWN_AS_IMAGE and row.detected_mime_type == row.mime_type:
+        return reverse("artifact_raw", args=[row.pk])
+    return reverse("artifact_thumbnail", args=[row.pk]) if thumbnail_of(row) else ""
+
+
+def _words(row: Artifact) -> str:
+    """The beginning of a text; empty when its bytes cannot be read."""
+    try:
+        with byte_store().reader(row.sha256) as read_at:
+            return "".join(decode_blocks([read_at(0, TEXT_BYTES)], row.encoding))
+    except (MissingError, CorruptError):
+        return ""
+
+
+def language_of(request: HttpRequest) -> str:
+    """The language of what models read: the one asked for, else the installation's."""
+    code = request.GET.get("language", "") or request.POST.get("language", "")
+    return code if code in dict(MODEL_LANGUAGES) else default_language()
+
+
+def language_words(language: str) -> dict[str, Any]:
+    """What the choice of that language needs."""
+    return {
+        "model_language": language,
+        "said_lang": "zh-Hans" if language.startswith("zh") else language,
+        "model_languages": MODEL_LANGUAGES,
+    }
+
+
+def _sending(row: Artifact, may_read: bool) -> dict[str, str]:
+    """Where "send to this model" and "ask" post to; nothing while nothing can be sent from a page."""
+    try:
+        urls = {f"{act}_url": reverse(f"artifact_{act}", args=[row.pk]) for act in ("send", "describe")}
+    except NoReverseMatch:
+        return {}
+    return urls if may_read else {}
+
+
+@require_GET
+def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
+    """The bytes as a download that no browser runs; 410 when they are gone or damaged."""
+    row = require_found(find_artifact(pk))
+    note_reading(request, row)
+    try:
+        return download(request, row)
+    except (MissingError, CorruptError) as gone:
+        return render(request, "artifacts/gone.html", {"sentence": UNREADABLE[gone.code]}, status=410)
+
+
+@require_GET
+def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
+    """The small picture. Raises `Http404` where there is none."""
+    data = require_found(thumbnail_of(require_found(find_artifact(pk))))
+    headers = {**HEADERS, "Cache-Control": "private, max-age=86400, immutable"}
+    return HttpResponse(data, content_type="image/png", headers=headers)

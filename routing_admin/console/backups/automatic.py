@@ -1,0 +1,67 @@
+"""The copy of both databases that is made before migrations change them; artifacts are not touched by those."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from django.conf import settings
+from django.utils import timezone
+
+from capabilities.acts import Act, Actor
+from capabilities.quantities import size_text
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.backups import databases
+from routing_admin.console.backups.folders import PART, new_folder, remove_unfinished
+from routing_admin.console.backups.manifest import BackupError, write_manifest
+from routing_admin.console.backups.rows import measure_rows
+from routing_admin.console.backups.saving import copy_databases, describe
+from routing_admin.platform.databases.schema import list_pending
+
+FOLDER = "backups"
+"""Where they lie in the data directory."""
+MOST = 3
+"""So many stay."""
+SPARE_BYTES = 1024 * 1024
+"""What is left free at least."""
+
+
+def back_up_before_migrating(tell: Callable[[str], object]) -> Path | None:
+    """Copies the databases where migrations are pending, and says where to; None where nothing is to be saved.
+
+    `tell` hears before it starts how much of the disk this takes.
+
+    Raises `BackupError` when the disk has no room for the copy and for what the migrations write.
+    """
+    root, pending = Path(settings.DATA_DIR) / FOLDER, list_pending()
+    remove_unfinished(root)
+    if not pending:
+        return None
+    root.mkdir(mode=0o700, exist_ok=True)
+    _check_room(len(pending), tell)
+    out = root / f"{timezone.now():%Y%m%dT%H%M%S%f}-before-{pending[-1][1]}"
+    with new_folder(out) as part:
+        copies = copy_databases(part)
+        write_manifest(part, describe(part, copies, artifacts=None, missing=[], sizes={}, with_secrets=False))
+    for path in sorted(each for each in root.iterdir() if each.is_dir() and not each.name.endswith(PART))[:-MOST]:
+        shutil.rmtree(path)
+    return out
+
+
+def note_backup(actor: Actor, out: Path) -> None:
+    """Has the audit log tell of it, once its table is what the program expects."""
+    with ledger.audit(actor, Act("installation.backup", details={"folder": out.name})):
+        pass
+
+
+def _check_room(count: int, tell: Callable[[str], object]) -> None:
+    """Raise `BackupError` unless there is room for the copy, and for a table and its journal as migrations write it."""
+    needed = SPARE_BYTES + (3 * databases.measure_files() if databases.are_files() else measure_rows())
+    free = shutil.disk_usage(settings.DATA_DIR).free
+    if needed > free:
+        raise BackupError(
+            f"Pending migrations: {count}. The disk has no room for the backup before them: {needed} bytes needed, "
+            f"{free} free. Free up space, or skip the backup: bootstrap --no-backup."
+        )
+    tell(f"  pending migrations: {count}; they and the backup before them take up to {size_text(needed)} of the disk")

@@ -1,0 +1,159 @@
+"""The database that an installation is carried to: made ready, known to be empty or ours, and closed in order.
+
+From before the first table is made until the last row is there, a table of marks says whose move it is and how far
+each table is, in the very transactions that carry its rows. A move that broke off goes on there; one that broke off
+before it had rows makes its tables again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, connections, transaction
+from django.utils.connection import ConnectionDoesNotExist
+
+from routing_admin.console.backups.data_transfer.rows import (
+    drop_indexes,
+    empty_tables,
+    list_indexes,
+    make_indexes,
+    number_anew,
+)
+from routing_admin.console.backups.data_transfer.tables import Table, alias_of
+from routing_admin.environment import BASE_DIR
+from routing_admin.platform.databases.addresses import databases
+from routing_admin.platform.databases.router import LOGS
+
+ALIASES = {"default": "target", LOGS: "target_logs"}
+"""What the databases of the target are called here."""
+MARKS = "move_marks"
+SOURCE, INDEXES, READY, DONE = "source", "indexes", "ready", "done"
+"""Marks of a move: whose it is, which indexes wait for its rows, that its tables are empty, that its rows are there."""
+MADE_BY_DJANGO = frozenset({"django_content_type", "auth_permission"})
+"""Tables that are filled when they are made."""
+
+
+class MoveError(Exception):
+    """An installation that cannot be carried there; the sentence says why, and nothing was changed at the source."""
+
+
+class Destination:
+    """The databases that `url` names, beside those of the installation. Raises `MoveError` where they do not answer."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        for alias, database in databases(url, settings.DATA_DIR).items():
+            database["OPTIONS"].pop("pool", None)
+            connections.settings[ALIASES[alias]] = connections.configure_settings({"default": database})["default"]
+        if _identity_of("default") == _identity_of("target"):
+            raise MoveError("The target is the database this installation already uses.")
+        self.source = hashlib.sha256(_identity_of("default").encode()).hexdigest()
+
+    def open(self) -> None:
+        """Connects. Raises `MoveError`."""
+        for alias in ALIASES.values():
+            try:
+                connections[alias].ensure_connection()
+            except DatabaseError as problem:
+                raise MoveError(f"The target is not responding: {str(problem).splitlines()[0]}") from None
+
+    def close(self) -> None:
+        """Lets the connections go, and forgets the databases."""
+        for alias in ALIASES.values():
+            try:
+                connections[alias].close()
+            except (ConnectionDoesNotExist, DatabaseError):
+                continue
+            del connections[alias]
+            connections.settings.pop(alias, None)
+
+    def check(self, tables: Iterable[Table]) -> bool:
+        """Whether a move from here has begun there. Raises `MoveError` where there are rows of anything else."""
+        if MARKS in connections["target"].introspection.table_names():
+            if self.read_mark("target", SOURCE) != self.source:
+                raise MoveError("The target contains another interrupted move. Use an empty database.")
+            return True
+        for table in tables:
+            alias, name = ALIASES[alias_of(table)], table._meta.db_table
+            has_table = name in connections[alias].introspection.table_names()
+            if has_table and name not in MADE_BY_DJANGO and table._base_manager.using(alias).exists():
+                raise MoveError(f"The target is not empty: {name} has rows. Use an empty database.")
+        return False
+
+    def make_tables(self, until: Sequence[tuple[str, str]] = ()) -> None:
+        """Migrates, until these migrations where some are named. Raises `MoveError`."""
+        aliases = ("default", LOGS) if connections["target"].vendor == "sqlite" else ("default",)
+        steps: Sequence[Sequence[str]] = until or [()]
+        for alias, names in product(aliases, steps):
+            words = ["migrate", *names, "--database", alias]
+            done = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
+                [sys.executable, str(BASE_DIR / "manage.py"), *words, "--verbosity", "0"],
+                env=os.environ | {"DATABASE_URL": self.url, "DJANGO_SETTINGS_MODULE": "routing_admin.settings"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                last = (done.stderr.strip().splitlines() or ["no word"])[-1]
+                raise MoveError(f"The tables could not be created in the target: {last}")
+
+    def claim(self) -> None:
+        """From now on a move from here counts as begun."""
+        for alias in reversed(ALIASES.values()):
+            with transaction.atomic(using=alias):
+                self.execute(alias, f"CREATE TABLE IF NOT EXISTS {MARKS} (name varchar(200) PRIMARY KEY, value text)")
+                self.write_mark(alias, SOURCE, self.source)
+
+    def prepare(self, tables: list[Table]) -> None:
+        """Makes the tables and empties those that migrations filled, unless that is done. Raises `MoveError`."""
+        if self.read_mark("target", READY):
+            return
+        self.make_tables()
+        empty_tables(tables, ALIASES)
+        if self.read_mark("target", INDEXES) is None:
+            self.write_mark("target", INDEXES, list_indexes(tables, ALIASES))
+        drop_indexes(self.read_mark("target", INDEXES))
+        self.write_mark("target", READY, True)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every row is there and was compared, so that only `finish` is missing."""
+        return bool(self.read_mark("target", DONE))
+
+    def finish(self, tables: list[Table]) -> None:
+        """Makes indexes, sets what numbers new rows, and takes the marks away, those of the main database last."""
+        self.write_mark("target", DONE, True)
+        make_indexes(self.read_mark("target", INDEXES) or ())
+        number_anew(tables, ALIASES)
+        for alias in reversed(ALIASES.values()):
+            self.execute(alias, f"DROP TABLE IF EXISTS {MARKS}")
+
+    def read_mark(self, alias: str, name: str) -> Any:
+        """What a mark says; None where there is none."""
+        with connections[alias].cursor() as cursor:
+            cursor.execute(f"SELECT value FROM {MARKS} WHERE name = %s", [name])  # noqa: S608
+            row = cursor.fetchone()
+        return json.loads(row[0]) if row else None
+
+    def write_mark(self, alias: str, name: str, value: Any) -> None:
+        """Sets a mark, in the transaction that is open."""
+        self.execute(alias, f"DELETE FROM {MARKS} WHERE name = %s", [name])  # noqa: S608
+        self.execute(alias, f"INSERT INTO {MARKS} (name, value) VALUES (%s, %s)", [name, json.dumps(value)])  # noqa: S608
+
+    def execute(self, alias: str, statement: str, values: list[Any] | None = None) -> None:
+        """Runs one statement."""
+        with connections[alias].cursor() as cursor:
+            cursor.execute(statement, values)
+
+
+def _identity_of(alias: str) -> str:
+    settings = connections[alias].settings_dict
+    return " ".join(str(settings[name]) for name in ("ENGINE", "NAME", "HOST", "PORT"))

@@ -1,0 +1,102 @@
+"""What a backup holds, as `manifest.json` says it, and the hash of each of its files, as `sha256sum -c` reads them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from artifacts.core.store import BLOCK
+from routing_admin.console.backups.databases import sync
+
+MANIFEST, SUMS, SECRETS, ARTIFACTS = "manifest.json", "SHA256SUMS", "secrets.json", "artifacts"
+FORMAT = 1
+
+
+class BackupError(Exception):
+    """A backup cannot be made or used; the sentence says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedDatabase:
+    """One database: its file, the engine it was copied from, its migrations, and how many rows each table has."""
+
+    file: str
+    engine: str
+    migrations: list[list[str]]
+    rows: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What is in a backup.
+
+    `artifacts` and `artifact_bytes` are None where it holds databases alone; `missing` are the hashes of artifacts
+    whose bytes could not be read when it was made. `secret_marks` name the secrets, newest first.
+    """
+
+    created_at: str
+    version: str
+    databases: dict[str, SavedDatabase]
+    revision: int | None
+    audit_head: str
+    artifacts: int | None
+    artifact_bytes: int | None
+    missing: list[str]
+    has_secrets: bool
+    secret_marks: list[str] = field(default_factory=list)
+    format: int = FORMAT
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Writes the manifest, and behind it the hash of every file."""
+    text = json.dumps(asdict(manifest), ensure_ascii=False, indent=2) + "\n"
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
+    sums = "".join(f"{digest}  {path.relative_to(folder)}\n" for path, digest in _digests(folder))
+    (folder / SUMS).write_text(sums, encoding="utf-8")
+    for name in (MANIFEST, SUMS):
+        sync(folder / name)
+
+
+def _digests(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Every file with its hash; an artifact is called by it, and was looked at when it was copied."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name != SUMS:
+            yield path, path.name if ARTIFACTS in path.relative_to(folder).parts else digest_file(path)
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """What is in a backup, once every byte of it was looked at. Raises `BackupError` for one that is not whole."""
+    if not (folder / SUMS).is_file() or not (folder / MANIFEST).is_file():
+        raise BackupError(f"{folder} is not a backup: {MANIFEST} or {SUMS} is missing.")
+    lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    for name, digest in sums.items():
+        path = folder / name
+        if not path.is_file():
+            raise BackupError(f"The backup is incomplete: {name} is missing.")
+        if digest_file(path) != digest:
+            raise BackupError(f"The backup is damaged: {name} has changed.")
+    try:
+        value = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if value["format"] != FORMAT:
+            raise BackupError(f"The backup has format {value['format']}, and this program reads {FORMAT}.")
+        databases = {alias: SavedDatabase(**each) for alias, each in value.pop("databases").items()}
+        manifest = Manifest(**value, databases=databases)
+    except (ValueError, KeyError, TypeError) as problem:
+        raise BackupError(f"{MANIFEST} cannot be read: {problem}") from problem
+    there = sum(1 for name in sums if name.startswith(f"{ARTIFACTS}/"))
+    if MANIFEST not in sums or there != (manifest.artifacts or 0):
+        raise BackupError(f"The backup is incomplete: {SUMS} does not list everything that {MANIFEST} counts.")
+    return manifest

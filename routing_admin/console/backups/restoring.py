@@ -1,0 +1,196 @@
+"""A backup brought back: first all of it is looked at, then what was there moved beside, and the copy put in place."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connections
+from django.utils import timezone
+
+from artifacts.core.store import BLOCK
+from artifacts.storage.content import byte_store
+from artifacts.storage.files import FileStore
+from capabilities.acts import Act, Actor
+from capabilities.signing import read_secrets_again
+from routing_admin.configuration import exports, integrity, snapshot
+from routing_admin.configuration.audit import NOTED, find_head, note_head
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.backups import databases
+from routing_admin.console.backups.data_transfer.serving import is_in_use
+from routing_admin.console.backups.manifest import ARTIFACTS, SECRETS, BackupError, Manifest, read_manifest
+from routing_admin.console.backups.rows import bring_back_rows, has_rows, schema_moved_aside
+from routing_admin.console.backups.secret_marks import is_marked
+from routing_admin.platform.databases.schema import NewerSchemaError, refuse_newer
+
+SECRET_FILES = ("secret_key", "keys")
+"""What holds secrets in the data directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a backup held, where the installation of before lies now, and what is to be done still, a sentence each."""
+
+    manifest: Manifest
+    beside: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
+    """Makes the installation what it was. Raises `BackupError`, and then everything is as before."""
+    manifest = read_manifest(folder)
+    try:
+        for each in manifest.databases.values():
+            refuse_newer([(app, name) for app, name in each.migrations], "The backup was made by")
+    except NewerSchemaError as newer:
+        raise BackupError(str(newer)) from newer
+    _check_room(folder, manifest, replace=replace)
+    _close_databases()
+    with _moved_aside(manifest) as beside, _rows_moved_aside() as schema:
+        _bring_back(folder, manifest)
+    remarks = tuple(_remarks(folder, manifest))
+    details = {"createdAt": manifest.created_at, "revision": manifest.revision, "auditHead": manifest.audit_head}
+    with ledger.audit(actor, Act("installation.restore", details=details)):
+        pass
+    if (head := find_head()) is not None:
+        note_head(head)
+    return Restored(manifest, tuple(str(each) for each in (schema, beside) if each), remarks)
+
+
+def _close_databases() -> None:
+    """Raises `BackupError` while another process has a database open."""
+    connections.close_all()
+    if not databases.are_files():
+        if is_in_use():
+            raise BackupError("Another process is using the database. Stop the servers on every machine first.")
+        return
+    for alias in databases.FILES:
+        try:
+            databases.close_for_good(databases.file_of(alias))
+        except databases.DatabaseInUseError:
+            raise BackupError(
+                f"{databases.file_of(alias)} is open in another process. Stop the server first, then restore."
+            ) from None
+
+
+def _rows_moved_aside() -> AbstractContextManager[str | None]:
+    """The same for the rows of a database that is no file of ours."""
+    return nullcontext() if databases.are_files() else schema_moved_aside()
+
+
+def _check_room(folder: Path, manifest: Manifest, *, replace: bool) -> None:
+    """Raises `BackupError` where something is in the way, or the disk has no room."""
+    there = [str(path) for path in _parts(manifest) if path.exists() and _is_in_use(path)]
+    if not databases.are_files() and has_rows():
+        there.insert(0, "rows in the database")
+    if there and not replace:
+        raise BackupError(
+            f"There is already an installation: {', '.join(there)}. Use --replace to move it aside and restore the "
+            "backup in its place."
+        )
+    needed = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    free = shutil.disk_usage(settings.DATA_DIR).free
+    if needed > free:
+        raise BackupError(f"Not enough disk space: the backup needs {needed} bytes, and {free} are free.")
+
+
+def _is_in_use(path: Path) -> bool:
+    """Whether a file has something in it, or a folder a file."""
+    return path.stat().st_size > 0 if path.is_file() else any(each.is_file() for each in path.rglob("*"))
+
+
+def _parts(manifest: Manifest) -> list[Path]:
+    """What of the installation a backup replaces."""
+    found = [databases.file_of(alias) for alias in databases.FILES] if databases.are_files() else []
+    if manifest.artifacts is not None and isinstance(byte_store(), FileStore):
+        found.append(Path(settings.DATA_DIR) / ARTIFACTS)
+    return found
+
+
+@contextmanager
+def _moved_aside(manifest: Manifest) -> Iterator[Path | None]:
+    """Moves what is there into a folder of the data directory, and back where what follows fails."""
+    root = Path(settings.DATA_DIR)
+    beside = root / f"before-restore-{timezone.now():%Y%m%dT%H%M%S%f}"
+    wanted = [*_parts(manifest), root / NOTED]
+    if manifest.artifacts is not None:
+        wanted.append(root / "thumbnails")
+    if manifest.has_secrets:
+        wanted += [root / name for name in SECRET_FILES]
+    moved = []
+    try:
+        for path in wanted:
+            if path.exists() and _is_in_use(path):
+                beside.mkdir(mode=0o700, exist_ok=True)
+                shutil.move(path, beside / path.name)
+                moved.append(path)
+        yield beside if moved else None
+    except BaseException:
+        connections.close_all()
+        for path in wanted:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        for path in moved:
+            shutil.move(beside / path.name, path)
+        if moved:
+            beside.rmdir()
+        raise
+
+
+def _bring_back(folder: Path, manifest: Manifest) -> None:
+    """Bytes first, then the databases, which are brought up to this program."""
+    if manifest.artifacts is not None:
+        _bring_back_artifacts(folder)
+    if manifest.has_secrets:
+        _bring_back_secrets(folder)
+    if not databases.are_files():
+        bring_back_rows(folder, manifest)
+        return
+    for alias, saved in manifest.databases.items():
+        databases.put_in_place(folder / saved.file, databases.file_of(alias))
+    for alias in manifest.databases:
+        call_command("migrate", database=alias, verbosity=0, interactive=False)
+
+
+def _bring_back_artifacts(folder: Path) -> None:
+    """Every file into the store, which hashes it once more."""
+    if isinstance(byte_store(), FileStore):
+        FileStore(Path(settings.DATA_DIR) / ARTIFACTS)  # its folders, which were moved aside
+    store = byte_store()
+    for path in sorted((folder / ARTIFACTS).glob("??/*")):
+        with path.open("rb") as file:
+            if store.put(iter(lambda file=file: file.read(BLOCK), b"")).sha256 != path.name:  # type: ignore[misc]
+                raise BackupError(f"The backup is incomplete: {path.name} is damaged.")
+
+
+def _bring_back_secrets(folder: Path) -> None:
+    """The secrets into their files, and in force in this process unless the environment has others."""
+    saved = json.loads((folder / SECRETS).read_text(encoding="utf-8"))
+    for name in SECRET_FILES:
+        path = Path(settings.DATA_DIR) / name
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(",".join(saved[name]))
+    read_secrets_again()
+
+
+def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """What somebody has to do still, or should know."""
+    if not any(is_marked(each, manifest.secret_marks[0]) for each in settings.SIGNING_SECRETS):
+        yield (
+            "The signing secret differs from the one in use when the backup was made: every agent needs a new key, and "
+            "people must sign in again. To keep the old keys, set ROUTING_ADMIN_SECRET_KEY to the saved one."
+        )
+    yield from integrity.keys()
+    if manifest.missing:
+        yield f"Files missing or damaged when the backup was made: {len(manifest.missing)}."
+    snapshot.refresh()
+    for name in exports.FILES:
+        path = folder / f"{name.value}.json"
+        if path.exists() and exports.export(name).text != path.read_text(encoding="utf-8"):
+            yield f"{path.name} is exported otherwise than when the backup was made, by another version of the program."

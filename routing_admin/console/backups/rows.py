@@ -1,0 +1,165 @@
+"""Rows of PostgreSQL, carried into the SQLite files of a backup and back: a backup is the same on every engine.
+
+They are read in one transaction that sees one moment, counted and hashed on both sides. What stands where a backup is
+to go is moved beside, whole, into a schema of the same database.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.apps import apps
+from django.apps.registry import Apps
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, ProgrammingError, connections, transaction
+from django.db.migrations.loader import MigrationLoader
+from django.utils import timezone
+
+from routing_admin.console.backups import databases
+from routing_admin.console.backups.data_transfer.rows import (
+    DifferenceError,
+    Places,
+    carry_rows,
+    drop_indexes,
+    empty_tables,
+    list_indexes,
+    make_indexes,
+    number_anew,
+)
+from routing_admin.console.backups.data_transfer.tables import list_tables
+from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
+from routing_admin.console.backups.manifest import BackupError, Manifest
+from routing_admin.platform.databases.postgresql.partitions import make_days
+from routing_admin.platform.databases.router import LOGS, one_moment
+from routing_admin.platform.databases.schema import list_pending
+
+SERVED: Places = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
+"""One connection for both databases: PostgreSQL has them in one, and a moment is a transaction's."""
+NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.sqlite3"}
+"""What SQLite's files are called while rows come and go: the second name follows from the first."""
+
+
+def save_rows(part: Path) -> None:
+    """Writes both files of a backup, at the migrations that the database has had. Raises `BackupError`."""
+    registry: Apps = apps
+    until: Sequence[tuple[str, str]] = ()
+    if list_pending():
+        loader = MigrationLoader(connections[DEFAULT_DB_ALIAS])
+        until = _newest_applied(loader)
+        registry = loader.project_state(until).apps
+    with _files_in(part) as files:
+        files.make_tables(until)
+        tables = list_tables(registry)
+        empty_tables(tables, ALIASES)
+        indexes = list_indexes(tables, ALIASES)
+        drop_indexes(indexes)
+        with one_moment():
+            carry_rows(tables, SERVED, ALIASES)
+        make_indexes(indexes)
+        number_anew(tables, ALIASES)
+    for alias, name in NAMES.items():
+        databases.close_for_good(part / name)
+        (part / name).rename(part / databases.FILES[alias])
+        databases.sync(part / databases.FILES[alias])
+
+
+def bring_back_rows(folder: Path, manifest: Manifest) -> None:
+    """Makes the database's rows those of a backup, of an older program's, too; all of them or none.
+
+    Raises `BackupError`.
+    """
+    call_command("migrate", verbosity=0, interactive=False)
+    make_days(timezone.now())
+    with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
+        for alias, saved in manifest.databases.items():
+            shutil.copyfile(folder / saved.file, Path(name) / NAMES[alias])
+        with _files_in(Path(name)) as files:
+            files.make_tables()
+            tables = list_tables()
+            with transaction.atomic():
+                empty_tables(tables, SERVED)
+                indexes = list_indexes(tables, SERVED)
+                drop_indexes(indexes)
+                carry_rows(tables, ALIASES, SERVED)
+                make_indexes(indexes)
+                number_anew(tables, SERVED)
+
+
+def has_rows() -> bool:
+    """Whether the database holds an installation, or a part of one."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    there = set(connection.introspection.table_names()) & {each._meta.db_table for each in list_tables()}
+    with connection.cursor() as cursor:
+        for name in sorted(there):
+            cursor.execute(f'SELECT EXISTS (SELECT 1 FROM "{name}")')  # noqa: S608
+            if cursor.fetchone()[0]:
+                return True
+    return False
+
+
+def measure_rows() -> int:
+    """How many bytes the database takes."""
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database())")
+        return int(cursor.fetchone()[0])
+
+
+@contextmanager
+def schema_moved_aside() -> Iterator[str | None]:
+    """Moves what the database holds into another schema of it, and back where what follows fails; where it is then.
+
+    None where the database holds nothing. Raises `BackupError` where the user of the database may not.
+    """
+    if not has_rows():
+        yield None
+        return
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute("SELECT quote_ident(current_schema())")
+        (usual,) = cursor.fetchone()
+    beside = f"before_restore_{timezone.now():%Y%m%d_%H%M%S_%f}"
+    try:
+        _execute(f"ALTER SCHEMA {usual} RENAME TO {beside}", f"CREATE SCHEMA {usual}")
+    except ProgrammingError:
+        raise BackupError(
+            f"The database user cannot move the existing rows aside because it does not own the schema {usual}. "
+            "Make it the owner of the database, or set DATABASE_URL to an empty database."
+        ) from None
+    try:
+        yield f"the schema {beside} of the database"
+    except BaseException:
+        connections.close_all()
+        _execute(f"DROP SCHEMA {usual} CASCADE", f"ALTER SCHEMA {beside} RENAME TO {usual}")
+        raise
+
+
+def _execute(*statements: str) -> None:
+    with transaction.atomic(), connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def _newest_applied(loader: MigrationLoader) -> list[tuple[str, str]]:
+    """Of each app the migration that nothing applied stands behind."""
+    applied = set(loader.applied_migrations) & set(loader.graph.nodes)
+    parents = ((key, parent.key) for key in applied for parent in loader.graph.node_map[key].parents)
+    return sorted(applied - {before for key, before in parents if before[0] == key[0]})
+
+
+@contextmanager
+def _files_in(folder: Path) -> Iterator[Destination]:
+    """The databases in a folder's files. Raises `BackupError` for what goes wrong on the way."""
+    files = Destination(f"sqlite:///{folder / NAMES[DEFAULT_DB_ALIAS]}")
+    try:
+        files.open()
+        yield files
+    except (MoveError, DifferenceError) as problem:
+        raise BackupError(f"The rows could not be copied: {problem}") from None
+    except DatabaseError as problem:
+        raise BackupError(f"The rows could not be copied. The database says: {str(problem).splitlines()[0]}") from None
+    finally:
+        files.close()

@@ -1,0 +1,156 @@
+"""A backup made while everything goes on: databases as they are at one moment, and every byte that they speak of.
+
+Bytes are stored before their row and removed behind it, so they are copied before the databases, and what was stored
+meanwhile once more after them: no row of the copy is without its bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+from django.utils import timezone
+
+from artifacts.core.errors import CorruptError, MissingError
+from artifacts.core.store import ByteStore
+from artifacts.storage.content import byte_store
+from artifacts.storage.files import FileStore
+from capabilities.acts import Act, Actor
+from routing_admin.configuration import exports
+from routing_admin.configuration.audit import note_head
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.alerts.actions import end_kind
+from routing_admin.console.backups import databases
+from routing_admin.console.backups.folders import new_folder
+from routing_admin.console.backups.manifest import ARTIFACTS, SECRETS, Manifest, SavedDatabase, write_manifest
+from routing_admin.console.backups.rows import save_rows
+from routing_admin.console.backups.secret_marks import mark_secret
+from routing_admin.core.alerts.kinds import AlertKind
+from routing_admin.core.configuration.as_json import from_json
+from routing_admin.core.configuration.specs import EMPTY
+from routing_admin.environment import program_version
+from routing_admin.platform.databases.schema import list_applied_in_file
+
+
+def back_up(actor: Actor, out: Path, *, with_secrets: bool = False) -> Manifest:
+    """Writes a backup into a new folder, which has its name once it is whole. Raises `BackupError`, `OSError`."""
+    with new_folder(out) as part:
+        manifest = _fill(part, with_secrets=with_secrets)
+    record_backup(actor, {"withSecrets": with_secrets})
+    if head := databases.find_head(out / databases.FILES["default"]):
+        note_head(head)
+    return manifest
+
+
+def record_backup(actor: Actor, details: dict[str, Any]) -> None:
+    """Note that a backup is complete, for the audit log, the metric and the alert."""
+    with ledger.audit(actor, Act("installation.backup", details=details)):
+        pass
+    end_kind(AlertKind.BACKUP_OVERDUE, timezone.now())
+
+
+def _fill(part: Path, *, with_secrets: bool) -> Manifest:
+    store, folder = byte_store(), part / ARTIFACTS
+    folder.mkdir(mode=0o700)
+    for sha256 in store.digests():
+        _save_bytes(store, sha256, folder)
+    copies = copy_databases(part)
+    sizes = databases.list_artifacts(part / databases.FILES["default"])
+    missing = [sha256 for sha256 in sizes if not _save_bytes(store, sha256, folder)]
+    for path in folder.glob("??/*"):
+        if path.name not in sizes:
+            path.unlink()
+    _save_configuration(part)
+    if with_secrets:
+        _save_secrets(part)
+    manifest = describe(
+        part, copies, missing=missing, artifacts=len(sizes) - len(missing), with_secrets=with_secrets, sizes=sizes
+    )
+    write_manifest(part, manifest)
+    return manifest
+
+
+def copy_databases(part: Path) -> dict[str, SavedDatabase]:
+    """Copies each database into the folder, and says what is in it. Raises `BackupError`."""
+    copies = {}
+    if not databases.are_files():
+        save_rows(part)
+    for alias, name in databases.FILES.items():
+        path = part / name
+        if databases.are_files():
+            databases.copy_database(alias, path)
+        applied = [list(each) for each in list_applied_in_file(path)]
+        copies[alias] = SavedDatabase(name, connections[alias].vendor, applied, databases.count_rows(path))
+    return copies
+
+
+def describe(
+    part: Path,
+    copies: dict[str, SavedDatabase],
+    *,
+    artifacts: int | None,
+    missing: list[str],
+    sizes: dict[str, int],
+    with_secrets: bool,
+) -> Manifest:
+    """The manifest of what was copied."""
+    size = sum(each for sha256, each in sizes.items() if sha256 not in missing)
+    newest = databases.find_newest_revision(part / databases.FILES["default"])
+    return Manifest(
+        created_at=timezone.now().isoformat(timespec="seconds"),
+        version=program_version(),
+        databases=copies,
+        revision=newest[0] if newest else None,
+        audit_head=str(databases.find_head(part / databases.FILES["default"]) or ""),
+        artifacts=artifacts,
+        artifact_bytes=size if artifacts is not None else None,
+        missing=missing,
+        has_secrets=with_secrets,
+        secret_marks=[mark_secret(each) for each in settings.SIGNING_SECRETS],
+    )
+
+
+def _save_bytes(store: ByteStore, sha256: str, folder: Path) -> bool:
+    """Links or copies bytes into the folder once they were looked at; whether they are there and healthy.
+
+    A link costs no room, and what is stored is never written to again.
+    """
+    place = folder / sha256[:2] / sha256
+    if place.exists():
+        return True
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    try:
+        if isinstance(store, FileStore):
+            with store.local_file(sha256) as path, suppress(OSError):
+                os.link(path, place)
+                return True
+        with place.open("xb") as file:
+            for block in store.open_blocks(sha256):
+                file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
+    except (MissingError, CorruptError):
+        place.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def _save_configuration(part: Path) -> None:
+    """Both JSON files as `export_config` writes them, of the same moment as the database."""
+    newest = databases.find_newest_revision(part / databases.FILES["default"])
+    configuration = from_json(json.loads(newest[1])) if newest else EMPTY
+    for name in exports.FILES:
+        text = exports.export(name, configuration=configuration).text
+        (part / f"{name.value}.json").write_text(text, encoding="utf-8")
+
+
+def _save_secrets(part: Path) -> None:
+    """The secrets in force, for their owner alone."""
+    value = {"secret_key": settings.SIGNING_SECRETS, "keys": settings.ENCRYPTION_KEYS}
+    with open(os.open(part / SECRETS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=2)

@@ -1,0 +1,103 @@
+"""What every call of a script does first: its token and scope are checked; which revision it has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja.security.base import AuthBase
+
+from capabilities.acts import Actor
+from capabilities.core.permissions import ADMIN_SCOPES, path_of_route
+from capabilities.errors import NotFoundError
+from routing_admin.api.calls import CallError, answer
+from routing_admin.configuration.history import newest_number
+from routing_admin.console.exchange.agent_api import revision_in
+from routing_admin.console.people.token_actions import note_use
+from routing_admin.core.files.entry_tags import Expectation, parse_if_match, tag_of
+from routing_admin.platform.auth.admin_tokens import AdminCaller, authenticate_token, refuse_admin_call, refuse_token_in
+from routing_admin.platform.server.request_id import request_id_of
+
+TAG = "administration"
+
+
+class AdminTokenAuth(AuthBase):
+    """The script behind a call, when its token has the call's scope; agents' keys and sessions mean nothing here."""
+
+    openapi_type = "http"
+    openapi_scheme = "bearer"
+    openapi_description = "An administrator's token, `Authorization: Bearer rat_…`; only calls under `/admin` take it."
+
+    def __call__(self, request: HttpRequest) -> AdminCaller:
+        """Who calls. Queries rows.
+
+        Raises `CallError` 401 without a good token, 403 without the scope, 400 for a token in the address.
+        """
+        found = refuse_token_in(request.META.get("QUERY_STRING", "")) or authenticate_token(request.headers)
+        if isinstance(found, AdminCaller):
+            path = path_of_route(request.resolver_match.route) if request.resolver_match else ""
+            refusal = refuse_admin_call(found, request.method or "", path)
+            if refusal is None:
+                note_use(found, address_of(request), request_id_of(request))
+                return found
+            found = refusal
+        more = {"scope": found.scope} if found.scope else {}
+        raise CallError(found.status, found.code, found.message, **more)
+
+
+def address_of(request: HttpRequest) -> str:
+    """Where the call comes from."""
+    return request.META.get("REMOTE_ADDR") or ""
+
+
+def script_actor(request: HttpRequest) -> Actor:
+    """Who calls, as an actor of the audit log: `NAME's token X`."""
+    caller: AdminCaller = request.auth  # type: ignore[attr-defined]
+    return Actor("token", caller.name, address_of(request), request_id_of(request))
+
+
+def check_gives(request: HttpRequest, scopes: Iterable[str], what: str) -> None:
+    """Raise `CallError` 403 where the caller would give scopes that its own token lacks; agents' own are not asked."""
+    caller: AdminCaller = request.auth  # type: ignore[attr-defined]
+    if lacking := [scope for scope in ADMIN_SCOPES if scope in set(scopes) - caller.scopes]:
+        message = f"A token cannot give more than it has. {what} takes {', '.join(lacking)}, which this token lacks."
+        raise CallError(403, "scope_missing", message, scope=lacking[0])
+
+
+def revision_seen(request: HttpRequest) -> int | None:
+    """The revision that the caller has seen, by If-Match; None where it says none."""
+    return revision_in(request.headers.get("if-match", ""))
+
+
+def expectation_in(request: HttpRequest) -> Expectation:
+    """What the caller has seen of an entry, by If-Match."""
+    return parse_if_match(request.headers.get("if-match", ""))
+
+
+def answer_entry(value: dict[str, Any], entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
+    """An answer about one entry, with the newest revision in it; its ETag is the entry's own."""
+    response = answer_at_revision(value, status)
+    response["ETag"] = f'"{tag_of(entry)}"'
+    return response
+
+
+def answer_at_revision(value: dict[str, Any], status: int = 200) -> HttpResponse:
+    """An answer with the newest revision, in it and as its ETag."""
+    number = newest_number() or 0
+    response = answer({**value, "revision": number}, status)
+    response["ETag"] = f'"{number}"'
+    return response
+
+
+def require(row: Any, kind: str, name: str) -> Any:
+    """What was looked for. Raises `NotFoundError` for None."""
+    if row is None:
+        raise NotFoundError(f"There is no {kind} {name}.")
+    return row
+
+
+def iso(moment: datetime | None) -> str | None:
+    """A moment as text; None for none."""
+    return moment.isoformat(timespec="seconds") if moment else None

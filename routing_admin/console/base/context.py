@@ -1,0 +1,156 @@
+"""What every page knows: who is there, what they may do, where one can go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext_lazy
+
+from capabilities.access import can_edit, may, role_of
+from capabilities.core.permissions import PagePart, UserRole, can_change
+from routing_admin.configuration import snapshot
+from routing_admin.console.drills.views import banner_context
+
+THEME_COOKIE = "theme"
+THEMES = ("auto", "light", "dark")
+USERS_PAGES = ("user", "user_invite", "user_role", "user_active", "user_link", "tokens", "token_new")
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationEntry:
+    """Somewhere one can go: URL name, label, icon, the letter after `g`, and URL names that belong to it.
+
+    What only administrators have to do with is shown to them alone.
+    """
+
+    name: str
+    label: Any
+    icon: str
+    key: str = ""
+    short: Any = ""
+    quick: bool = False
+    within: tuple[str, ...] = ()
+    for_administrators: bool = False
+
+
+PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
+    (
+        "",
+        (
+            NavigationEntry("dashboard", gettext_lazy("Dashboard"), "home", "d", quick=True),
+            NavigationEntry("requests", gettext_lazy("Requests"), "list", "l", quick=True, within=("request",)),
+            NavigationEntry("usage", gettext_lazy("Usage"), "chart", "b", within=("budgets",)),
+        ),
+    ),
+    (
+        gettext_lazy("Routing"),
+        (
+            NavigationEntry(
+                "routes",
+                gettext_lazy("Task routes"),
+                "route",
+                "r",
+                gettext_lazy("Routes"),
+                True,
+                ("route", "route_new"),
+            ),
+            NavigationEntry("simulate", gettext_lazy("Simulate"), "play", "t"),
+            NavigationEntry(
+                "matrix",
+                gettext_lazy("Capability matrix"),
+                "grid",
+                "m",
+                within=("services", "service", "service_new", "catalogue", "catalogue_edition"),
+            ),
+            NavigationEntry("providers", gettext_lazy("Providers"), "server", "p", within=("provider", "provider_new")),
+        ),
+    ),
+    (
+        gettext_lazy("Agents"),
+        (
+            NavigationEntry("agents", gettext_lazy("Agents and keys"), "agent", "a", within=("agent", "agent_new")),
+            NavigationEntry(
+                "artifacts", gettext_lazy("Artifacts"), "doc", "f", quick=True, within=("artifact", "artifact_compare")
+            ),
+        ),
+    ),
+    (
+        gettext_lazy("Configuration"),
+        (
+            NavigationEntry("config", gettext_lazy("Import, export"), "swapbox", "c", within=("config_import",)),
+            NavigationEntry(
+                "history", gettext_lazy("History"), "history", "h", within=("revision", "compare", "audit")
+            ),
+            NavigationEntry("users", gettext_lazy("Users"), "user", "u", within=USERS_PAGES, for_administrators=True),
+            NavigationEntry("settings", gettext_lazy("Settings"), "gear", "s", within=("password_change", "alerts")),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PageRights:
+    """What a role may send, by URL name: `can.key_issue` in a template."""
+
+    role: UserRole
+
+    def __getitem__(self, name: str) -> bool:
+        return can_change(self.role, name)
+
+
+def page(request: HttpRequest) -> dict[str, Any]:
+    """Variables of every template; nothing about the installation for somebody who is not signed in."""
+    theme = request.COOKIES.get(THEME_COOKIE, "auto")
+    known = {"theme": theme if theme in THEMES else "auto", "public_url": settings.PUBLIC_URL}
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return known
+    allowed = {part.value: may(user, part) for part in PagePart}
+    return {
+        **known,
+        "own_role": role_of(user),
+        "can_edit": can_edit(request),
+        "can": PageRights(role_of(user)),
+        "may": allowed,
+        "nav": navigation(request),
+        **banner_context(),
+    }
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """The groups of the side navigation, with what is current and how many there are, read from memory."""
+    here = request.resolver_match.url_name if request.resolver_match else None
+    configuration = snapshot.current().configuration
+    counts = {
+        "routes": len(configuration.routes),
+        "matrix": len(configuration.services),
+        "providers": len(configuration.providers),
+        "agents": len(snapshot.current().agents),
+    }
+    groups, is_administrator = [], role_of(request.user) is UserRole.ADMINISTRATOR
+    for label, places in PLACES:
+        items = [item(place, here, counts) for place in places if is_administrator or not place.for_administrators]
+        groups.append({"label": label, "items": [each for each in items if each["url"]]})
+    return groups
+
+
+def item(place: NavigationEntry, here: str | None, counts: dict[str, int]) -> dict[str, Any]:
+    """One place as the template shows it; its URL is empty while there is no such page."""
+    try:
+        url = reverse(place.name)
+    except NoReverseMatch:
+        url = ""
+    return {
+        "url": url,
+        "label": place.label,
+        "short": place.short,
+        "icon": place.icon,
+        "key": place.key,
+        "quick": place.quick,
+        "count": counts.get(place.name),
+        "current": here == place.name or here in place.within,
+    }

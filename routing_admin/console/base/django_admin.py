@@ -1,0 +1,95 @@
+"""Django's own admin, where ROUTING_ADMIN_DJANGO_ADMIN turns it on: superusers look at rows, and change none.
+
+What changes here would pass by the actions, and so by checks, history, audit and Undo. Who may come in is decided in
+`routing_admin/platform/auth/permissions.py`, as for every page.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.auth import views as auth
+from django.contrib.auth.models import User
+from django.db.models import Field
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext_lazy as _
+
+APPS = ("routing_admin", "artifacts", "capabilities")
+SECRETS = frozenset({"password", "digest", "ciphertext", "fingerprint"})
+"""Fields that nobody reads, sealed or not; rows that are named by one are not shown at all."""
+
+
+class RowsAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """The rows of one table, to be looked at."""
+
+    actions = None
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """Every column but the secret ones."""
+        return [field.name for field in self._columns()]
+
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        """The row's name and its first short columns."""
+        return ["__str__", *(field.name for field in self._columns() if _is_short(field))][:8]
+
+    def _columns(self) -> list[Any]:
+        fields = (field for field in self.model._meta.get_fields() if isinstance(field, Field))
+        return [field for field in fields if field.name not in SECRETS and not field.auto_created]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nobody."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody."""
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whoever came in."""
+        return True
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Whoever came in."""
+        return True
+
+
+class RowsSite(admin.AdminSite):
+    """The admin with every table of ours and the users'; signing in and out are the pages' own."""
+
+    site_header = site_title = _("Rows, read-only")
+    index_title = _("Make changes on the pages of routing_admin")
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Superusers."""
+        return bool(request.user.is_active and request.user.is_superuser)
+
+    def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]
+        """The pages' own, which counts failures."""
+        return redirect("login")
+
+    def logout(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]
+        """The pages' own."""
+        return auth.LogoutView.as_view()(request)
+
+    def password_change(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]
+        """The pages' own."""
+        return redirect("password_change")
+
+
+def _is_short(field: Any) -> bool:
+    return field.get_internal_type() not in {"JSONField", "TextField", "BinaryField"}
+
+
+site = RowsSite()
+for _app in APPS:
+    for _model in apps.get_app_config(_app).get_models():
+        if _model._meta.pk.name not in SECRETS:
+            site.register(_model, RowsAdmin)
+site.register(User, RowsAdmin)

@@ -1,0 +1,91 @@
+"""The pages for what is no fault of the visitor's: they say the request id, never what went wrong inside."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+from artifacts.core.errors import StoreAwayError
+from capabilities.core.permissions import Right, least_role
+from capabilities.sentences import translate_sentence
+from routing_admin.configuration import snapshot
+from routing_admin.platform.auth.permissions import READING
+from routing_admin.platform.databases.unavailable import AGAIN_SECONDS, DatabaseFault, fault_of, is_away
+from routing_admin.platform.server.disk_space import low_disk_space
+from routing_admin.platform.server.places import OverloadedError
+
+log = logging.getLogger(__name__)
+
+SILENT: tuple[Promise, Promise] = (
+    gettext_lazy("The database is not responding"),
+    gettext_lazy(
+        "Another program has locked it, or its file cannot be read. Nothing was changed. Try again in a moment. The "
+        "server log names the cause."
+    ),
+)
+OUTAGES: Mapping[DatabaseFault | None, tuple[Promise, Promise]] = {
+    DatabaseFault.READ_ONLY: (
+        gettext_lazy("The database is read-only"),
+        gettext_lazy(
+            "Nothing was changed, and nothing can be until the server is connected to a database that takes writes. "
+            "Calls that store nothing continue. The server log says what to do."
+        ),
+    ),
+    DatabaseFault.FORBIDDEN: (
+        gettext_lazy("The database denies the server a right"),
+        gettext_lazy("Nothing was changed. The server log names the right that is missing."),
+    ),
+    DatabaseFault.OUTDATED: (
+        gettext_lazy("The database is being upgraded"),
+        gettext_lazy(
+            "It lacks a table or column of this version. Nothing was changed. Try again in a few minutes; if this "
+            "lasts, run: python manage.py bootstrap"
+        ),
+    ),
+}
+"""Headline and explanation of the outages of which more can be said than `SILENT` does."""
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """The page for somebody whose role does not allow what was asked for; it says which one does."""
+    match = request.resolver_match
+    right = Right.SEE if request.method in READING else Right.TRY | Right.CHANGE
+    needed = least_role(match.view_name if match else "", right)
+    return render(request, "403.html", {"needed_role": needed}, status=403)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """The error page: 503 where the database does not answer, with since when, or the artifact store,
+    or too much is asked of the server at once; else 500.
+    """
+    error = sys.exc_info()[1]
+    if isinstance(error, StoreAwayError):
+        log.error("a page needs an artifact: %s", error.details)
+        where = {"store_details": translate_sentence(error.details)}
+        return _come_again(render(request, "503.html", where, status=503))
+    if isinstance(error, OverloadedError):
+        return _come_again(render(request, "503.html", {"overloaded": True}, status=503))
+    if not is_away(error):
+        return render(request, "500.html", status=500)
+    snapshot.look()
+    request.user = AnonymousUser()  # who is signed in stands in the database, too
+    headline, explanation = OUTAGES.get(fault_of(error), SILENT) if error else SILENT
+    said = {
+        "headline": headline,
+        "explanation": explanation,
+        "unread_since": snapshot.unread_since(),
+        "disk_space": low_disk_space(),
+    }
+    return _come_again(render(request, "503.html", said, status=503))
+
+
+def _come_again(response: HttpResponse) -> HttpResponse:
+    response.headers["Retry-After"] = str(round(AGAIN_SECONDS))
+    return response

@@ -1,0 +1,106 @@
+"""htmx manners for every page, and the security headers nobody else sets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.messages import get_messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.shortcuts import resolve_url
+from django.utils.cache import patch_vary_headers
+from django.utils.deprecation import MiddlewareMixin
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from capabilities.core.permissions import MACHINES
+from capabilities.errors import ActionError
+from capabilities.sentences import translate_refusal
+from routing_admin.console.base.tags.toasts import toast_of
+from routing_admin.platform.auth.permissions import READING
+
+HEADERS = {
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""Security headers beyond Django's and the content security policy's."""
+KEY_HEADERS = ("Authorization", "x-api-key", "api-key", "x-agent-id")
+"""What an answer to a program depends on: whose key came in, and for whom."""
+
+
+class HtmxPagesMiddleware(MiddlewareMixin):
+    """Fragments beside pages: caches keep them apart, a lost session leads to sign-in, messages become toasts.
+
+    Stands inside the session and message middleware and outside the one that asks for a login.
+    """
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """A refusal that no view expected, of a race say, as a toast on the page it came from."""
+        if request.method in READING or not isinstance(exception, ActionError) or _is_for_machines(request):
+            return None
+        messages.error(request, translate_refusal(exception))
+        if request.headers.get("HX-Request") == "true":
+            return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+        came_from = request.headers.get("Referer", "")
+        ours = url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure())
+        return HttpResponseRedirect(came_from if ours else "/")
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        """Returns the answer fit for a browser; answers of programs' planes are only kept from shared caches."""
+        if _is_for_machines(request):
+            response.headers.setdefault("Cache-Control", "private, no-store")
+            patch_vary_headers(response, KEY_HEADERS)
+            return response
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        patch_vary_headers(response, ("HX-Request",))
+        if response.headers.get("Content-Type", "").startswith("text/html"):
+            response.headers.setdefault("Cache-Control", "no-store, private")
+        return _adapt_to_htmx(request, response) if request.headers.get("HX-Request") == "true" else response
+
+
+def _is_for_machines(request: HttpRequest) -> bool:
+    match = request.resolver_match
+    return match is not None and bool(MACHINES.intersection(match.namespaces))
+
+
+def _adapt_to_htmx(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    if _leads_to_login(response):
+        return _redirect_to_login(request)
+    if not 300 <= response.status_code < 400 and "HX-Refresh" not in response.headers:
+        _send_toasts(request, response)
+    return response
+
+
+def _leads_to_login(response: HttpResponseBase) -> bool:
+    location = response.headers.get("Location", "")
+    return response.status_code in (301, 302, 303) and urlsplit(location).path == resolve_url(settings.LOGIN_URL)
+
+
+def _redirect_to_login(request: HttpRequest) -> HttpResponse:
+    """A 302 would be swapped into a table cell; 204 with HX-Redirect moves the page, and back after signing in."""
+    current = urlsplit(request.headers.get("HX-Current-URL", ""))
+    query = QueryDict(mutable=True)
+    if current.path:
+        query["next"] = current.path + (f"?{current.query}" if current.query else "")
+    answer = HttpResponse(status=204)
+    answer.headers["HX-Redirect"] = f"{resolve_url(settings.LOGIN_URL)}?{query.urlencode(safe='/')}".rstrip("?")
+    patch_vary_headers(answer, ("HX-Request",))
+    return answer
+
+
+def _send_toasts(request: HttpRequest, response: HttpResponseBase) -> None:
+    """Moves waiting messages into the HX-Trigger header; it stays ASCII, since JSON escapes the rest."""
+    items = [toast_of(message) for message in get_messages(request)]
+    if items:
+        events = _events(response.headers.get("HX-Trigger", ""))
+        response.headers["HX-Trigger"] = json.dumps(events | {"toast": {"items": items}})
+
+
+def _events(header: str) -> dict[str, Any]:
+    if header.startswith("{"):
+        events: dict[str, Any] = json.loads(header)
+        return events
+    return {name.strip(): None for name in header.split(",") if name.strip()}

@@ -1,0 +1,380 @@
+# ruff: noqa: N815 - JSON keys are camelCase
+"""The JSON that administrators' scripts send and get."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from ninja import Schema
+from pydantic import Field
+
+from capabilities.core.services.labels import LONGEST
+from routing_admin.api.bodies import Body
+from routing_admin.console.settings.forms import CENTURY, MEBIBYTE
+from routing_admin.core.planning.model_names import LONGEST_NAME
+
+Thing = dict[str, object]
+MOST_SECONDS = 31 * 86_400
+LONGEST_LABEL = max(LONGEST.values())
+MOST_BYTES = 1024 * MEBIBYTE * MEBIBYTE
+
+
+class EntriesOut(Schema):
+    """Entries in their order, and the revision that they are of."""
+
+    revision: int
+
+
+class RestoreOut(EntriesOut):
+    """The revision that a restore made, or with `dryRun` what it would change."""
+
+    dryRun: bool = False
+    changes: list[str] = []
+    consequences: list[dict[str, str]] = []
+
+
+class AdminProvidersOut(EntriesOut):
+    """Providers, keys only as `${…}`."""
+
+    providers: list[Thing]
+
+
+class AdminProviderOut(EntriesOut):
+    """A provider; if it cannot be called now, `usable` is false and `reason` says why."""
+
+    provider: Thing
+    usable: bool
+    reason: str = ""
+
+
+class AdminServicesOut(EntriesOut):
+    """Model services."""
+
+    services: list[Thing]
+
+
+class AdminServiceOut(EntriesOut):
+    """A model service."""
+
+    service: Thing
+
+
+class AdminRoutesOut(EntriesOut):
+    """Task routes."""
+
+    routes: list[Thing]
+
+
+class AdminRouteOut(EntriesOut):
+    """A task route with its whole chain."""
+
+    route: Thing
+
+
+class ProviderIn(Body):
+    """A provider as in llm-routing.json; more fields in docs/configuration.md. Without `apiKey` the key stays."""
+
+    endpoint: str
+    defaultModel: str
+    apiKey: str | None = None
+
+
+class ServiceIn(Body):
+    """A model service as in llmservices.json, at the provider it names; more fields in docs/configuration.md."""
+
+    provider: str
+    model: str
+
+
+class RouteIn(Body):
+    """A task route as in llm-routing.json: its chain is `provider`, `model` and the list `fallback`, whole. More fields
+    in docs/configuration.md.
+    """
+
+    provider: str
+
+
+class KeyTextIn(Body):
+    """A provider's key: the key itself, `${LLM_PROVIDER_…_API_KEY}`, or `NOT_NEEDED`. It is never read back."""
+
+    apiKey: Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+class ChangedOut(EntriesOut):
+    """What a write did: `changes` is empty if nothing changed."""
+
+    created: bool = False
+    changes: list[str] = []
+    warnings: list[Thing] = []
+
+
+class AdminAgentIn(Body):
+    """An agent: its model service or its task route, and its limits as docs/automation.md lists them."""
+
+    name: Annotated[str | None, Field(max_length=200)] = None
+    description: str | None = None
+    serviceId: str | None = None
+    taskType: str | None = None
+    limits: Thing | None = None
+
+
+class AgentThing(Schema):
+    """An agent as stored; `origin` is administrator or runtime."""
+
+    id: str
+    name: str
+    description: str
+    serviceId: str | None
+    taskType: str | None
+    limits: Thing
+    origin: str
+    keys: int
+
+
+class AdminAgentsOut(EntriesOut):
+    """All agents by id."""
+
+    agents: list[AgentThing]
+
+
+class AdminAgentOut(EntriesOut):
+    """One agent."""
+
+    agent: AgentThing
+
+
+class KeyThing(Schema):
+    """An agent's key without its secret: `id` is its public part; `state` is active, expired or revoked."""
+
+    id: str
+    label: str
+    scopes: list[str]
+    team: str
+    project: str
+    limits: Thing
+    state: str
+    createdAt: str
+    expiresAt: str | None
+    lastUsedAt: str | None
+
+
+class KeysOut(Schema):
+    """The keys of an agent, newest first, revoked ones last."""
+
+    keys: list[KeyThing]
+
+
+class KeyOut(Schema):
+    """One key."""
+
+    key: KeyThing
+
+
+class KeyTermsIn(Body):
+    """A key's name and terms: the labels of its calls, and what it may use of what its agent may, as an agent's limits;
+    what is left out it has not. `expiresAt` stays where it is left out, and null is never.
+    """
+
+    label: Annotated[str | None, Field(max_length=100)] = None
+    team: Annotated[str | None, Field(max_length=LONGEST_LABEL)] = None
+    project: Annotated[str | None, Field(max_length=LONGEST_LABEL)] = None
+    limits: Thing | None = None
+    expiresAt: Annotated[str | None, Field(max_length=40)] = None
+
+
+class KeyIn(Body):
+    """A new key; without `scopes` the usual ones, without `days` it does not expire. Its terms are as in a change."""
+
+    label: Annotated[str | None, Field(max_length=100)] = None
+    team: Annotated[str | None, Field(max_length=LONGEST_LABEL)] = None
+    project: Annotated[str | None, Field(max_length=LONGEST_LABEL)] = None
+    limits: Thing | None = None
+    scopes: Annotated[list[str] | None, Field(min_length=1, max_length=20)] = None
+    days: Annotated[int | None, Field(ge=1, le=3650)] = None
+
+
+class RotateIn(Body):
+    """For how many seconds the old key keeps working."""
+
+    overlapSeconds: Annotated[int | None, Field(ge=0, le=MOST_SECONDS)] = None
+
+
+class IssuedOut(Schema):
+    """A new key: `key` is the whole key, shown only once."""
+
+    key: str
+    issued: KeyThing
+
+
+class LinkThing(Schema):
+    """A link to an agent's page without its secret: `id` is its public part; `state` is active, expired or revoked."""
+
+    id: str
+    name: str
+    withBodies: bool
+    state: str
+    createdAt: str
+    expiresAt: str | None
+    lastSeenAt: str | None
+
+
+class LinksOut(Schema):
+    """The links to an agent's page, newest first, revoked ones last."""
+
+    links: list[LinkThing]
+
+
+class LinkIn(Body):
+    """A new link: who it is for; `days` is 90 if left out, null: until revoked. `withBodies` shows recorded text."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    days: Annotated[int | None, Field(ge=1, le=3650)] = 90
+    withBodies: bool = False
+
+
+class MadeLinkOut(Schema):
+    """A new link: `link` is its whole address, shown only once."""
+
+    link: str
+    details: LinkThing
+
+
+class PersonThing(Schema):
+    """A person; `state` is active, invited or deactivated."""
+
+    username: str
+    role: str
+    state: str
+    lastSignIn: str | None
+
+
+class PeopleOut(Schema):
+    """Everybody."""
+
+    people: list[PersonThing]
+
+
+class PersonOut(Schema):
+    """One person."""
+
+    person: PersonThing
+
+
+class InviteIn(Body):
+    """The name and role to invite."""
+
+    username: Annotated[str, Field(min_length=1, max_length=150)]
+    role: Literal["viewer", "editor", "administrator"] = "viewer"
+
+
+class InvitedOut(PersonOut):
+    """A user and the link for choosing a password: shown only once, valid for this many days."""
+
+    link: str
+    days: int
+
+
+class PersonIn(Body):
+    """What to change; omitted fields stay."""
+
+    role: Literal["viewer", "editor", "administrator"] | None = None
+    active: bool | None = None
+
+
+class RevisionThing(Schema):
+    """A revision: who made it, and what changed, in sentences."""
+
+    number: int
+    createdAt: str
+    actorKind: str
+    actor: str
+    act: str
+    changes: list[str]
+
+
+class RevisionsOut(Schema):
+    """Revisions, newest first; `next` is the `before` of the next page, null at the end."""
+
+    revisions: list[RevisionThing]
+    next: int | None
+
+
+class AliasThing(Schema):
+    """A model name that callers use, and where it leads."""
+
+    name: str
+    target: str
+
+
+class AliasesOut(EntriesOut):
+    """All aliases by name."""
+
+    aliases: list[AliasThing]
+
+
+class AliasOut(EntriesOut):
+    """One alias."""
+
+    alias: AliasThing
+
+
+class AliasIn(Body):
+    """Where an alias leads: `task:` and a task type, a service's id, `provider/model`, or `auto`."""
+
+    target: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+
+
+class LanguageThing(Schema):
+    """A language and its directive; `builtIn` ones can be changed but not removed."""
+
+    code: str
+    directive: str
+    builtIn: bool
+
+
+class LanguagesOut(EntriesOut):
+    """All languages."""
+
+    languages: list[LanguageThing]
+
+
+class LanguageOut(EntriesOut):
+    """One language."""
+
+    language: LanguageThing
+
+
+class LanguageIn(Body):
+    """The directive of a language, in one line."""
+
+    directive: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class SettingsThing(Schema):
+    """What applies to the whole installation; null is none or unlimited."""
+
+    defaultLanguage: str | None
+    contentPolicy: str | None
+    requestDays: int
+    artifactDays: int | None
+    quotaBytes: int | None
+    agentQuotaBytes: int | None
+    recordBodies: bool
+
+
+class SettingsOut(EntriesOut):
+    """The settings that administrators change."""
+
+    settings: SettingsThing
+
+
+class SettingsIn(Body):
+    """What to change; omitted fields stay, null is none or unlimited."""
+
+    defaultLanguage: Annotated[str | None, Field(max_length=35)] = None
+    contentPolicy: Annotated[str | None, Field(max_length=40)] = None
+    requestDays: Annotated[int, Field(ge=1, le=CENTURY)] = 1
+    artifactDays: Annotated[int | None, Field(ge=1, le=CENTURY)] = None
+    quotaBytes: Annotated[int | None, Field(ge=MEBIBYTE, le=MOST_BYTES)] = None
+    agentQuotaBytes: Annotated[int | None, Field(ge=MEBIBYTE, le=MOST_BYTES)] = None
+    recordBodies: bool = False

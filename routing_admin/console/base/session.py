@@ -1,0 +1,67 @@
+"""What belongs to the visit: theme, and taking a change back."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from capabilities.access import actor_of, role_of
+from capabilities.core.permissions import kinds_changed_by
+from capabilities.errors import ActionError
+from routing_admin.console.base.answers import add_toast
+from routing_admin.console.base.context import THEME_COOKIE, THEMES
+from routing_admin.console.base.tags.ui import CONCEPTS_COOKIE
+from routing_admin.console.history.actions import undo as act_undo
+
+
+def find_return_url(request: HttpRequest) -> str:
+    """Where the form asked to return to, when that is a page of ours; else the dashboard."""
+    target = request.POST.get("next", "")
+    ours = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
+    return target if ours else "/"
+
+
+@require_POST
+def set_theme(request: HttpRequest) -> HttpResponse:
+    """Keeps the theme in a cookie that the server reads, so that no page flashes."""
+    response = redirect(find_return_url(request))
+    remember_theme(response, request.POST.get("theme", "auto"))
+    return response
+
+
+def remember_theme(response: HttpResponse, theme: str) -> None:
+    """Sets the theme's cookie; nothing for a theme there is not."""
+    if theme in THEMES:
+        response.set_cookie(
+            THEME_COOKIE,
+            theme,
+            max_age=365 * 86400,
+            samesite="Lax",
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+        )
+
+
+@require_POST
+def concepts_dismiss(request: HttpRequest) -> HttpResponse:
+    """This browser has read how the concepts hang together."""
+    response = redirect("dashboard")
+    secure = settings.SESSION_COOKIE_SECURE
+    response.set_cookie(CONCEPTS_COOKIE, "read", max_age=365 * 86400, samesite="Lax", secure=secure, httponly=True)
+    return response
+
+
+@require_POST
+def undo(request: HttpRequest, number: int) -> HttpResponse:
+    """Takes back the change that made a revision, and returns to the page it was made on."""
+    try:
+        made = act_undo(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
+        add_toast(request, _("Undone."), made.revision)
+    except ActionError as refusal:
+        messages.error(request, str(refusal))
+    return redirect(find_return_url(request))

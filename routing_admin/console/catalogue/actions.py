@@ -1,0 +1,122 @@
+"""Renewing the catalogue: an edition is read and kept, looked at, and then taken or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from capabilities.acts import Act, Actor
+from capabilities.core.problems import Problem
+from capabilities.core.providers.catalogue import list_host, with_own_tables
+from capabilities.core.providers.catalogue.document import CatalogueDocument
+from capabilities.core.providers.catalogue.refreshing import (
+    EditionChange,
+    UnreadableCatalogueError,
+    compare_editions,
+    read_edition,
+    read_own_list,
+)
+from capabilities.core.vocabulary import Cell, Source
+from capabilities.errors import InvalidError, NotFoundError
+from capabilities.models import Provider, Service
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.editions import find_catalogue, find_edition, keep_edition
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.services.catalogue_actions import fill_from_catalogue, list_open_cells
+from routing_admin.models import Installation
+
+
+@dataclass(frozen=True, slots=True)
+class CellChange:
+    """A cell of a service that would count otherwise, or become contested."""
+
+    service_id: str
+    side: str
+    name: str
+    on: bool
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class EditionPreview:
+    """An edition that is looked at: its name, what it changes, and which cells of our services."""
+
+    name: str
+    change: EditionChange
+    cells: tuple[CellChange, ...]
+
+
+def keep_file(data: bytes) -> int:
+    """Keeps the edition that a file makes; its number. Raises `InvalidError` for a file that is no catalogue."""
+    current = snapshot.current().catalogue.document
+    try:
+        return keep_edition(read_edition(data, current, timezone.localdate()))
+    except UnreadableCatalogueError as refusal:
+        raise InvalidError([Problem("file", refusal.args[0], "catalogue")]) from refusal
+
+
+def keep_provider_list(row: Provider, entries: Iterable[Any]) -> int:
+    """Keeps the edition that a provider's own list makes, of its entries as they came; its number.
+
+    Raises `InvalidError` for a list that says nothing but names.
+    """
+    current, host = snapshot.current().catalogue.document, list_host(row.name, row.endpoint)
+    try:
+        return keep_edition(read_own_list(row.name, host, entries, current, timezone.localdate()))
+    except UnreadableCatalogueError as refusal:
+        raise InvalidError([Problem("provider", refusal.args[0], "catalogue")]) from refusal
+
+
+def preview_edition(pk: int) -> EditionPreview:
+    """What an edition changes against the catalogue in use. Raises `NotFoundError` for a number there is not."""
+    name, document = _require(pk)
+    change = compare_editions(snapshot.current().catalogue.document, document)
+    cells_by_service = list_open_cells(with_own_tables(document), _services())
+    cells = (each for row, cells in cells_by_service.items() for each in _cell_changes(row, cells))
+    return EditionPreview(name, change, tuple(cells))
+
+
+def _cell_changes(row: Service, cells_by_source: Mapping[Source, Mapping[Cell, bool]]) -> Iterator[CellChange]:
+    there = {(each.side, each.name): each.supported for each in row.capabilities.all()}
+    for source, cells in cells_by_source.items():
+        for cell, on in cells.items():
+            if on != there.get(cell, False) or source is Source.CONTESTED:
+                yield CellChange(row.service_id, *cell, on, source)
+
+
+def take_edition(actor: Actor, pk: int) -> Act:
+    """Puts an edition in use, and fills from it what nobody declared or probed: one revision.
+
+    Raises `NotFoundError` for a number there is not.
+    """
+    name, _document = _require(pk)
+    return _use(actor, Act("catalogue.take", "installation", name), name)
+
+
+def drop_edition(actor: Actor) -> Act:
+    """Goes back to the catalogue that came with the program, and fills from that: one revision."""
+    return _use(actor, Act("catalogue.drop", "installation"), "")
+
+
+def _use(actor: Actor, act: Act, name: str) -> Act:
+    with ledger.change(actor, act):
+        row = Installation.current()
+        row.catalogue = name
+        row.save()
+        fill_from_catalogue(actor, _services(), catalogue=find_catalogue(name))
+    return act
+
+
+def _services() -> list[Service]:
+    return list(Service.objects.select_related("provider").prefetch_related("capabilities"))
+
+
+def _require(pk: int) -> tuple[str, CatalogueDocument]:
+    found = find_edition(pk)
+    if found is None:
+        raise NotFoundError(_("There is no such edition of the catalogue. Load the file again."))
+    return found

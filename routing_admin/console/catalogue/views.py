@@ -1,0 +1,137 @@
+"""The catalogue of models: its sources, and an edition that is looked at before it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from django.core.files.uploadedfile import UploadedFile
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+
+from capabilities.access import actor_of
+from capabilities.core.providers.catalogue.names import ANY_HOST
+from capabilities.core.providers.catalogue.refreshing import LARGEST, EditionChange
+from capabilities.core.vocabulary import Source
+from capabilities.errors import ActionError, InvalidError, NotFoundError
+from capabilities.labels import capability_label
+from capabilities.sentences import translate_refusal
+from routing_admin.configuration import snapshot
+from routing_admin.console.base.answers import UNPROCESSABLE, add_toast
+from routing_admin.console.catalogue import actions as editions
+from routing_admin.console.catalogue.actions import CellChange
+from routing_admin.console.catalogue.queries import find_called_provider, list_called_providers
+from routing_admin.console.matrix.cells import explain_fact
+from routing_admin.console.providers import dialling
+from routing_admin.dispatch.dial import Dialler
+
+MOST_LINES = 200
+"""Changed models that a page lists; the others are counted."""
+
+
+def catalogue(request: HttpRequest) -> HttpResponse:
+    """Where the catalogue comes from; a file or a provider's list that is sent makes an edition to look at."""
+    if request.method != "POST":
+        return show(request)
+    try:
+        if request.POST.get("act") == "drop":
+            act = editions.drop_edition(actor_of(request))
+            add_toast(request, _("The shipped catalogue is in use again"), act.revision)
+            return redirect("catalogue")
+        return redirect("catalogue_edition", pk=read_edition(request))
+    except ActionError as refusal:
+        return show(request, problem=translate_refusal(refusal), status=UNPROCESSABLE)
+
+
+def read_edition(request: HttpRequest) -> int:
+    """The number of the edition that was sent or asked for. Raises `NotFoundError` where nothing was chosen or sent."""
+    if request.POST.get("act") == "ask":
+        row = find_called_provider(request.POST.get("provider", ""))
+        if row is None:
+            raise NotFoundError(_("Choose a provider."))
+        answer = Dialler().models(row.name)
+        if answer.fault:
+            result = dialling.explain_answer(row.name, answer)
+            raise NotFoundError(f"{result.sentence} {result.advice}".strip())
+        return editions.keep_provider_list(row, answer.entries)
+    file = request.FILES.get("file")
+    if not isinstance(file, UploadedFile) or not file.size:
+        raise NotFoundError(_("Choose a file."))
+    if file.size > LARGEST:
+        raise NotFoundError(_("The file is too large to be a catalogue."))
+    return editions.keep_file(file.read())
+
+
+def show(request: HttpRequest, *, problem: str = "", status: int = 200) -> HttpResponse:
+    """The page of the catalogue in use."""
+    state = snapshot.current()
+    document = state.catalogue.document
+    context = {
+        "sources": document.notes,
+        "own_tables": state.catalogue.own_tables,
+        "checked_on": document.checked_on,
+        "edition": state.configuration.catalogue,
+        "count": sum(len(rows) for rows in document.models.values()),
+        "hosts": len(document.models),
+        "providers": list_called_providers(),
+        "problem": problem,
+        "largest": LARGEST,
+    }
+    return render(request, "catalogue/catalogue.html", context, status=status)
+
+
+@dataclass(frozen=True, slots=True)
+class CellLine:
+    """One capability that changes: of a service of ours, or of a model at a host, in words."""
+
+    place: str
+    side: str
+    name: str
+    text: str
+
+
+def catalogue_edition(request: HttpRequest, pk: int) -> HttpResponse:
+    """What an edition changes; sent back, it is taken. Raises `Http404` for a number there is not."""
+    try:
+        if request.method == "POST":
+            act = editions.take_edition(actor_of(request), pk)
+            add_toast(request, _("The refreshed catalogue is in use"), act.revision)
+            return redirect("catalogue")
+        preview = editions.preview_edition(pk)
+    except NotFoundError as refusal:
+        raise Http404(str(refusal)) from refusal
+    except InvalidError as refusal:
+        return show(request, problem=translate_refusal(refusal), status=UNPROCESSABLE)
+    lines = list(fact_lines(preview.change))
+    context = {
+        "preview": preview,
+        "ours": list(service_lines(preview.cells)),
+        "lines": lines[:MOST_LINES],
+        "added": len(preview.change.added),
+        "removed": len(preview.change.removed),
+        "changed": len(preview.change.changed),
+        "more": len(lines) - len(lines[:MOST_LINES]),
+        "in_use": snapshot.current().configuration.catalogue == preview.name,
+    }
+    return render(request, "catalogue/edition.html", context)
+
+
+def service_lines(cells: Iterable[CellChange]) -> Iterator[CellLine]:
+    """The cells of our services that would change."""
+    for each in cells:
+        text = {
+            Source.CONTESTED: _("contested, and counts as no"),
+            Source.UNKNOWN: _("unknown, and counts as no"),
+        }.get(each.source, _("yes") if each.on else _("no"))
+        yield CellLine(each.service_id, each.side, str(capability_label(each.name)), text)
+
+
+def fact_lines(change: EditionChange) -> Iterator[CellLine]:
+    """The facts of models that differ: those of a host before those of all together, silence last."""
+    facts = [(model, cell, after) for model in change.changed for cell, (_before, after) in model.cells.items()]
+    for model, (side, name), after in sorted(facts, key=lambda each: (each[2] is None, each[0].host == ANY_HOST)):
+        text = explain_fact(after)
+        if after is not None:
+            text = _("%(value)s: %(who)s") % {"value": _("yes") if after.value else _("no"), "who": text}
+        yield CellLine(f"{model.host} / {model.name}", side, str(capability_label(name)), text)

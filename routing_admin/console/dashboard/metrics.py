@@ -1,0 +1,204 @@
+"""What does somebody ask at night who reads `/metrics`? Numbers of the moment that the pages of docs/runbook name."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection, connections
+
+from artifacts.library import count_used_bytes
+from artifacts.models import Artifact
+from artifacts.storage.content import byte_store
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.audit import list_runs
+from routing_admin.configuration.installation import read_keeping
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.console.alerts.queries import count_open
+from routing_admin.console.people.token_queries import tokens_behind
+from routing_admin.console.providers.stored_keys import agents_behind
+from routing_admin.console.routes.standings import list_standings, list_unable
+from routing_admin.console.usage.budget_queries import find_agent_uses
+from routing_admin.core.fallback.cooldown import Cooldowns
+from routing_admin.dispatch.send import process_run_context
+from routing_admin.environment import program_version
+from routing_admin.limits.gate import keeper
+from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.probing import check_writable
+from routing_admin.platform.databases.schema import newest_migration
+from routing_admin.platform.databases.unavailable import WAIT_SECONDS
+from routing_admin.platform.redis.link import link
+from routing_admin.platform.server.metrics import OTHER, MetricFamily, number
+from routing_admin.request_log.counted_names import names_now
+from routing_admin.request_log.journal import journal
+
+LOG_WAITING = "routing_admin_log_entries_waiting"
+POOL = {
+    "connections": "Connections of the pools, used and idle.",
+    "connections_limit": "Connections that they may have.",
+    "waiting": "Threads that wait for a connection of a pool.",
+}
+
+
+def list_process_numbers() -> Iterator[MetricFamily]:
+    """Return what this process alone knows; no database is asked."""
+    yield cooling_family(process_run_context().cooldowns)
+    yield MetricFamily(
+        name=LOG_WAITING,
+        explanation="Requests that wait for the request log.",
+        values={("memory",): len(journal.waiting)},
+        labels=("place",),
+    )
+    yield MetricFamily(
+        name="routing_admin_log_oldest_waiting_seconds",
+        explanation="Since when the oldest of them has waited; since when the database did not take any.",
+        values={(): journal.waiting_seconds()},
+        is_largest=True,
+    )
+    yield number("log_entries_lost", "Requests that could not be logged.", journal.lost, only_grows=True)
+    repaired = "Requests logged without a value that the log cannot hold."
+    yield number("log_entries_repaired", repaired, journal.repaired, only_grows=True)
+    yield number(
+        "limit_calls_waiting",
+        "Calls that wait for a share of their limits, or for a place among those under way.",
+        keeper.count_waiting(),
+    )
+    yield from pool_families()
+
+
+def list_families() -> Iterator[MetricFamily]:
+    """Return what every process knows; rows are left out while the database does not answer, a number itself."""
+    yield number("disk_free_bytes", "Free on the disk of the data directory.", free_bytes())
+    waiting: dict[tuple[str, ...], int] = {("disk",): journal.spool.waiting()}
+    yield MetricFamily(name=LOG_WAITING, explanation="", values=waiting, labels=("place",))
+    yield info_family()
+    yield number("redis_up", "Whether Redis answers, where there is one.", int(link.is_up) if link.is_set else None)
+    store = byte_store()
+    is_store_up = int(store.outage is None) if store.is_remote else None
+    yield number("artifact_store_up", "Whether the bucket with the artifacts answers, where there is one.", is_store_up)
+    found, is_up = list[MetricFamily](), True
+    try:
+        with waiting_at_most(WAIT_SECONDS):
+            found += _of_rows()
+            found += _of_agents()
+            check_writable()
+    except (DatabaseError, InterfaceError):
+        is_up = False
+    yield number("database_up", "Whether the database answers and takes writes.", is_up)
+    yield from found
+    with suppress(DatabaseError, InterfaceError):  # none was ever read
+        yield from [*configuration_families(snapshot.current())]
+
+
+def configuration_families(state: Snapshot) -> Iterator[MetricFamily]:
+    """Return how much of what is configured."""
+    usable = sum(key.usable for key in state.keys.values())
+    yield number("revision", "Newest revision of the configuration.", state.revision or 0)
+    yield number("providers", "Providers configured.", len(state.configuration.providers))
+    yield number("providers_usable", "Providers with a usable key and address.", usable)
+    yield number("services", "Model services configured.", len(state.configuration.services))
+    yield number("routes", "Task routes configured.", len(state.configuration.routes))
+    yield number("agents", "Living agents.", len(state.agents))
+    yield routes_family(state)
+
+
+def pool_families() -> Iterator[MetricFamily]:
+    """Return how much of this process's pools of database connections is in use, for an engine that has them."""
+    found: dict[str, dict[tuple[str, ...], int]] = {"connections": {}, "connections_limit": {}, "waiting": {}}
+    for alias in connections:
+        pool = getattr(connections[alias], "pool", None)
+        if pool is None:
+            continue
+        figures = pool.get_stats()
+        idle = figures.get("pool_available", 0)
+        found["connections"] |= {(alias, "idle"): idle, (alias, "used"): figures.get("pool_size", 0) - idle}
+        found["connections_limit"][alias,] = figures.get("pool_max", 0)
+        found["waiting"][alias,] = figures.get("requests_waiting", 0)
+    for name, values in found.items():
+        labels = ("database", "state") if name == "connections" else ("database",)
+        yield MetricFamily(
+            name=f"routing_admin_database_pool_{name}", explanation=POOL[name], values=values, labels=labels
+        )
+
+
+def free_bytes() -> int:
+    """What is free where the databases, or what waits for them, and files are written."""
+    return shutil.disk_usage(settings.DATA_DIR).free
+
+
+def cooling_family(cooldowns: Cooldowns) -> MetricFamily:
+    """For how long yet this process leaves whom alone, and after which fault; a provider as a whole has no model."""
+    found: dict[tuple[str, ...], float] = {
+        (provider, model or "", cooling.failure.fault.value): round(cooling.seconds, 1)
+        for (provider, model), cooling in cooldowns.list_cooling()
+    }
+    return MetricFamily(
+        name="routing_admin_cooling_seconds",
+        explanation="Seconds for which a provider or a model of it is not called yet.",
+        values=found,
+        labels=("provider", "model", "fault"),
+        is_largest=True,
+    )
+
+
+def info_family() -> MetricFamily:
+    """Which program runs, up to which migration it knows, and where rows and files are."""
+    store = "s3" if settings.ARTIFACTS_BUCKET else "files"
+    labels = (program_version(), newest_migration(), connection.vendor, store)
+    return MetricFamily(
+        name="routing_admin_info",
+        explanation="What runs here; always 1.",
+        values={labels: 1},
+        labels=("version", "migration", "database", "artifacts"),
+    )
+
+
+def routes_family(state: Snapshot) -> MetricFamily:
+    """How many task routes can answer, cannot, and are disabled."""
+    routes = list_standings(state)
+    unable, disabled = len(list_unable(routes)), len(state.configuration.routes) - len(routes)
+    found: dict[tuple[str, ...], float] = {("working",): len(routes) - unable, ("unable",): unable}
+    return MetricFamily(
+        name="routing_admin_routes_by_state",
+        explanation="Task routes: those that can answer, those without a candidate to call, disabled ones.",
+        values={**found, ("disabled",): disabled},
+        labels=("state",),
+    )
+
+
+def _of_rows() -> Iterator[MetricFamily]:
+    yield number("artifacts", "Living artifacts.", Artifact.objects.living().count())
+    yield number("artifact_bytes", "Bytes of artifacts, equal ones once.", count_used_bytes())
+    quota = read_keeping().quota_bytes
+    yield number("artifact_quota_bytes", "The space for artifacts, where a setting limits it.", quota)
+    yield MetricFamily(
+        name="routing_admin_keys_behind",
+        explanation="Agents with a key, and tokens, that still need an older signing secret.",
+        values={("agent",): len(agents_behind()), ("token",): len(tokens_behind())},
+        labels=("kind",),
+    )
+    yield MetricFamily(
+        name="routing_admin_alerts_open",
+        explanation="Alerts that last, by kind.",
+        values={(kind.value,): count for kind, count in count_open().items()},
+        labels=("kind",),
+    )
+    at = next((each.timestamp() for each in list_runs("installation.backup")), None)
+    yield number("last_backup_timestamp_seconds", "When the last backup was made.", at)
+
+
+def _of_agents() -> Iterator[MetricFamily]:
+    """What is left of the limits of those agents that have series of their own."""
+    uses = find_agent_uses(names_now(OTHER).agents)
+    yield MetricFamily(
+        name="routing_admin_agent_limit_remaining_ratio",
+        explanation="What is left of an agent's limit in its window of now, from 0 to 1.",
+        values={
+            (agent, each.meter.value): each.remaining / each.limit if each.limit else 0.0
+            for agent, found in uses.items()
+            for each in found
+        },
+        labels=("agent", "limit"),
+    )

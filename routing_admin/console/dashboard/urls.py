@@ -1,0 +1,13 @@
+"""The addresses of the dashboard and of what is done from it."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, path
+
+from routing_admin.console.dashboard import cooling, endings, views
+
+urlpatterns: list[URLPattern] = [
+    path("", views.dashboard, name="dashboard"),
+    path("successor/<path:name>/", endings.model_replace, name="model_replace"),
+    path("again/providers/", cooling.providers_try_again, name="providers_try_again"),
+]

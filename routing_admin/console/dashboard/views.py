@@ -1,0 +1,207 @@
+"""The dashboard: whether every route can answer, how providers do, what fell back or failed, what to do first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_GET
+
+from artifacts.storage.content import byte_store
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.keys import KeyFrom
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.console.alerts.queries import count_open
+from routing_admin.console.base.limit_forms import LIMITS
+from routing_admin.console.catalogue.endings import list_endings
+from routing_admin.console.dashboard.cooling import list_cooling_lines
+from routing_admin.console.dashboard.figures import figures_of
+from routing_admin.console.dashboard.limits import list_low_budgets
+from routing_admin.console.dashboard.queries import find_beginnings, find_newest_revision, list_troubled_requests
+from routing_admin.console.dashboard.quotas import list_low_quotas
+from routing_admin.console.dashboard.tiles import SHOWN, Tile, configured_models, tiles_of
+from routing_admin.console.providers.key_queries import list_key_refusals
+from routing_admin.console.requests.views import build_row
+from routing_admin.console.routes.standings import Standing, list_standings, list_unable
+from routing_admin.console.services.drift_queries import list_drifts
+from routing_admin.console.services.drift_views import render_drifts
+from routing_admin.console.settings.removal import describe_removal
+from routing_admin.core.alerts.kinds import KINDS, Severity
+from routing_admin.dispatch.send import process_run_context
+from routing_admin.platform.redis.link import link
+from routing_admin.platform.server.disk_space import low_disk_space
+from routing_admin.request_log import health
+from routing_admin.request_log.journal import journal
+
+NAMED = 4
+"""So many providers in trouble are called by their names."""
+MOST_BUDGETS = 5
+"""So many budgets that run out."""
+MOST_DRIFTS = 5
+"""So many doubts about models, and changes of them, stand here whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One line of the checklist: what, why, its icon, and the page where it is done."""
+
+    name: str
+    title: str | Promise
+    hint: str | Promise
+    icon: str
+    page: str
+    action: str | Promise
+
+
+TASKS = (
+    Task(
+        "password",
+        gettext_lazy("Set your own password"),
+        gettext_lazy("The first password was printed in a terminal."),
+        *("lock", "password_change", gettext_lazy("Change password")),
+    ),
+    Task(
+        "key",
+        gettext_lazy("Add a provider with a key"),
+        gettext_lazy("Until then, only the built-in echo answers."),
+        *("key", "providers", gettext_lazy("Open providers")),
+    ),
+    Task(
+        "route",
+        gettext_lazy("Route to a real model"),
+        gettext_lazy("Add a model whose provider has a key to a chain."),
+        *("route", "routes", gettext_lazy("Open task routes")),
+    ),
+    Task(
+        "agent",
+        gettext_lazy("Use an agent key"),
+        gettext_lazy("Give your program a key and make a call."),
+        *("agent", "agents", gettext_lazy("Issue a key")),
+    ),
+    Task(
+        "file",
+        gettext_lazy("Preview your own file"),
+        gettext_lazy("See how each model receives it."),
+        *("doc", "artifacts", gettext_lazy("Upload a file")),
+    ),
+    Task(
+        "request",
+        gettext_lazy("Get a first answer"),
+        gettext_lazy("Call /v1 with an agent key. It appears here at once."),
+        *("list", "agents", gettext_lazy("See the snippet")),
+    ),
+)
+"""What turns a fresh installation into one that works for somebody, in the order it is best done."""
+
+
+@require_GET
+def dashboard(request: HttpRequest) -> HttpResponse:
+    """The page; its living part asks for itself again every 30 seconds."""
+    state, now = snapshot.current(), timezone.now()
+    standings = list_standings(state)
+    tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
+    drifts = render_drifts(list_drifts())
+    low = list_low_budgets(state.configuration)
+    context = {
+        "sentence": sentence_of(standings, tiles),
+        "unread_since": snapshot.unread_since(),
+        "redis_outage": link.outage,
+        "store_outage": byte_store().outage,
+        "unlogged_since": journal.behind_since,
+        "unlogged": journal.spool.waiting() if journal.behind_since else 0,
+        "unlogged_in_memory": len(journal.waiting) if journal.disk_is_full else 0,
+        "log_dropped": journal.lost,
+        "disk_space": low_disk_space(),
+        "low_quotas": list_low_quotas(),
+        **_count_alerts(),
+        "state": state,
+        "endings": list_endings(),
+        "cooling": list_cooling_lines(process_run_context().cooldowns),
+        "key_refusals": list_key_refusals(state),
+        "blocked": [each for each in standings if not each.ready],
+        "drifts": drifts[:MOST_DRIFTS],
+        "more_drifts": len(drifts[MOST_DRIFTS:]),
+        "low_budgets": [(LIMITS[each.meter][0], each) for each in low[:MOST_BUDGETS]],
+        "more_low_budgets": len(low[MOST_BUDGETS:]),
+        "tiles": tiles[:SHOWN],
+        "more_tiles": len(tiles[SHOWN:]),
+        "figures": figures_of(*health.two_days(now), health.first_content(now), now),
+        "troubled": _troubled_rows(now),
+        "revision": find_newest_revision(),
+        **_checklist(state, standings, request.user.get_username()),
+    }
+    refreshed = request.headers.get("HX-Target") == "live"
+    return render(request, "dashboard/dashboard.html#live" if refreshed else "dashboard/dashboard.html", context)
+
+
+def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
+    """Whether the routes can answer, and which providers are in trouble."""
+    if not standings:
+        return _("No task route yet, so no request can be answered.")
+    blocked = list_unable(standings)
+    count = len(standings)
+    if blocked:
+        first = ngettext(
+            "%(names)s cannot answer.", "%(count)s of %(all)s task routes cannot answer: %(names)s.", len(blocked)
+        ) % {"names": _(", ").join(blocked), "count": len(blocked), "all": count}
+    else:
+        first = ngettext("The task route is working.", "All %(count)s task routes are working.", count) % {
+            "count": count
+        }
+    troubled = [tile.label for tile in tiles if tile.is_enabled and tile.status in ("down", "slow", "cooling")]
+    if not troubled:
+        return first
+    second = ngettext("%(names)s has problems.", "%(names)s have problems.", len(troubled))
+    if len(troubled) > NAMED:
+        second = _("%(count)s providers have problems, including %(names)s.")
+    names = {"count": len(troubled), "names": _(", ").join(troubled[:NAMED])}
+    both = {"first": first, "second": second % names}
+    return _("%(first)s %(second)s") % both
+
+
+def _count_alerts() -> dict[str, Any]:
+    """How many alerts last, and whether one of them is worth getting up for."""
+    counted = count_open()
+    critical = any(count for kind, count in counted.items() if KINDS[kind].severity is Severity.CRITICAL)
+    return {"alerts_open": sum(counted.values()), "alerts_tone": "bad" if critical else "warn"}
+
+
+def _troubled_rows(now: datetime) -> list[dict[str, Any]]:
+    """The newest requests of a day that fell back or failed."""
+    return [build_row(row) for row in list_troubled_requests(now)]
+
+
+def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dict[str, Any]:
+    """What is done and what is left on a new installation, read from the rows; it goes once all is done."""
+    beginnings = find_beginnings(user)
+    keyed = (KeyFrom.STORED, KeyFrom.ENVIRONMENT, KeyFrom.OVERRIDE)
+    is_done = {
+        "password": beginnings.chose_password,
+        "key": any(key.source in keyed for key in state.keys.values()),
+        "route": any(each.ready and not each.is_echo_only for each in standings),
+        "agent": beginnings.used_key,
+        "file": beginnings.uploaded_file,
+        "request": beginnings.answered_request,
+    }
+    finished = [task for task in TASKS if is_done[task.name]]
+    open_tasks = [task for task in TASKS if not is_done[task.name]]
+    demo_gone = beginnings.had_demo and not beginnings.has_demo
+    finished_count, total = len(finished) + demo_gone, len(TASKS) + beginnings.had_demo
+    return {
+        "finished": finished,
+        "open_tasks": open_tasks,
+        "has_demo": beginnings.has_demo,
+        "removal": describe_removal() if beginnings.has_demo else None,
+        "demo_gone": demo_gone,
+        "finished_count": finished_count,
+        "total": total,
+        "is_new": finished_count < total,
+    }

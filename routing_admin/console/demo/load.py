@@ -1,0 +1,127 @@
+"""Loading the demo, and taking it away again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from artifacts.library import delete_artifacts, store_bytes
+from artifacts.models import Artifact
+from capabilities.acts import SYSTEM, Act, Actor
+from capabilities.agents import issue_key
+from capabilities.core.consequence import Consequence
+from capabilities.models import Agent, Service
+from routing_admin.configuration import rows, snapshot
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.base.consequences import foresee
+from routing_admin.console.demo.leaving import subtract_demo
+from routing_admin.console.exchange.actions import import_configuration
+from routing_admin.core.configuration.removals import removed_names
+from routing_admin.core.configuration.specs import EMPTY, AgentSpec, CandidateSpec, Configuration, ProviderSpec
+from routing_admin.core.files.environment_provider import configuration_from_env
+from routing_admin.core.files.importing import import_files
+from routing_admin.models import Installation
+
+FILES = (Path(__file__).parent / "llm-routing.json", Path(__file__).parent / "llmservices.json")
+AGENTS = (
+    ("text-agent", "Writes; its model reads text only.", "text-model"),
+    ("vision-agent", "Looks at images.", "vision-model"),
+    ("multimodal-agent", "Reads images, audio and files.", "multimodal-model"),
+)
+ECHO = ProviderSpec("echo", "echo://local", "echo-text", "echo", display_name="Echo")
+"""The embedded provider that answers with what it received."""
+
+SAMPLES = Path(__file__).parent / "files"
+OWNER = "vision-agent"
+KEYED_AGENT = "text-agent"
+"""Whose key `make run` prints the first time."""
+
+
+def load() -> None:
+    """Fills an empty installation: providers, services, routes, agents, as one revision."""
+    with ledger.change(SYSTEM, Act("demo.load")):
+        import_configuration(SYSTEM, [path.read_bytes() for path in FILES])
+        for agent_id, description, service in AGENTS:
+            Agent.objects.update_or_create(
+                agent_id=agent_id,
+                defaults={
+                    "name": agent_id,
+                    "description": description,
+                    "service": Service.objects.get(service_id=service),
+                },
+            )
+        Installation.objects.update(has_demo=True)
+
+
+def load_files() -> None:
+    """Stores the sample files, as the vision agent would have: a text, a picture, a report and a sound."""
+    for path in sorted(SAMPLES.iterdir()):
+        store_bytes(SYSTEM, path.read_bytes(), once=True, owner=OWNER, filename=path.name)
+
+
+def issue_demo_key() -> str:
+    """A key of the demo's first agent, shown this once."""
+    return issue_key(SYSTEM, Agent.objects.get(agent_id=KEYED_AGENT), label="demo")[0]
+
+
+def load_single(env: Mapping[str, str], *, demo_too: bool) -> None:
+    """The one provider that the environment names, as the default route with echo as its fallback (decision 13)."""
+    with ledger.change(SYSTEM, Act("environment.load", message="LLM_API_KEY")):
+        if demo_too:
+            load()
+        single, now = configuration_from_env(env), rows.read()
+        chain = (*single.routes[0].candidates, CandidateSpec(ECHO.name))
+        default = replace(single.routes[0], candidates=chain)
+        kept = tuple(
+            provider for provider in now.providers if provider.name not in (ECHO.name, single.providers[0].name)
+        )
+        others = tuple(route for route in now.routes if route.task_type != default.task_type)
+        rows.write(replace(now, providers=(*single.providers, *kept, ECHO), routes=(default, *others)))
+
+
+@cache
+def demo_configuration() -> Configuration:
+    """The configuration as the demo brings it to an empty installation."""
+    files = [path.read_bytes() for path in FILES]
+    agents = tuple(AgentSpec(agent_id, agent_id, text, service) for agent_id, text, service in AGENTS)
+    return replace(import_files(EMPTY, files).configuration, agents=agents)
+
+
+def sample_ids() -> list[str]:
+    """The ids of the sample files that are still there."""
+    names = [path.name for path in SAMPLES.iterdir()]
+    hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in SAMPLES.iterdir()]
+    found = Artifact.objects.living().filter(owner=OWNER, filename__in=names, sha256__in=hashes)
+    return list(found.values_list("pk", flat=True))
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalPreview:
+    """What removing the demo would take away, by kind, and what that means for what stays."""
+
+    names: Mapping[str, tuple[str, ...]]
+    effects: tuple[Consequence, ...]
+
+
+def preview_removal() -> RemovalPreview:
+    """What removing the demo would do now; nothing is written."""
+    now = snapshot.current().configuration
+    after = subtract_demo(now, demo_configuration())
+    names = removed_names(now, after)
+    return RemovalPreview(names, tuple(one for one in foresee(after) if one.name not in names.get(one.kind, ())))
+
+
+def remove(actor: Actor) -> Act:
+    """Takes the demo away as one revision, so that Undo brings it back, its sample files too.
+
+    What somebody added to it stays: only what is exactly as the demo brought it, and unused, goes.
+    """
+    act = Act("demo.remove")
+    with ledger.change(actor, act):
+        rows.write(subtract_demo(rows.read(), demo_configuration()))
+        act.details["artifacts"] = delete_artifacts(actor, sample_ids())
+        Installation.objects.update(has_demo=False)
+    return act

@@ -1,0 +1,91 @@
+"""The request that the demo's log begins with: really walked, so that its timeline is true."""
+
+from __future__ import annotations
+
+import secrets
+import struct
+import time
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+
+from artifacts.library import store_bytes
+from artifacts.models import Artifact
+from artifacts.storage.content import part_of
+from capabilities.acts import Actor
+from capabilities.core.delivery.receiver import Prepared, Receiver
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.wire import Answer, Failure, Fault
+from capabilities.core.worded import worded
+from routing_admin.configuration import snapshot
+from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.core.fallback.context import local_context
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.planning.model_names import task_name
+from routing_admin.core.planning.plan import resolve_route
+from routing_admin.dispatch.plan import PlannedRequest, plan_request
+from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.recorded import record_answer_sync
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.dispatch.transport import NetworkTransport
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.recorder import RequestRecorder
+
+TASK_TYPE, AGENT, DOWN = "design", "text-agent", "echo-vision"
+QUESTION = "Which colours does this picture have?"
+SWITCHED_OFF = worded("%(model)s was switched off for this example, so that the last candidate's form shows.")
+SIDE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class OneDown(NetworkTransport):
+    """The way out on a day on which one model does not answer."""
+
+    model: str
+
+    async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:
+        """That model's failure, or whatever the others say."""
+        if to.target.model == self.model:
+            return Failure(Fault.HTTP_503, worded(SWITCHED_OFF, model=self.model), 503, "unavailable")
+        return await NetworkTransport.call(self, prepared, to, timeouts, proxy)
+
+
+def record_demo_request() -> str | None:
+    """Walks the route `design` with a picture while its seeing model is down, and logs it; the request's id.
+
+    So the timeline shows the picture sent as it is twice, and the third candidate getting its description. None where
+    there is no such route. Waits are not waited for, and the process's cooldowns stay as they are.
+    """
+    state = snapshot.current()
+    route = state.configuration.route(TASK_TYPE)
+    if route is None:
+        return None
+    file = part_of(Artifact.objects.living().filter(kind="image").first() or _picture())
+    chat = ChatRequest((Message(Role.USER, (TextPart(QUESTION), file)),))
+    planned = plan_request(state, resolve_route(state.configuration, TASK_TYPE)[0], chat, agent=AGENT)
+    return _send(planned)
+
+
+def _send(planned: PlannedRequest) -> str:
+    request_id = "demo_" + secrets.token_hex(8)
+    recorder = RequestRecorder(request_id, "demo")
+    recorder.add_facts(agent=AGENT, asked_model=task_name(TASK_TYPE))
+    record_plan(recorder, planned, TASK_TYPE)
+    dispatch = Dispatch(planned, OneDown(DOWN), local_context(time.monotonic, lambda: 0.0))
+    with suppress(RouterError):  # the log says that nobody answered
+        record_answer_sync(dispatch, recorder)
+    journal.flush()
+    return request_id
+
+
+def _picture() -> Artifact:
+    """A small picture made here: a blue square that grows lighter to the right."""
+    rows = b"".join(b"\0" + b"".join(bytes((16 * x, 64 + 8 * y, 200)) for x in range(SIDE)) for y in range(SIDE))
+    head = _chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0))
+    data = b"\x89PNG\r\n\x1a\n" + head + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")
+    actor = Actor("system", "demo")
+    return store_bytes(actor, data, owner=AGENT, filename="blue.png", declared="image/png")
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

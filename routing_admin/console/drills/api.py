@@ -1,0 +1,55 @@
+"""Fire drills: a provider let fail for a while, and ended before its time."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Annotated
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema
+from pydantic import Field
+
+from capabilities.errors import NotFoundError
+from routing_admin.api.bodies import Body
+from routing_admin.api.calls import answer, read_as, takes
+from routing_admin.console.base.api import TAG, script_actor
+from routing_admin.console.drills.actions import start_drill, stop_drill
+from routing_admin.core.fallback.drill import CHOICES, USUAL_SECONDS
+
+router = Router(tags=[TAG])
+
+
+class DrillIn(Body):
+    """For how many seconds: 30, 60 or 300."""
+
+    seconds: Annotated[int, Field(ge=min(CHOICES), le=max(CHOICES))] = USUAL_SECONDS
+
+
+class DrillThing(Schema):
+    """A running drill, and its remaining seconds."""
+
+    provider: str
+    actor: str
+    seconds: int
+
+
+class DrillOut(Schema):
+    """The drill that was begun."""
+
+    drill: DrillThing
+
+
+@router.post("/providers/{provider}/drill", response={201: DrillOut}, openapi_extra=takes(DrillIn))
+def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
+    """Simulates an outage: the provider is not called until the drill ends. 409 while any drill is running."""
+    seconds = read_as(request, DrillIn).seconds
+    begun = start_drill(script_actor(request), provider, seconds)
+    return answer({"drill": {"provider": begun.provider, "actor": begun.actor, "seconds": seconds}}, 201)
+
+
+@router.delete("/providers/{provider}/drill", response={204: None})
+def admin_stop_drill(request: HttpRequest, provider: str) -> HttpResponse:
+    """Ends the provider's drill early; none running is no error."""
+    with suppress(NotFoundError):
+        stop_drill(script_actor(request), provider)
+    return HttpResponse(status=204)

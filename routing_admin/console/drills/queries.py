@@ -1,0 +1,55 @@
+"""Which fire drills were there, what came of each, and what would one mean now?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from capabilities.core.consequence import Consequence
+from routing_admin.configuration import snapshot
+from routing_admin.console.base.consequences import foresee_disabling
+from routing_admin.core.fallback.drill import DrillWindow
+from routing_admin.models import FireDrill
+from routing_admin.request_log.drill_results import DrillResult, answers_per_minute, find_result
+
+MOST_DRILLS = 5
+"""Drills of a provider that its page has, the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrillLine:
+    """A drill and what came of it so far."""
+
+    row: FireDrill
+    result: DrillResult
+    is_running: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DrillForecast:
+    """What a drill would mean: for routes and agents, the gravest first, and how many calls a minute would meet it."""
+
+    effects: tuple[Consequence, ...]
+    per_minute: float
+
+
+def find_running_drill(now: datetime | None = None) -> DrillWindow | None:
+    """The drill that goes on, from memory; None where none does."""
+    drill = snapshot.current().drill
+    return drill if drill is not None and drill.lasts((now or timezone.now()).timestamp()) else None
+
+
+def list_drills(provider: str) -> list[DrillLine]:
+    """The newest drills of a provider, each with its result; two queries for each that somebody met."""
+    now = timezone.now()
+    rows = FireDrill.objects.filter(provider=provider).order_by("-id")[:MOST_DRILLS]
+    return [
+        DrillLine(row, find_result(provider, row.started_at, min(row.ends_at, now)), row.ends_at > now) for row in rows
+    ]
+
+
+def foresee_drill(provider: str) -> DrillForecast:
+    """What it would mean if that provider failed now."""
+    return DrillForecast(foresee_disabling("provider", [provider]), answers_per_minute(provider, timezone.now()))

@@ -1,0 +1,81 @@
+"""A provider's fire drills: what one would mean, begun, announced on every page, ended, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from capabilities.access import actor_of
+from capabilities.errors import ActionError
+from routing_admin.console.base.answers import add_refusal_toast, add_toast, require_found
+from routing_admin.console.drills.actions import start_drill, stop_drill
+from routing_admin.console.drills.phrases import describe_result, describe_window
+from routing_admin.console.drills.queries import DrillLine, find_running_drill, foresee_drill, list_drills
+from routing_admin.console.providers.queries import find_provider
+from routing_admin.core.fallback.drill import CHOICES, USUAL_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class DrillView:
+    """A drill as the page has it: its time, and what came of it in sentences."""
+
+    line: DrillLine
+    window: str
+    sentences: list[str]
+
+
+def view_of(line: DrillLine) -> DrillView:
+    """A drill in the reader's words."""
+    window = describe_window(line.row.started_at, line.row.ends_at)
+    return DrillView(line, window, describe_result(line.result))
+
+
+def drill(request: HttpRequest, name: str) -> HttpResponse:
+    """What a drill of that provider would mean, and what came of earlier ones; begins one when it is sent."""
+    row = require_found(find_provider(name))
+    if request.method == "POST":
+        seconds = request.POST.get("seconds", "")
+        try:
+            start_drill(actor_of(request), name, int(seconds) if seconds.isdecimal() else 0)
+        except ActionError as refusal:
+            add_refusal_toast(request, refusal)
+        return redirect("drill", name=name)
+    context = {
+        "row": row,
+        "forecast": foresee_drill(name),
+        "choices": CHOICES,
+        "usual": USUAL_SECONDS,
+        "drills": [view_of(line) for line in list_drills(name)],
+    }
+    return render(request, "drills/drill.html", context)
+
+
+@require_POST
+def drill_end(request: HttpRequest) -> HttpResponse:
+    """Ends the drill that goes on, before its time."""
+    try:
+        name = stop_drill(actor_of(request))
+    except ActionError as refusal:
+        add_refusal_toast(request, refusal)
+        return redirect("providers")
+    add_toast(request, _("The fire drill of %(name)s is over") % {"name": name})
+    return redirect("drill", name=name)
+
+
+@require_GET
+def drill_banner(request: HttpRequest) -> HttpResponse:
+    """What stands above every page while a drill goes on; empty while none does."""
+    return render(request, "drills/banner.html", banner_context())
+
+
+def banner_context() -> dict[str, Any]:
+    """The drill that goes on, and for how many seconds yet."""
+    now = timezone.now()
+    running = find_running_drill(now)
+    return {"running_drill": running, "drill_seconds": running.seconds_left(now.timestamp()) if running else 0}

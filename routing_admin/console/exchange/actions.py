@@ -1,0 +1,199 @@
+"""Importing both JSON files: what would change, and doing it as one revision."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from capabilities.acts import Act, Actor
+from capabilities.core.problems import Problem
+from capabilities.core.providers.origins import policy_of, proxy_refusal, refusal
+from capabilities.core.worded import Worded, worded
+from capabilities.errors import ConflictError, ForbiddenError, InvalidError
+from capabilities.models import Agent, CatalogueEdition
+from capabilities.secrets import fingerprint_of, origin_of, store_key
+from routing_admin.configuration import rows
+from routing_admin.configuration.history import newest_number
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.alerts.actions import end_kind, note_trouble
+from routing_admin.core.alerts.kinds import AlertKind, trouble_of
+from routing_admin.core.configuration.checks import check, check_describers
+from routing_admin.core.configuration.diff import Change, diff
+from routing_admin.core.configuration.removals import removed_names
+from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec
+from routing_admin.core.documents.json_path import child
+from routing_admin.core.files.importing import Imported, import_files
+from routing_admin.core.files.key_checks import KeyContext
+from routing_admin.core.planning.model_names import is_target, task_name
+
+STILL_USED = {
+    "route": (
+        gettext_noop("Agents still use this task route: %(users)s. Give them another one first."),
+        gettext_noop("Aliases still lead to this task route: %(users)s. Change them first."),
+    ),
+    "service": (
+        gettext_noop("Agents still use this service: %(users)s. Give them another one first."),
+        gettext_noop("Aliases still lead to this service: %(users)s. Change them first."),
+    ),
+}
+"""What DELETE says, too: of agents, of aliases."""
+
+AGENT_KINDS = frozenset({"provider", "service", "route", "configuration"})
+"""What agents' keys with the scope config:write may import."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPreview:
+    """What an import would do to the configuration of `revision`; nothing is written."""
+
+    imported: Imported
+    before: Configuration
+    changes: tuple[Change, ...]
+    revision: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an import did: the revision it made (None when nothing changed) and what it was."""
+
+    revision: int | None
+    preview: ImportPreview
+
+
+def key_context() -> KeyContext:
+    """What validation knows of this machine: its variables, and which origins may be called."""
+    policy = policy_of(",".join(settings.ALLOWED_ORIGINS))
+    return KeyContext(
+        env=os.environ,
+        refusal=partial(refusal, policy=policy),
+        proxy_refusal=partial(proxy_refusal, policy=policy, own=settings.OUTGOING_PROXY),
+    )
+
+
+def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> ImportPreview:
+    """What importing these files would change, and every problem in them."""
+    before = rows.read()
+    imported = import_files(before, files, prune=prune, around=key_context(), fingerprint_at=fingerprint)
+    if imported.accepted:  # the same last word as the ledger's, so that a dry run promises nothing it cannot keep
+        after = imported.configuration
+        found = [*check(after, before), *check_describers(before, after), *check_removals(before, after)]
+        found += missing_catalogue(before, after)
+        imported = replace(imported, problems=(*imported.problems, *found))
+    return ImportPreview(imported, before, diff(before, imported.configuration), newest_number())
+
+
+def check_removals(before: Configuration, after: Configuration) -> Iterator[Problem]:
+    """What DELETE refuses, of routes and services that are missing after an import: those that are still used.
+
+    Agents that administrators made are checked with the references of the configuration.
+    """
+    made = Agent.objects.filter(origin=Agent.Origin.RUNTIME).order_by("agent_id")
+    for kind, names in removed_names(before, after).items():
+        for name in names:
+            targets = {"route": (name, task_name(name)), "service": (name,)}.get(kind, ())
+            used = {"route": made.filter(task_type=name), "service": made.filter(service__service_id=name)}
+            agents = tuple(each.agent_id for each in used.get(kind, ()))
+            aliases = tuple(
+                each.name for each in after.aliases if each.target in targets and not is_target(after, each.target)
+            )
+            path = child("routing", name) if kind == "route" else name
+            for users, sentence in zip((agents, aliases), STILL_USED.get(kind, ()), strict=False):
+                if users:
+                    yield Problem(path, Worded(sentence, {"users": users}), "reference")
+
+
+def missing_catalogue(before: Configuration, after: Configuration) -> Iterator[Problem]:
+    """A warning where the files name an edition of the catalogue that is not here; editions are in no file."""
+    name = after.catalogue
+    if name and name != before.catalogue and not CatalogueEdition.objects.filter(name=name).exists():
+        words = worded(
+            "The catalogue “%(name)s” is not in this installation, so the shipped one is used. Refresh it on the "
+            "page Catalogue.",
+            name=name,
+        )
+        yield Problem("catalogue", words, "reference", "warning")
+
+
+def check_may_import(actor: Actor, preview: ImportPreview) -> None:
+    """Raises `ForbiddenError` where an agent's key would change what only administrators do: its own limits, say."""
+    if actor.kind != "agent":
+        return
+    if any(change.kind not in AGENT_KINDS or change.field == "catalogue" for change in preview.changes):
+        raise ForbiddenError(
+            _("Only an administrator can import aliases, agents, languages, budgets, exchange rates or a catalogue.")
+        )
+
+
+def fingerprint(key: str, endpoint: str) -> str:
+    """Names a key that stands in a file just as its stored form is named: the same key again is no change."""
+    return fingerprint_of(key, origin_of(endpoint))
+
+
+def import_configuration(
+    actor: Actor, files: Sequence[bytes | str], *, prune: bool = False, expected: int | None = None, message: str = ""
+) -> Applied:
+    """Imports the files as one revision. Raises `InvalidError` with every problem, `ConflictError` when `expected`
+    is not the newest revision any more; then nothing is written.
+    """
+    act, now = Act("configuration.import", message=message or _("Import")), timezone.now()
+    with telling_of_rejection(actor, now), ledger.change(actor, act):
+        preview = preview_import(files, prune=prune)
+        if expected is not None and expected != (preview.revision or 0):
+            raise ConflictError(_("The configuration changed in the meantime. Review the new difference, then apply."))
+        if not preview.imported.accepted:
+            raise InvalidError(problem for problem in preview.imported.problems if problem.severity == "error")
+        check_may_import(actor, preview)
+        imported = preview.imported
+        rows.write(with_keys(imported.configuration, imported.keys, imported.further_keys))
+    with suppress(DatabaseError, InterfaceError):
+        end_kind(AlertKind.CONFIGURATION_REJECTED, now)
+    return Applied(act.revision, preview)
+
+
+@contextmanager
+def telling_of_rejection(actor: Actor, now: datetime) -> Iterator[None]:
+    """Notes what is refused in here, once it is undone; a database that is away keeps nobody from it."""
+    try:
+        yield
+    except InvalidError as refusal:
+        first = next((problem.message for problem in refusal.problems), str(refusal))
+        trouble = trouble_of(AlertKind.CONFIGURATION_REJECTED, f"{actor.kind} {actor.name}", problem=first)
+        with suppress(DatabaseError, InterfaceError):
+            note_trouble(trouble, now)
+        raise
+
+
+def with_keys(
+    configuration: Configuration, keys: Mapping[str, str], further: Mapping[str, Sequence[str]]
+) -> Configuration:
+    """The configuration with the keys that came in the files stored, each for its provider's origin.
+
+    The `further` ones stand in it under the fingerprints that they are stored by.
+    """
+    for provider in configuration.providers:
+        for text in further.get(provider.name, ()):
+            store_key(text, provider.endpoint)
+    stored = {
+        provider.name: store_key(keys[provider.name], provider.endpoint).fingerprint
+        for provider in configuration.providers
+        if provider.name in keys and origin_of(provider.endpoint)
+    }
+    providers = tuple(
+        replace(provider, key=_stored(provider.key, stored[provider.name])) if provider.name in stored else provider
+        for provider in configuration.providers
+    )
+    return replace(configuration, providers=providers)
+
+
+def _stored(key: KeySpec, fingerprint: str) -> KeySpec:
+    return KeySpec(KeyKind.STORED, fingerprint=fingerprint, name=key.name, enabled=key.enabled)

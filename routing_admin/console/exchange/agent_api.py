@@ -1,0 +1,226 @@
+"""The agents' API: routes, providers, and the configuration out and in (CONTRACT §4)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated, Any
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router
+
+from artifacts.storage.uploads import IN_MEMORY, received_files
+from capabilities.acts import Actor
+from capabilities.body_limits import MIB
+from capabilities.core.consequence import Consequence
+from capabilities.core.problems import Problem
+from capabilities.errors import ConflictError, InvalidError, NotFoundError
+from capabilities.json_bodies import JsonTooLargeError, check_json
+from routing_admin.api.calls import CallError, agent_actor, answer, gives, read_body
+from routing_admin.api.errors import details_of
+from routing_admin.api.schemas import ImportOut, ProvidersOut, RoutesOut
+from routing_admin.configuration import exports, snapshot
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.console.base.consequences import foresee
+from routing_admin.console.exchange.actions import ImportPreview, check_may_import, import_configuration, preview_import
+from routing_admin.core.configuration.diff import sentence
+from routing_admin.core.documents.problem_sentences import errors
+from routing_admin.core.files.exporting import Mode
+from routing_admin.core.files.importing import FileFormat
+from routing_admin.core.files.llm_routing import write_route
+
+MAX_WAIT = 60.0
+LOOK_EVERY = 0.25
+
+router = Router()
+FILE_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "llm-routing.json or llmservices.json, or both as multipart parts named file.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    }
+}
+FILE_OUT: dict[str, Any] = {"responses": {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}}
+"""The OpenAPI words for a file of the configuration, in and out."""
+
+
+@router.get("/routes", tags=["configuration"], openapi_extra=gives(RoutesOut))
+def list_routes(request: HttpRequest) -> HttpResponse:
+    """Task routes in their order, written as in llm-routing.json."""
+    configuration = snapshot.current().configuration
+    names = {provider.name for provider in configuration.providers}
+    routes = [
+        {"taskType": route.task_type, "fallback": [], **write_route(route, names)} for route in configuration.routes
+    ]
+    return answer({"routes": routes})
+
+
+@router.get("/providers", tags=["configuration"], openapi_extra=gives(ProvidersOut))
+def list_providers(request: HttpRequest) -> HttpResponse:
+    """Providers in their order, and whether each can be called; never a key."""
+    return answer({"providers": providers_json(snapshot.current())})
+
+
+def providers_json(state: Snapshot) -> list[dict[str, Any]]:
+    """Every provider; `reason` says why one is not usable."""
+    found = []
+    for provider in state.configuration.providers:
+        key = state.keys[provider.name]
+        reason = key.reason or ("" if provider.enabled else f"{provider.name} is disabled.")
+        found.append(
+            {
+                "providerName": provider.name,
+                "protocol": provider.protocol,
+                "endpoint": provider.endpoint,
+                "defaultModel": provider.default_model,
+                "enabled": provider.enabled,
+                "usable": provider.enabled and key.usable,
+                **({"reason": reason} if reason else {}),
+            }
+        )
+    return found
+
+
+@router.post(
+    "/config/import",
+    tags=["configuration"],
+    openapi_extra={**FILE_BODY, **gives(ImportOut)},
+)
+def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = False) -> HttpResponse:  # noqa: N803
+    """Imports a file as one revision, or with `dryRun` returns what would change, including for routes and agents.
+    `If-Match` names the revision the caller has seen; 409 if there is a newer one. A file with an error changes
+    nothing: 422 with every problem.
+    """
+    expected = revision_in(request.headers.get("if-match", ""))
+    return answer_import(request, agent_actor(request), expected, dry_run=dryRun, prune=prune)
+
+
+def answer_import(
+    request: HttpRequest, actor: Actor, expected: int | None, *, dry_run: bool, prune: bool
+) -> HttpResponse:
+    """What an import of the files in the body did, or in a dry run would do.
+
+    Raises `InvalidError` with every problem, `ConflictError` where `expected` is not the newest revision.
+    """
+    files = files_of(request)
+    if not dry_run:
+        applied = import_configuration(actor, files, prune=prune, expected=expected)
+        return answer(import_json(applied.preview, applied.revision or applied.preview.revision))
+    preview = preview_import(files, prune=prune)
+    if expected is not None and expected != (preview.revision or 0):
+        raise ConflictError("The configuration changed in the meantime. Review the new difference, then apply.")
+    if not preview.imported.accepted:
+        raise InvalidError(errors(preview.imported.problems))
+    check_may_import(actor, preview)
+    meaning = [consequence_json(one) for one in foresee(preview.imported.configuration)]
+    return answer({**import_json(preview, preview.revision), "dryRun": True, "consequences": meaning})
+
+
+@router.get(
+    "/config/{name}",
+    tags=["configuration"],
+    openapi_extra=FILE_OUT,
+)
+async def export_config(
+    request: HttpRequest,
+    name: str,
+    mode: Annotated[Mode, Query(alias="for")] = Mode.FULL,
+    wait: Annotated[float, Query(ge=0, description=f"Seconds, of which {MAX_WAIT:g} are waited at most.")] = 0,
+    since: int | None = None,
+) -> HttpResponse:
+    """A file of the configuration, keys only as `${…}`; its ETag is the revision.
+
+    With `since` it answers at once unless that is the current revision; then it waits up to `wait` seconds for the
+    next one. `If-None-Match` with the current ETag gives 304.
+    """
+    file = named_file(name)
+    return answer_file(request, file, mode, await newer_than(since, min(wait, MAX_WAIT)))
+
+
+def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snapshot) -> HttpResponse:
+    """A file as it is in that snapshot; 304 for whoever has it."""
+    tag = f'"{state.revision or 0}"'
+    if request.headers.get("if-none-match") == tag:
+        response = HttpResponse(status=304)
+    else:
+        text = exports.export(file, mode, state.configuration).text
+        response = HttpResponse(text, content_type="application/json; charset=utf-8")
+    response["ETag"], response["x-revision"] = tag, str(state.revision or 0)
+    response["Cache-Control"] = "private, no-cache"
+    return response
+
+
+async def newer_than(since: int | None, wait: float) -> Snapshot:
+    """The snapshot as soon as its revision is not `since`, else the one there is after so many seconds."""
+    look, end = sync_to_async(snapshot.current), time.monotonic() + wait
+    state = await look()
+    while since is not None and (state.revision or 0) == since and time.monotonic() < end:
+        await asyncio.sleep(min(LOOK_EVERY, max(end - time.monotonic(), 0)))
+        state = await look()
+    return state
+
+
+def named_file(name: str) -> FileFormat:
+    """The file of that name. Raises `NotFoundError`."""
+    try:
+        return FileFormat(name.removesuffix(".json"))
+    except ValueError:
+        raise NotFoundError(f"There is no file {name}. There are: {', '.join(FileFormat)}.") from None
+
+
+def import_json(preview: ImportPreview, revision: int | None) -> dict[str, Any]:
+    """What an import did or would do."""
+    return {
+        "revision": revision,
+        "changes": [
+            {
+                "action": change.action.value,
+                "kind": change.kind,
+                "name": change.name,
+                "field": change.field,
+                "text": sentence(change),
+            }
+            for change in preview.changes
+        ],
+        "problems": details_of(preview.imported.problems),
+        "keptUnknown": list(preview.imported.kept_unknown),
+    }
+
+
+def consequence_json(one: Consequence) -> dict[str, str]:
+    """What a change means for a route or an agent: `stops`, `degrades` or `changes`."""
+    return {"gravity": one.gravity.name.lower(), "kind": one.kind, "name": one.name, "text": one.sentence}
+
+
+def files_of(request: HttpRequest) -> list[bytes]:
+    """The files in a body: the body itself, or every multipart part named file.
+
+    Raises `InvalidError` when there is none, or one that is too large to be read at once.
+    """
+    if request.content_type != "multipart/form-data":
+        return [checked_text(read_body(request))]
+    files = received_files(request)
+    if not files or any(file.file is None for file in files):
+        message = f"Send one or two parts named file, each below {IN_MEMORY // MIB} MiB."
+        raise InvalidError([Problem("file", message, "required")])
+    return [checked_text(file.open().read()) for file in files]
+
+
+def checked_text(data: bytes) -> bytes:
+    """The file, where it may be parsed. Raises `CallError` 413 where it has too many values."""
+    try:
+        check_json(data)
+    except JsonTooLargeError as error:
+        raise CallError(error.status, error.code, str(error)) from None
+    return data
+
+
+def revision_in(tag: str) -> int | None:
+    """The revision in an If-Match header; None when there is none. Raises `CallError` for a tag that is not ours."""
+    word = tag.strip().removeprefix("W/").strip('"')
+    if word in ("", "*"):
+        return None
+    if not word.isdigit():
+        raise CallError(400, "invalid_request", "If-Match names a revision, as the ETag of GET /config does.")
+    return int(word)

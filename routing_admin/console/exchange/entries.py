@@ -1,0 +1,78 @@
+"""Writing one provider, service or route whole, as a script does: one revision, and the act that a page would make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from capabilities.acts import Act, Actor
+from capabilities.core.problems import Problem
+from capabilities.errors import ConflictError, InvalidError
+from routing_admin.configuration import rows
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.exchange.actions import fingerprint, key_context, with_keys
+from routing_admin.core.configuration.checks import check
+from routing_admin.core.configuration.diff import Change, diff
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.documents.problem_sentences import errors
+from routing_admin.core.files.entries import EntryKind, merge_entry, write_entry
+from routing_admin.core.files.entry_tags import NO_EXPECTATION, Expectation
+from routing_admin.core.files.importing import Imported
+
+
+@dataclass(frozen=True, slots=True)
+class EntryChange:
+    """What writing an entry did: whether it is new, what differs, what is to be known, the revision it made, and the
+    entry as it is now.
+    """
+
+    is_new: bool
+    changes: tuple[Change, ...]
+    warnings: tuple[Problem, ...]
+    revision: int | None
+    entry: Mapping[str, Any]
+
+
+def put_entry(
+    actor: Actor, kind: EntryKind, name: str, value: object, *, expected: Expectation = NO_EXPECTATION
+) -> EntryChange:
+    """Makes the entry of that name this value; the same value again does nothing.
+
+    Raises `InvalidError` with every problem, `ConflictError` where the entry is not what is expected.
+    """
+    with ledger.exclusive():
+        before = rows.read()
+        entry = write_entry(before, kind, name)
+        check_expectation(expected, entry)
+        merged = _merge(before, kind, name, value)
+        changes, is_new = diff(before, merged.configuration), entry is None
+        if not changes and not merged.keys:
+            return EntryChange(is_new, (), merged.problems, None, entry or {})
+        act = Act(f"{kind}.{'add' if is_new else 'change'}", kind.value, name)
+        with ledger.change(actor, act):
+            rows.write(with_keys(merged.configuration, merged.keys, merged.further_keys))
+        entry = write_entry(rows.read(), kind, name) or {}
+    return EntryChange(is_new, changes, merged.problems, act.revision, entry)
+
+
+def check_entry(kind: EntryKind, name: str, expected: Expectation) -> None:
+    """Raises `ConflictError` where the entry of that name is not what is expected."""
+    if expected.tags is not None:
+        check_expectation(expected, write_entry(rows.read(), kind, name))
+
+
+def check_expectation(expected: Expectation, entry: Mapping[str, Any] | None) -> None:
+    """Raises `ConflictError` where the entry, None for none, is not what is expected."""
+    if not expected.allows(entry):
+        raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
+
+
+def _merge(before: Configuration, kind: EntryKind, name: str, value: object) -> Imported:
+    merged = merge_entry(before, kind, name, value, key_context(), fingerprint)
+    found = errors(merged.problems) or errors(check(merged.configuration, before))
+    if found:
+        raise InvalidError(found)
+    return merged

@@ -1,0 +1,229 @@
+"""Configuration out and in: both files to download, and an import that is looked at before it is applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_GET, require_http_methods
+
+from capabilities.access import actor_of
+from capabilities.core.problems import Problem
+from capabilities.errors import ConflictError, InvalidError, first_problems
+from capabilities.json_bodies import JsonTooLargeError, check_json
+from capabilities.sentences import join_words, translate_sentence, translate_without_path
+from routing_admin.configuration import exports, snapshot
+from routing_admin.console.base.answers import add_toast
+from routing_admin.console.base.consequences import foresee
+from routing_admin.console.base.readings import note_configuration_export
+from routing_admin.console.exchange.actions import ImportPreview, import_configuration, preview_import
+from routing_admin.console.exchange.forms import LARGEST_FILE, MERGE, REPLACE, ConfigFile, ImportForm, read_upload
+from routing_admin.console.history import phrases as words
+from routing_admin.core.documents.json_lines import TextPlace, find_place, places_of
+from routing_admin.core.documents.json_path import read_document
+from routing_admin.core.files.exporting import GATEWAY, Mode
+from routing_admin.core.files.importing import FileFormat, format_of
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One file to download in one mode, and what it cannot say."""
+
+    name: str
+    size: int
+    left_out: tuple[str, ...]
+
+    @property
+    def filename(self) -> str:
+        """What the download is called."""
+        return f"{self.name}.json"
+
+
+@require_GET
+def config(request: HttpRequest) -> HttpResponse:
+    """Export and import on one page; without a known mode the full files."""
+    asked = request.GET.get("for", Mode.FULL.value)
+    mode = Mode(asked) if asked in set(Mode) else Mode.FULL
+    state = snapshot.current()
+    found = [(name, exports.export(name, mode)) for name in exports.FILES]
+    offered = [Offered(name.value, len(one.text.encode()), one.left_out) for name, one in found]
+    context = {
+        "mode": mode.value,
+        "offered": offered,
+        "left_out": [translate_sentence(text) for one in offered for text in one.left_out],
+        "revision": state.revision,
+        "gateway": GATEWAY,
+        "providers": len(state.configuration.providers),
+        "services": len(state.configuration.services),
+        "routes": len(state.configuration.routes),
+        "publish_dir": settings.PUBLISH_DIR,
+        "files": [ConfigFile("", "")],
+        "form": ImportForm(),
+        "limit": LARGEST_FILE,
+    }
+    return render(request, "config/config.html", context)
+
+
+@require_GET
+def config_export(request: HttpRequest, name: str) -> HttpResponse:
+    """One file as a download; keys stand in it only as `${…}`. Raises `Http404` for a file or form there is not."""
+    asked = request.GET.get("for", Mode.FULL.value)
+    if name not in set(FileFormat) or asked not in set(Mode):
+        raise Http404
+    made = exports.export(FileFormat(name), Mode(asked))
+    note_configuration_export(actor_of(request), name, asked)
+    answer = HttpResponse(made.text, content_type="application/json; charset=utf-8")
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}.json"'
+    return answer
+
+
+@require_http_methods(["GET", "POST"])
+def config_import(request: HttpRequest) -> HttpResponse:
+    """What the files would change; with `apply` and no problem they are applied as one revision.
+
+    A reload or a bookmark has no files: it leads to the page where they are chosen.
+    """
+    if request.method == "GET":
+        return redirect("config")
+    form = ImportForm(request.POST)
+    form.is_valid()
+    files = read_files(request)
+    if not files:
+        messages.error(request, _("Choose a file, or paste its text."))
+        return redirect("config")
+    large = [one.name for one in files if one.size > LARGEST_FILE]
+    if large:
+        messages.error(request, _("%(names)s: too large for this page.") % {"names": join_words(large)})
+        return redirect("config")
+    try:
+        for one in files:
+            check_json(one.content.encode() if isinstance(one.content, str) else one.content)
+    except JsonTooLargeError as refusal:
+        messages.error(request, translate_sentence(refusal.sentence))
+        return redirect("config")
+    if request.POST.get("act") == "apply":
+        return apply(request, form, files)
+    return show(request, form, files)
+
+
+def read_files(request: HttpRequest) -> list[ConfigFile]:
+    """Uploaded files first, then texts that are not empty."""
+    files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
+    names = request.POST.getlist("name")
+    pasted = [
+        ConfigFile(names[at] if at < len(names) else "", text.replace("\r\n", "\n"))
+        for at, text in enumerate(request.POST.getlist("text"))
+        if text.strip()
+    ]
+    return [*(_read(file) for file in files if file.size), *pasted]
+
+
+def _read(file: UploadedFile) -> ConfigFile:  # type: ignore[type-arg]
+    if (file.size or 0) > LARGEST_FILE:
+        return ConfigFile(file.name or "", b" " * (LARGEST_FILE + 1))
+    return read_upload(file)
+
+
+def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> HttpResponse:
+    """Writes what was looked at; 409 with the new difference when the configuration has changed since."""
+    values = form.cleaned_data
+    texts = [one.content for one in files]
+    prune, expected = values.get("mode") == REPLACE, values.get("expected")
+    message = values.get("message") or _("Import")
+    try:
+        made = import_configuration(actor_of(request), texts, prune=prune, expected=expected or 0, message=message)
+    except ConflictError as refusal:
+        return show(request, form, files, status=409, note=str(refusal))
+    except InvalidError as refusal:
+        return show(request, form, files, status=422, note=str(refusal))
+    count = len(made.preview.changes)
+    if made.revision is None:
+        messages.info(request, _("Nothing changed: the files match the current configuration."))
+        return redirect("config")
+    text = ngettext("%(count)d change applied.", "%(count)d changes applied.", count) % {"count": count}
+    add_toast(request, text, made.revision)
+    return redirect("revision", made.revision)
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemLine:
+    """A problem as the page shows it: in which file, and where there."""
+
+    problem: Problem
+    file: str
+    place: TextPlace | None
+
+    @property
+    def message(self) -> str:
+        """The sentence without the path, which stands before it."""
+        return translate_without_path(self.problem)
+
+
+def show(
+    request: HttpRequest, form: ImportForm, files: list[ConfigFile], *, status: int = 200, note: str = ""
+) -> HttpResponse:
+    """Problems, difference and the way on; a file with an error is 422."""
+    mode = form.cleaned_data.get("mode") or MERGE
+    preview = preview_import([one.content for one in files], prune=mode == REPLACE)
+    good = preview.imported.accepted
+    context = {
+        "files": [(one, name_format(one)) for one in files],
+        "mode": mode,
+        "message": form.cleaned_data.get("message", ""),
+        "note": note if good else "",
+        "accepted": good,
+        "errors": problem_lines(preview, files, "error"),
+        "warnings": problem_lines(preview, files, "warning"),
+        "kept_fields": list_kept_fields(preview, files),
+        "changes": words.change_lines(preview.changes),
+        "effects": foresee(preview.imported.configuration) if good else (),
+        **(words.compare_texts(preview.before, preview.imported.configuration) if good else {}),
+        "revision": preview.revision or 0,
+        "next": (preview.revision or 0) + 1,
+    }
+    return render(request, "config/import.html", context, status=status if good or status != 200 else 422)
+
+
+def name_format(one: ConfigFile) -> str:
+    """Which file a text is, in words; empty where it is neither."""
+    document = read_document(one.content)
+    found = format_of(document.value) if document.readable else None
+    if found is None:
+        return ""
+    return _("recognized as task routing") if found is FileFormat.ROUTING else _("recognized as model services")
+
+
+FilePlaces = list[tuple[ConfigFile, dict[str, TextPlace]]]
+
+
+def _read_places(files: list[ConfigFile]) -> FilePlaces:
+    return [(one, places_of(one.text)) for one in files if read_document(one.content).value is not None]
+
+
+def problem_lines(preview: ImportPreview, files: list[ConfigFile], severity: str) -> list[ProblemLine]:
+    """The problems of one severity with their places."""
+    found = [one for one in preview.imported.problems if one.severity == severity]
+    places_by_file = _read_places(files)
+    return [ProblemLine(problem, *_locate(problem.field, places_by_file, files)) for problem in first_problems(found)]
+
+
+def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tuple[str, TextPlace | None]]:
+    """The unknown fields that are kept, with their places."""
+    places_by_file = _read_places(files)
+    return [(path, _locate(path, places_by_file, files)[1]) for path in preview.imported.kept_unknown]
+
+
+def _locate(path: str, places_by_file: FilePlaces, files: list[ConfigFile]) -> tuple[str, TextPlace | None]:
+    """File and place of a path: the first file that has it, else the first that has its beginning."""
+    top = path.split(".")[0].split("[")[0]
+    having = [(one, places) for one, places in places_by_file if path and top in places]
+    for one, places in sorted(having, key=lambda pair: path not in pair[1]):
+        return one.name, find_place(places, path)
+    unread = next((one for one in files if read_document(one.content).value is None), None)
+    return (unread.name if unread and not path else "", None)

@@ -1,0 +1,54 @@
+"""Find: a page with what fits the typed words, and the list of the same in every page's dialog."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_safe
+
+from capabilities.access import role_of
+from routing_admin.configuration import snapshot
+from routing_admin.console.find.table import ways_for
+from routing_admin.console.find.things import searches, things_for
+from routing_admin.core.ranking import FoundKind, rank
+
+LONGEST = 100
+"""Characters of what is typed that are looked at; the field takes no more."""
+
+KIND_NAMES: dict[FoundKind, Any] = {
+    FoundKind.PAGE: gettext_lazy("Page"),
+    FoundKind.ACT: gettext_lazy("Act"),
+    FoundKind.ROUTE: gettext_lazy("Task route"),
+    FoundKind.PROVIDER: gettext_lazy("Provider"),
+    FoundKind.SERVICE: gettext_lazy("Model service"),
+    FoundKind.AGENT: gettext_lazy("Agent"),
+    FoundKind.ALIAS: gettext_lazy("Alias"),
+    FoundKind.KEY: gettext_lazy("Key"),
+    FoundKind.PERSON: gettext_lazy("User"),
+    FoundKind.REQUEST: gettext_lazy("Request"),
+    FoundKind.ARTIFACT: gettext_lazy("Artifact"),
+    FoundKind.SETTING: gettext_lazy("Setting"),
+}
+
+
+@require_safe
+def find(request: HttpRequest) -> HttpResponse:
+    """What fits `q`, the best first, among all that the reader may see and do; before that, where one can go."""
+    typed = request.GET.get("q", "")[:LONGEST]
+    words, role = " ".join(typed.replace("\0", "").split()), role_of(request.user)
+    state = snapshot.current()
+    known = list(ways_for(role, is_first=not words))
+    found = rank(words, [*known, *things_for(role, words, state)]) if words else tuple(known)
+    context = {
+        "typed": typed,
+        "words": words,
+        "count": len(found),
+        "rows": [{"thing": each, "kind": KIND_NAMES[each.kind]} for each in found],
+        "searches": searches(words, state) if words else (),
+        "longest": LONGEST,
+    }
+    is_list = request.htmx.target == "options"  # type: ignore[attr-defined]
+    return render(request, "find/options.html" if is_list else "find/find.html", context)

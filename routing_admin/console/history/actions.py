@@ -1,0 +1,81 @@
+"""Going back: restoring a revision whole, and undoing one change."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from artifacts.library import restore_artifacts
+from capabilities.acts import Act, Actor
+from capabilities.agents import check_can_delete_agent
+from capabilities.errors import ConflictError, ForbiddenError
+from capabilities.models import Agent
+from routing_admin.configuration import rows
+from routing_admin.configuration.history import configuration_at, newest_configuration, newest_number, number_before
+from routing_admin.configuration.revisions import ledger
+from routing_admin.core.configuration.diff import diff, right_of
+from routing_admin.core.configuration.removals import keep_agents
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.models import AuditEvent, Installation
+
+Kinds = frozenset[str]
+"""Kinds of things in the configuration that whoever goes back may change; None for all."""
+
+
+def restore(actor: Actor, number: int, *, message: str = "", kinds: Kinds | None = None) -> Act:
+    """Makes the configuration what it was in that revision, as a new revision; none when it was so.
+
+    Agents made since stay with their keys. Raises `NotFoundError` for a number that no revision has, `ForbiddenError`
+    where things of other kinds would change.
+    """
+    then = configuration_at(number)
+    with ledger.exclusive():
+        return _go_back(actor, number, keep_agents(then, rows.read()), message, kinds)
+
+
+def _go_back(actor: Actor, number: int, value: Configuration, message: str, kinds: Kinds | None) -> Act:
+    act = Act("configuration.restore", "revision", str(number), {"restores": number}, message=message)
+    with ledger.change(actor, act):
+        check_kinds(value, number, kinds)
+        rows.write(value)
+    return act
+
+
+def check_kinds(value: Configuration, number: int, kinds: Kinds | None) -> None:
+    """Raises `ForbiddenError` where going back to that value would change things of other kinds than these."""
+    changes = diff(newest_configuration(), value) if kinds is not None else ()
+    if any(right_of(change.kind, change.field) not in (kinds or ()) for change in changes):
+        message = _(
+            "Revision %(number)s also changes providers, languages or settings. Only an administrator can restore it."
+        )
+        raise ForbiddenError(message % {"number": number})
+
+
+def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> Act:
+    """Takes the newest revision back. Raises `ConflictError` when others came after it: restore one in History then;
+    `ForbiddenError` as `restore` does, `InUseError` where an agent goes that made others.
+    """
+    act = Act("configuration.undo", "revision", str(number))
+    with ledger.change(actor, act):
+        if newest_number() != number:
+            raise ConflictError(_("It has changed since. Choose the version to restore in History."))
+        before = number_before(number)
+        value = configuration_at(before)
+        check_no_owner_goes(value)
+        _go_back(actor, before, value, "", kinds)
+        bring_back(actor, number)
+    return act
+
+
+def check_no_owner_goes(value: Configuration) -> None:
+    """Raises `InUseError` as deleting them would, for agents that `value` lacks and that made others at run time."""
+    kept = [agent.id for agent in value.agents]
+    for row in Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=kept):
+        check_can_delete_agent(row)
+
+
+def bring_back(actor: Actor, number: int) -> None:
+    """What a change took away beside the configuration, as its audit event tells: the demo's sample files."""
+    event = AuditEvent.objects.filter(revision=number, action="demo.remove").first()
+    if event is not None:
+        restore_artifacts(actor, event.details.get("artifacts", ()))
+        Installation.objects.update(has_demo=True)

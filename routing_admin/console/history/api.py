@@ -1,0 +1,73 @@
+"""The history of the configuration: read, one change taken back, one revision restored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router
+
+from capabilities.core.providers.redaction import redact
+from routing_admin.api.calls import answer, gives
+from routing_admin.configuration.history import configuration_at, newest_configuration
+from routing_admin.console.base.api import TAG, answer_at_revision, iso, script_actor
+from routing_admin.console.base.consequences import foresee_restore
+from routing_admin.console.base.keyset import Place
+from routing_admin.console.base.schemas import EntriesOut, RestoreOut, RevisionsOut
+from routing_admin.console.exchange.agent_api import consequence_json
+from routing_admin.console.history.actions import restore, undo
+from routing_admin.console.history.queries import list_revisions
+from routing_admin.core.configuration.diff import Change, ChangeKind, diff, sentence
+from routing_admin.core.configuration.removals import keep_agents
+
+router = Router(tags=[TAG])
+LARGEST = 2**62
+
+
+def change_of(value: Mapping[str, Any]) -> Change:
+    """A change as a revision keeps it."""
+    return Change(**{**value, "action": ChangeKind(value["action"])})
+
+
+@router.get("/history", openapi_extra=gives(RevisionsOut))
+def admin_list_history(
+    request: HttpRequest, before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None
+) -> HttpResponse:
+    """A page of revisions, newest first; `before` is the number that the page before ended with."""
+    page = list_revisions(Place(before, None))
+    revisions = [
+        {
+            "number": row.number,
+            "createdAt": iso(row.created_at),
+            "actorKind": row.actor_kind,
+            "actor": row.actor,
+            "act": row.message,
+            "changes": [redact(sentence(change_of(change))) for change in row.changes],
+        }
+        for row in page.rows
+    ]
+    return answer({"revisions": revisions, "next": page.rows[-1].number if page.has_older else None})
+
+
+@router.post("/history/{int:number}/undo", openapi_extra=gives(EntriesOut))
+def admin_undo(request: HttpRequest, number: int) -> HttpResponse:
+    """Undoes the newest revision; 409 if it is no longer the newest."""
+    undo(script_actor(request), number)
+    return answer_at_revision({})
+
+
+@router.post("/history/{int:number}/restore", openapi_extra=gives(RestoreOut))
+def admin_restore(request: HttpRequest, number: int, dryRun: bool = False) -> HttpResponse:  # noqa: N803
+    """Restores the configuration of that revision as a new one; agents made since stay, with their keys.
+
+    With `dryRun` it says what would change, for routes and agents too. 404 for an unknown number.
+    """
+    if dryRun:
+        then = configuration_at(number)
+        changes = diff(newest_configuration(), keep_agents(then, newest_configuration()))
+        meaning = [consequence_json(one) for one in foresee_restore(then)]
+        told = [redact(sentence(change)) for change in changes]
+        return answer_at_revision({"dryRun": True, "changes": told, "consequences": meaning})
+    restore(script_actor(request), number)
+    return answer_at_revision({})

@@ -1,0 +1,137 @@
+"""The audit log as a page, and taken away as a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.core.handlers.asgi import ASGIRequest
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from artifacts.core.store import BLOCK
+from artifacts.storage.downloads import in_turn
+from capabilities.access import actor_of, may
+from capabilities.core.permissions import PagePart
+from capabilities.core.providers.redaction import redact
+from capabilities.sentences import join_words
+from routing_admin.configuration.revisions import DRILL_END
+from routing_admin.console.base.readings import note_audit_export
+from routing_admin.console.drills.phrases import describe_noted_end
+from routing_admin.console.history import phrases as words
+from routing_admin.console.history.queries import AuditFilter, AuditForm, export_audit, list_audit_events
+from routing_admin.console.history.views import ICONS, place_in
+
+if TYPE_CHECKING:
+    from routing_admin.models import AuditEvent
+
+TEXTS, DAYS = ("action", "actor", "object"), ("since", "until")
+"""What narrows the log, as the address names it."""
+TYPES: Mapping[AuditForm, str] = {
+    AuditForm.CSV: "text/csv; charset=utf-8",
+    AuditForm.JSON_LINES: "application/jsonl; charset=utf-8",
+}
+IN_MEMORY = 4 * 1024 * 1024
+"""Bytes of an export that wait in memory until they are sent; more wait in a file."""
+
+
+@require_GET
+def audit(request: HttpRequest) -> HttpResponse:
+    """Every act, newest first, in keyset pages; `action`, `actor`, `object`, `since` and `until` narrow it."""
+    parameters = _parameters(request)
+    page = list_audit_events(_filter(parameters), place_in(request))
+    context = {
+        "events": [audit_line(event) for event in page.rows],
+        "filter": parameters,
+        "filtered": bool(parameters),
+        "acts": sorted(words.ACTS.items()),
+        "may_export": may(request.user, PagePart.EXPORTS),
+        "query": urlencode(parameters),
+        "older": link(parameters, before=page.rows[-1].number) if page.has_older and page.rows else "",
+        "newer": link(parameters, after=page.rows[0].number) if page.has_newer and page.rows else "",
+    }
+    return render(request, "history/audit.html", context)
+
+
+@require_GET
+def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
+    """The acts that the same address narrows the page to, as a file. Raises `Http404` for a form there is not."""
+    if form not in set(AuditForm):
+        raise Http404
+    chosen, parameters = AuditForm(form), _parameters(request)
+    note_audit_export(actor_of(request), {"form": form, **parameters})
+    file: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed behind the last block
+    if chosen is AuditForm.CSV:
+        file.write(b"\xef\xbb\xbf")  # so that spreadsheets read it as UTF-8
+    file.writelines(line.encode() for line in export_audit(_filter(parameters), chosen))
+    size = file.tell()
+    file.seek(0)
+    blocks = _blocks(file)
+    body = in_turn(blocks) if isinstance(request, ASGIRequest) else blocks
+    answer = StreamingHttpResponse(body, content_type=TYPES[chosen], headers={"Content-Length": str(size)})
+    answer["Content-Disposition"] = f'attachment; filename="audit-{timezone.localdate()}.{form}"'
+    return answer
+
+
+def _blocks(file: SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
+    with file:
+        while block := file.read(BLOCK):
+            yield block
+
+
+def _parameters(request: HttpRequest) -> dict[str, str]:
+    """What the address narrows the log to; a day that is none is passed over."""
+    typed = {name: request.GET.get(name, "").strip() for name in (*TEXTS, *DAYS)}
+    return {name: value for name, value in typed.items() if value and (name in TEXTS or _day(value))}
+
+
+def _filter(parameters: Mapping[str, str]) -> AuditFilter:
+    action, actor, thing = (parameters.get(name, "") for name in TEXTS)
+    since, until = (_day(parameters.get(name, "")) for name in DAYS)
+    return AuditFilter(action, actor, thing, since, until)
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLine:
+    """An act as the log shows it."""
+
+    event: AuditEvent
+    label: Any
+    icon: str
+    details: str
+    sentence: str = ""
+
+
+def audit_line(event: AuditEvent) -> AuditLine:
+    """The act in words; its details, what looks like a key masked, and what came of a fire drill in words."""
+    sentence = describe_noted_end(event.details) if event.action == DRILL_END else ""
+    details = redact(" · ".join(f"{name}: {_text_of(value)}" for name, value in event.details.items()))
+    return AuditLine(event, words.act_text(event.action), ICONS.get(event.actor_kind, "user"), details, sentence)
+
+
+def _text_of(value: Any) -> str:
+    """A detail as it is read: a text as it is, a list item by item, all else as JSON."""
+    if isinstance(value, list):
+        return join_words(_text_of(each) for each in value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def link(parameters: Mapping[str, str], **place: int) -> str:
+    """The address of another page of the same list."""
+    return f"{reverse('audit')}?{urlencode({**parameters, **place})}"

@@ -1,0 +1,218 @@
+"""What changed, when, by whom: revisions, any two compared, one restored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from capabilities.access import actor_of, can_edit, role_of
+from capabilities.core.permissions import kinds_changed_by
+from capabilities.errors import ActionError, NotFoundError
+from capabilities.sentences import translate_refusal
+from routing_admin.configuration.history import configuration_at, newest_number
+from routing_admin.console.base.answers import add_toast
+from routing_admin.console.base.consequences import foresee_restore
+from routing_admin.console.base.keyset import Place
+from routing_admin.console.history import phrases as words
+from routing_admin.console.history.actions import restore as act_restore
+from routing_admin.console.history.effect import effect_rows, length_text
+from routing_admin.console.history.effect_queries import find_effect
+from routing_admin.console.history.queries import (
+    find_barrier,
+    find_revision,
+    list_newest_numbers,
+    list_revisions,
+)
+from routing_admin.core.configuration.diff import diff
+
+if TYPE_CHECKING:
+    from routing_admin.models import Revision
+
+SHORT = 3
+CELLS = "service.capabilities"
+ROUTED = ("route", "provider", "service")
+"""Kinds of things that requests go through."""
+TOGETHER = timedelta(minutes=5)
+"""One person's edits of the capability matrix within this time are one line of the list."""
+
+ICONS: Mapping[str, str] = {
+    "person": "user",
+    "agent": "agent",
+    "token": "key",
+    "link": "link",
+    "command": "tool",
+    "system": "gear",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionLine:
+    """A line of the list: a revision, or several edits of the matrix; its first changes, how many more there are."""
+
+    revision: Revision
+    icon: str
+    message: Any
+    changes: list[words.ChangeLine]
+    more: int
+    earlier: tuple[Revision, ...] = ()
+
+    @property
+    def may_have_effect(self) -> bool:
+        """Whether it is worth a look what became of requests."""
+        return not self.earlier and any(each["kind"] in ROUTED for each in self.revision.changes)
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest revision of the line."""
+        return self.earlier[-1].number if self.earlier else self.revision.number
+
+    @property
+    def count(self) -> int:
+        """How many revisions the line holds."""
+        return 1 + len(self.earlier)
+
+
+def number_in(request: HttpRequest, name: str) -> int | None:
+    """A whole number of the query; None where there is none."""
+    text = request.GET.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+def place_in(request: HttpRequest) -> Place:
+    """Which page of a list the address asks for."""
+    return Place(number_in(request, "before"), number_in(request, "after"))
+
+
+@require_GET
+def history(request: HttpRequest) -> HttpResponse:
+    """Revisions, newest first, in keyset pages."""
+    page = list_revisions(place_in(request))
+    context = {
+        "lines": [revision_line(*group) for group in group_edits(page.rows)],
+        "newest": newest_number(),
+        "restorable_from": restorable_from(request),
+        "older": f"?before={page.rows[-1].number}" if page.has_older else "",
+        "newer": f"?after={page.rows[0].number}" if page.has_newer else "",
+    }
+    return render(request, "history/history.html", context)
+
+
+def restorable_from(request: HttpRequest) -> int:
+    """The oldest revision to which whoever asks may go back; 0 for all."""
+    return find_barrier(kinds_changed_by(role_of(request.user))) if can_edit(request) else 0
+
+
+def group_edits(page: Iterable[Revision]) -> list[list[Revision]]:
+    """Neighbours of the list that are one person's matrix edits within `TOGETHER`, newest first in each group."""
+    groups: list[list[Revision]] = []
+    for one in page:
+        if groups and _belong(groups[-1][0], one):
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return groups
+
+
+def _belong(newest: Revision, one: Revision) -> bool:
+    same = (newest.message, newest.actor_kind, newest.actor) == (CELLS, one.actor_kind, one.actor)
+    return same and one.message == CELLS and newest.created_at - one.created_at <= TOGETHER
+
+
+def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
+    """A revision as the list shows it, with the earlier ones of its group."""
+    stored = [change for one in (revision, *earlier) for change in one.changes]
+    changes = words.change_lines(words.stored_changes(stored[:SHORT]))
+    icon, message = ICONS.get(revision.actor_kind, "user"), words.act_text(revision.message)
+    return RevisionLine(revision, icon, message, changes, max(0, len(stored) - SHORT), earlier)
+
+
+@require_GET
+def revision(request: HttpRequest, number: int) -> HttpResponse:
+    """One revision: every change in words, side by side with the one before it, and what became of requests.
+
+    Raises `Http404` without it.
+    """
+    found = find_revision(number)
+    if found is None:
+        raise Http404
+    row, old, new = found.row, configuration_at(found.before), configuration_at(number)
+    effect = find_effect(row, old, new, timezone.now())
+    told = {"revision": row, "effect": effect, "effects": effect_rows(effect.effect) if effect else []}
+    if "effect" in request.GET:  # for a line of the list, which asks once it is looked at
+        return render(request, "history/effect.html#line", told)
+    context = {
+        **told,
+        "length": length_text(effect.length) if effect else "",
+        "icon": ICONS.get(row.actor_kind, "user"),
+        "message": words.act_text(row.message),
+        "changes": words.change_lines(words.stored_changes(row.changes)),
+        **words.compare_texts(old, new),
+        "before": found.before,
+        "after": found.after,
+        "newest": found.newest,
+        "restorable_from": restorable_from(request),
+        "restoring": foresee_restore(new) if found.after else (),
+    }
+    return render(request, "history/revision.html", context)
+
+
+@require_GET
+def compare(request: HttpRequest) -> HttpResponse:
+    """Any two revisions: `a` on the left, `b` on the right; without them the newest two.
+
+    Raises `Http404` when one of them is not there.
+    """
+    newest = list_newest_numbers(2)
+    right = number_in(request, "b") or (newest[0] if newest else 0)
+    left = number_in(request, "a")
+    if left is None:
+        left = newest[1] if len(newest) > 1 else 0
+    try:
+        old, new = configuration_at(left), configuration_at(right)
+    except NotFoundError as refusal:
+        raise Http404(str(refusal)) from refusal
+    context = {
+        "left": left,
+        "right": right,
+        "changes": words.change_lines(diff(old, new)),
+        **words.compare_texts(old, new),
+        "newest": newest[0] if newest else 0,
+    }
+    return render(request, "history/compare.html", context)
+
+
+@require_POST
+def restore(request: HttpRequest, number: int) -> HttpResponse:
+    """Makes the configuration what it was then, as a new revision with Undo. Raises `Http404` without that revision.
+
+    What that means for routes and agents is on the revision's page, which comes first where it means something.
+    """
+    try:
+        if "seen" not in request.POST and foresee_restore(configuration_at(number)):
+            messages.warning(
+                request, _("Restoring this revision concerns routes or agents. Check what it means, then restore.")
+            )
+            return redirect("revision", number)
+        made = act_restore(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
+    except NotFoundError as refusal:
+        raise Http404 from refusal
+    except ActionError as refusal:
+        messages.error(request, translate_refusal(refusal))
+        return redirect("revision", number)
+    if made.revision is None:
+        messages.info(
+            request,
+            _("Nothing to restore: the configuration already matches revision %(number)s.") % {"number": number},
+        )
+        return redirect("revision", number)
+    add_toast(request, _("Restored revision %(number)s.") % {"number": number}, made.revision)
+    return redirect("history")

@@ -1,0 +1,217 @@
+"""The rows and switches of the capability matrix; drawn in Python, since a page has thousands of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from django import template
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext as _
+
+from capabilities.core.own_prices import FIELDS
+from capabilities.core.prices import Price, amount_of
+from capabilities.core.providers.catalogue import Fact, FactVerdict, StatedLimit
+from capabilities.core.providers.catalogue.price_verdicts import find_contested, judge_price
+from capabilities.labels import capability_label
+from capabilities.sentences import join_words
+from routing_admin.console.base.tags.ui import icon
+from routing_admin.console.matrix.queries import MatrixRow, Square
+from routing_admin.console.services.price_forms import LABELS as PRICE_LABELS
+
+if TYPE_CHECKING:
+    from capabilities.models import Service
+
+register = template.Library()
+
+SOURCES: Mapping[str, str | Promise] = {
+    "declared": pgettext_lazy("source", "declared"),
+    "probed": pgettext_lazy("source", "probed"),
+    "catalogue": pgettext_lazy("source", "catalogue"),
+    "contested": pgettext_lazy("source", "contested"),
+    "unknown": pgettext_lazy("source", "unknown"),
+}
+LABELS: Mapping[str, str | Promise] = {
+    "input": gettext_lazy("%(service)s reads %(capability)s, %(source)s"),
+    "output": gettext_lazy("%(service)s writes %(capability)s, %(source)s"),
+}
+CELL = (
+    '<input class="cell" type="checkbox" role="switch" name="on" value="1" id="c-{pk}-{side}-{name}"'
+    ' data-source="{source}" title="{title}" aria-label="{label}"{checked}{mark}{act}>'
+)
+ROW = (
+    '<tr id="row-{pk}"{act}><th scope="row" class="name"><a href="{href}">{id}</a><span class="sub">{sub}</span></th>'
+    "{cells}{menu}</tr>\n"
+)
+PROBE = ' hx-post="{url}?{query}" hx-trigger="load" hx-swap="outerHTML" hx-sync="closest table:queue all"'
+"""Of a row that asks its model as soon as it is there: one row after the other."""
+MENU = (
+    '<td class="p2"><button class="btn quiet only s" type="button" popovertarget="menu" hx-get="{url}?{query}"'
+    ' hx-target="#menu" hx-swap="innerHTML" aria-label="{label}">{icon}</button></td>'
+)
+
+
+class Pen:
+    """Draws cells and rows; every word is translated and escaped once, not once a cell."""
+
+    def __init__(self, can_edit: bool) -> None:
+        self.can_edit = can_edit
+        self.sources = {word: escape(str(label)) for word, label in SOURCES.items()}
+        self.labels = {side: escape(str(label)) for side, label in LABELS.items()}
+        self.names: dict[str, tuple[str, str, str]] = {}
+        self.cell_url = reverse("matrix_cell", args=[0])
+        self.menu_url, self.probe_url = reverse("matrix_row", args=[0]), reverse("matrix_probe", args=[0])
+        self.menu_label, self.dots = escape(_("Actions for %(name)s")), icon("more")
+        self.disabled, self.doubtful = escape(_("disabled")), escape(_("doubtful"))
+
+    def name(self, name: str) -> tuple[str, str, str]:
+        """A capability's id and its label, both escaped, and its id as part of an address."""
+        if name not in self.names:
+            self.names[name] = (escape(name), escape(capability_label(name)), quote(name, safe=""))
+        return self.names[name]
+
+    def cell(self, pk: int, service_id: str, square: Square) -> str:
+        """One switch, `service_id` being escaped; without the right to edit it shows its state and is disabled."""
+        name, label, quoted = self.name(square.name)
+        source = self.sources.get(square.source, "")
+        title = escape(explain_contest(square.fact)) if square.fact else source
+        if square.in_doubt:
+            title = f"{title}, {self.doubtful}"
+        url = self.cell_url.replace("/0/", f"/{pk}/")
+        act = f' hx-post="{url}?side={square.side}&amp;name={quoted}" hx-swap="outerHTML"'
+        return CELL.format(
+            pk=pk,
+            side=square.side,
+            name=name,
+            source=square.source,
+            title=title,
+            label=self.labels[square.side] % {"service": service_id, "capability": label, "source": title},
+            checked=" checked" if square.on else "",
+            act=act if self.can_edit else " disabled",
+            mark=" data-doubt" if square.in_doubt else "",
+        )
+
+    def row(self, row: MatrixRow, query: str, note: str = "", *, probing: bool = False) -> str:
+        """One row: the service's name, its cells, and the button of its acts; `query` and `note` are escaped."""
+        service, own = row.service, escape(row.service.service_id)
+        parts = [escape(service.provider.name), "" if service.enabled else self.disabled, note]
+        menu_url, probe_url = (url.replace("/0/", f"/{service.pk}/") for url in (self.menu_url, self.probe_url))
+        label = self.menu_label % {"name": own}
+        return ROW.format(
+            pk=service.pk,
+            act=PROBE.format(url=probe_url, query=query) if probing else "",
+            href=escape(reverse("service", args=[service.service_id])),
+            id=own,
+            sub=" · ".join(part for part in parts if part),
+            cells=self.cells(row, own),
+            menu=MENU.format(url=menu_url, query=query, label=label, icon=self.dots) if self.can_edit else "",
+        )
+
+    def cells(self, row: MatrixRow, own: str) -> str:
+        """A row's cells, the first of each group with the group's edge."""
+        drawn, last = [], ""
+        for square in row.cells:
+            group = "g-in" if square.side == "input" else "g-out"
+            edge = "" if square.side == last else " edge"
+            last = square.side
+            drawn.append(f'<td class="{group}{edge}">{self.cell(row.service.pk, own, square)}</td>')
+        return "".join(drawn)
+
+
+@register.simple_tag
+def cell(service: Service, square: Square, can_edit: bool) -> SafeString:
+    """The switch of one cell; it saves itself at once."""
+    return mark_safe(Pen(can_edit).cell(service.pk, escape(service.service_id), square))  # noqa: S308
+
+
+@register.simple_tag
+def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: bool = False) -> SafeString:
+    """The rows of a page of the matrix; everything that is not ours is escaped where it comes in."""
+    pen, address = Pen(can_edit), escape(query)
+    return mark_safe("".join(pen.row(row, address, probing=probing) for row in rows))  # noqa: S308
+
+
+@register.filter
+def name_sources(sources: str) -> str:
+    """What facts are from, in the reader's language: our own words, or the names of several sources as a list."""
+    ours = gettext(sources)
+    return join_words(sources.split(", ")) if ours == sources else ours
+
+
+@register.filter
+def explain_contest(fact: Fact) -> str:
+    """Who says yes and who no about a contested fact."""
+    names = {"yes": join_words(fact.yes), "no": join_words(fact.no)}
+    return _("contested: %(yes)s says yes, %(no)s says no. Counts as no.") % names
+
+
+@register.filter
+def explain_fact(fact: Fact | None) -> str:
+    """How sure a fact of the catalogue is, and by whom."""
+    if fact is None:
+        return _("no source mentions it")
+    if fact.verdict is FactVerdict.CONTESTED:
+        return explain_contest(fact)
+    names = join_words(gettext(name) for name in (fact.yes if fact.value else fact.no))
+    others = join_words(fact.no if fact.value else fact.yes)
+    text = {
+        FactVerdict.AGREED: _("%(names)s agree, against %(others)s") if others else _("%(names)s agree"),
+        FactVerdict.ONE_SOURCE: _("only %(names)s"),
+    }.get(fact.verdict, "%(names)s")
+    return text % {"names": names, "others": others}
+
+
+@register.filter
+def explain_limit(limit: StatedLimit) -> str:
+    """How sure a limit of the catalogue is, and by whom."""
+    names = join_words(gettext(source) for source, _tokens in limit.statements)
+    if limit.verdict is FactVerdict.CONTESTED:
+        each = join_words(f"{source} {tokens:,}" for source, tokens in limit.statements)
+        return _("contested: %(each)s; the lowest counts") % {"each": each}
+    text = {FactVerdict.AGREED: _("%(names)s agree"), FactVerdict.ONE_SOURCE: _("only %(names)s")}
+    return text.get(limit.verdict, "%(names)s") % {"names": names}
+
+
+@register.filter
+def explain_price(price: Price) -> str:
+    """How sure the price of a list is, and by whom; the amounts of every list where they contradict each other."""
+    stated = (price, *price.others)
+    names = join_words(gettext(each.source) for each in stated)
+    if judge_price(price) is FactVerdict.CONTESTED:
+        differing = find_contested(price) | {"input", "output"}
+        each = join_words(f"{one.source} ({_amounts(one, differing)})" for one in stated)
+        return _("%(each)s; %(source)s counts") % {"each": each, "source": price.source}
+    return (_("%(names)s agree") if price.others else _("only %(names)s")) % {"names": names}
+
+
+def _amounts(price: Price, sorts: Iterable[str]) -> str:
+    """The amounts of these sorts for a million tokens; of several tiers the first one's first."""
+    parts = []
+    for name, sort in FIELDS.items():
+        rates = [rate for tier in price.tiers if (rate := getattr(tier.rates, sort)) is not None]
+        if sort in sorts and rates:
+            parts.append(f"{PRICE_LABELS[name]} {' / '.join(f'{amount_of(rate).normalize():f}' for rate in rates)}")
+    return join_words([*parts, price.currency])
+
+
+@register.filter
+def source_label(source: str) -> str:
+    """Where a value comes from, in words."""
+    return str(SOURCES.get(source, _("unknown")))
+
+
+@register.filter
+def words(text: str) -> list[str]:
+    """The words of a text, to loop over."""
+    return text.split()
+
+
+@register.filter
+def short_types(types: Iterable[str]) -> list[str]:
+    """MIME types by their second half, sorted: `gif`, `jpeg`, `pdf`."""
+    return sorted(each.split("/")[-1] for each in types)

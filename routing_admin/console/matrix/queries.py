@@ -1,0 +1,195 @@
+"""The capability matrix as a value: columns, rows, cells, and where each value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from django.core.paginator import Page, Paginator
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
+from capabilities.core.providers.catalogue import Fact
+from capabilities.core.providers.probes.drift import DOUBTS
+from capabilities.core.vocabulary import Cell, Source
+from capabilities.models import Drift, Service, ServiceCapability
+from routing_admin.configuration import snapshot
+
+SIDES = tuple(ServiceCapability.Side.values)
+INPUT, OUTPUT = SIDES
+READS = ("text", "vision", "audio", "video", "file")
+WRITES = ("text", "structured_output", "tool_calling")
+PER_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """One cell as it is shown: on or off, and who says so; of what is contested, who says yes and who no."""
+
+    side: str
+    name: str
+    on: bool
+    source: str
+    fact: Fact | None = None
+    in_doubt: bool = False
+
+    @property
+    def key(self) -> str:
+        """What its check box is called in a form: `input:vision`."""
+        return f"{self.side}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """One service and its cells, in the order of the columns."""
+
+    service: Service
+    cells: tuple[Square, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The columns of both groups, the rows of one page, and how many of all services something is not known about."""
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    rows: tuple[MatrixRow, ...]
+    unknown: int
+    page: Page[Service]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixFilter:
+    """Which services are asked for: words, a provider's name, `routed` or `unknown`; `extra` are columns to add."""
+
+    q: str = ""
+    provider: str = ""
+    show: str = ""
+    page: str = ""
+    extra: tuple[Cell, ...] = ()
+
+
+IS_UNKNOWN = Q(declares_capabilities=False) | Exists(
+    ServiceCapability.objects.filter(service=OuterRef("pk"), source=Source.UNKNOWN)
+)
+"""A service of which something is not known."""
+IS_ROUTED = Q(provider__candidates__model=F("model")) | Q(
+    provider__candidates__model="", provider__default_model=F("model")
+)
+"""A service whose provider and model a chain names."""
+
+
+def select_services(matrix_filter: MatrixFilter) -> QuerySet[Service]:
+    """The services that words and provider leave, not read yet."""
+    rows: QuerySet[Service] = Service.objects.all()
+    if matrix_filter.q:
+        rows = rows.filter(
+            Q(service_id__icontains=matrix_filter.q)
+            | Q(name__icontains=matrix_filter.q)
+            | Q(model__icontains=matrix_filter.q)
+        )
+    if matrix_filter.provider:
+        rows = rows.filter(provider__name=matrix_filter.provider)
+    return rows
+
+
+def select_rows(matrix_filter: MatrixFilter) -> QuerySet[Service]:
+    """The services that the whole filter leaves, with provider and cells once they are read."""
+    rows = select_services(matrix_filter)
+    if matrix_filter.show == "unknown":
+        rows = rows.filter(IS_UNKNOWN)
+    elif matrix_filter.show == "routed":
+        rows = rows.filter(pk__in=Service.objects.filter(IS_ROUTED).order_by().values("pk"))
+    return rows.select_related("provider").prefetch_related("capabilities")
+
+
+def read_matrix(matrix_filter: MatrixFilter) -> Matrix:
+    """A page of the matrix of the services asked for; six queries."""
+    reads, writes = find_columns(matrix_filter)
+    page = Paginator(select_rows(matrix_filter), PER_PAGE).get_page(matrix_filter.page)
+    doubts = find_doubts()
+    rows = tuple(mark_doubts(build_row(service, reads, writes), doubts) for service in page)
+    return Matrix(reads, writes, rows, select_services(matrix_filter).filter(IS_UNKNOWN).count(), page)
+
+
+def list_page_ids(matrix_filter: MatrixFilter) -> list[int]:
+    """The keys of the services on that page of the matrix; two queries."""
+    return list(
+        Paginator(select_rows(matrix_filter).values_list("pk", flat=True), PER_PAGE).get_page(matrix_filter.page)
+    )
+
+
+def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of the services that words and provider leave; the same on every page."""
+    cells = ServiceCapability.objects.filter(Q(supported=True) | Q(source=Source.DECLARED)).order_by("side", "name")
+    if matrix_filter.q or matrix_filter.provider:
+        cells = cells.filter(service__in=select_services(matrix_filter).order_by())
+    return _add_columns([*cells.values_list("side", "name").distinct(), *matrix_filter.extra])
+
+
+def list_columns(services: Iterable[Service]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The capabilities that read and that write: the usual ones, and those that some of these services has."""
+    cells = (cell for service in services for cell in service.capabilities.all())
+    return _add_columns((cell.side, cell.name) for cell in cells if cell.supported or cell.source == Source.DECLARED)
+
+
+def _add_columns(cells: Iterable[Cell]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    reads, writes = dict.fromkeys(READS), dict.fromkeys(WRITES)
+    for side, name in cells:
+        (reads if side == INPUT else writes).setdefault(name)
+    return tuple(reads), tuple(writes)
+
+
+def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> MatrixRow:
+    """One service's cells."""
+    there = {(cell.side, cell.name): cell for cell in service.capabilities.all()}
+    knows_the_rest = service.knows_the_rest
+    columns = [(INPUT, name) for name in reads] + [(OUTPUT, name) for name in writes]
+    return MatrixRow(service, tuple(build_square(there.get(cell), cell, service, knows_the_rest) for cell in columns))
+
+
+def find_doubts() -> frozenset[tuple[str, str, str]]:
+    """What is in doubt and nobody dismissed: provider, model and capability of each; one query."""
+    rows = Drift.objects.filter(kind__in=DOUBTS, dismissed_at=None)
+    return frozenset(rows.values_list("provider", "model", "capability"))
+
+
+def mark_doubts(row: MatrixRow, doubts: Collection[tuple[str, str, str]]) -> MatrixRow:
+    """The row with a mark on each cell that says of its model what is in doubt."""
+    place = (row.service.provider.name, row.service.model)
+    if not any(doubt[:2] == place for doubt in doubts):
+        return row
+    marked = (
+        replace(square, in_doubt=square.side == INPUT and square.on and (*place, square.name) in doubts)
+        for square in row.cells
+    )
+    return replace(row, cells=tuple(marked))
+
+
+def build_square(cell: ServiceCapability | None, where: Cell, service: Service, knows_the_rest: bool) -> Square:
+    """One cell; what has no row is declared absent or unknown, and text is what every undeclared service has."""
+    side, name = where
+    if cell is not None and service.declares_capabilities:
+        return Square(side, name, cell.supported, cell.source, find_contest(cell, service))
+    if not service.declares_capabilities:
+        return Square(side, name, name == "text", Source.UNKNOWN.value)
+    return Square(side, name, False, (Source.DECLARED if knows_the_rest else Source.UNKNOWN).value)
+
+
+def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
+    """What the catalogue's sources say of a contested cell; None for another, or where they agree by now."""
+    if cell.source != Source.CONTESTED:
+        return None
+    entry = snapshot.current().catalogue.entry_at(service.provider.name, service.provider.endpoint, service.model)
+    return entry.contested.get((cell.side, cell.name)) if entry else None
+
+
+def list_squares(service: Service) -> tuple[Square, ...]:
+    """What a service can do: each of the usual capabilities, and its own."""
+    return build_row(service, *list_columns([service])).cells
+
+
+def find_square(service: Service, side: str, name: str) -> Square:
+    """One cell of one service, read again."""
+    fresh = Service.objects.select_related("provider").prefetch_related("capabilities").get(pk=service.pk)
+    cell = next((each for each in fresh.capabilities.all() if (each.side, each.name) == (side, name)), None)
+    return build_square(cell, (side, name), fresh, fresh.knows_the_rest)

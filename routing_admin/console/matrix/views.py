@@ -1,0 +1,205 @@
+"""The capability matrix: one switch per service and capability, saved at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.html import escape
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
+
+from capabilities.access import actor_of, can_edit
+from capabilities.core.insertion import insert_facts
+from capabilities.core.vocabulary import Cell
+from capabilities.errors import ActionError
+from capabilities.labels import capability_label
+from capabilities.sentences import join_words
+from routing_admin.console.base.answers import add_refusal_toast, add_toast, require_found, wants_fragment
+from routing_admin.console.matrix.cells import Pen
+from routing_admin.console.matrix.cells import cell as cell_tag
+from routing_admin.console.matrix.queries import (
+    SIDES,
+    MatrixFilter,
+    build_row,
+    find_columns,
+    find_square,
+    list_columns,
+    list_page_ids,
+    read_matrix,
+    select_rows,
+)
+from routing_admin.console.providers import dialling
+from routing_admin.console.providers.queries import list_provider_names
+from routing_admin.console.services.actions import set_capabilities, set_cell
+from routing_admin.console.services.catalogue_actions import fill_from_catalogue
+from routing_admin.console.services.probing import ProbeResult, probe_service
+from routing_admin.console.services.queries import find_row, find_rows
+
+if TYPE_CHECKING:
+    from capabilities.models import Service
+
+SHOWS = ("routed", "unknown")
+LONGEST = 100
+
+
+def parse_filter(query: QueryDict) -> MatrixFilter:
+    """What the address asks for."""
+    name = query.get("add_name", "").strip()[:LONGEST]
+    side = query.get("add_side", "input")
+    extra = ((side, name),) if name and side in SIDES else ()
+    show = query.get("show", "")
+    q, provider, page = (query.get(key, "").strip() for key in ("q", "provider", "page"))
+    return MatrixFilter(q, provider, show if show in SHOWS else "", page, extra)
+
+
+def matrix_page(request: HttpRequest) -> HttpResponse:
+    """The matrix, filtered by words, provider, use and what is unknown."""
+    matrix_filter = parse_filter(request.GET)
+    matrix = read_matrix(matrix_filter)
+    context = {
+        "matrix": matrix,
+        "filter": matrix_filter,
+        "providers": list_provider_names(),
+        "filtered": bool(matrix_filter.q or matrix_filter.provider or matrix_filter.show),
+        "query": drop_names(request.GET, "show", "page", "probe"),
+        "query_here": drop_names(request.GET, "probe"),
+        "probing": "probe" in request.GET and can_edit(request),
+    }
+    template = "capabilities/matrix.html#grid" if wants_fragment(request) else "capabilities/matrix.html"
+    return render(request, template, context)
+
+
+def drop_names(query: QueryDict, *names: str) -> str:
+    """The query without these of its names, and without what is empty."""
+    return urlencode([(key, value) for key, value in query.items() if key not in names and value])
+
+
+@require_POST
+def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
+    """Asks the real model of a row what it reads; answers with the row as it is now, and what came of it."""
+    row = require_found(find_row(pk))
+    probe = probe_service(actor_of(request), row)
+    note = summarize_probe(row, probe)
+    if not request.htmx:  # type: ignore[attr-defined]
+        add_toast(request, note, probe.revision)
+        return redirect("matrix")
+    columns = find_columns(parse_filter(request.GET))
+    (fresh,) = find_rows([str(pk)])
+    pen = Pen(can_edit(request))
+    return HttpResponse(pen.row(build_row(fresh, *columns), escape(request.GET.urlencode()), escape(note)))
+
+
+def summarize_probe(row: Service, probe: ProbeResult) -> str:
+    """What probing found, in one sentence."""
+    if probe.failed:
+        return f"{row.service_id}: {dialling.explain_answer(row.provider.name, probe.failed).sentence}"
+    reads = [str(capability_label(name)) for name, on in probe.answers.items() if on]
+    parts = [insert_facts(_("%(name)s reads: %(what)s"), {"name": row.service_id, "what": join_words(reads)})]
+    rest = (
+        (_("unclear, left unchanged: %(names)s"), probe.unclear),
+        (_("declared otherwise, kept: %(names)s"), probe.contradicted),
+    )
+    for text, names in rest:
+        if names:
+            parts.append(text % {"names": join_words(str(capability_label(name)) for name in names)})
+    return " · ".join(parts)
+
+
+@require_POST
+def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
+    """Switches one cell; answers with the cell as it is now."""
+    row = require_found(find_row(pk))
+    side, name = request.GET.get("side", ""), request.GET.get("name", "").strip()
+    if side not in SIDES or not name or len(name) > LONGEST:
+        return HttpResponseBadRequest(_("side is input or output, name a capability."))
+    on = "on" in request.POST
+    made = set_cell(actor_of(request), row, (side, name), supported=on)
+    add_toast(request, change_sentence(row, side, name, on), made.revision)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("matrix")
+    return HttpResponse(cell_tag(row, find_square(row, side, name), True))
+
+
+def change_sentence(row: Service, side: str, name: str, on: bool) -> str:
+    """What a switch did, in one clause."""
+    texts = {
+        ("input", True): _("%(service)s now reads %(capability)s"),
+        ("input", False): _("%(service)s no longer reads %(capability)s"),
+        ("output", True): _("%(service)s now writes %(capability)s"),
+        ("output", False): _("%(service)s no longer writes %(capability)s"),
+    }
+    return insert_facts(texts[side, on], {"service": row.service_id, "capability": capability_label(name)})
+
+
+def matrix_row(request: HttpRequest, pk: int) -> HttpResponse:
+    """What can be done with a whole row: the content of its dialog."""
+    row = require_found(find_row(pk))
+    context = {"title": row.service_id, "ids": [row.pk], "row": row, "sides": SIDES, "back": back_of(request)}
+    return render(request, "capabilities/matrix_menu.html", context)
+
+
+def matrix_column(request: HttpRequest) -> HttpResponse:
+    """What can be done with a whole column, for the services that are shown."""
+    side, name = request.GET.get("side", ""), request.GET.get("name", "")
+    if side not in SIDES or not name:
+        return HttpResponseBadRequest(_("side is input or output, name a capability."))
+    ids = list_page_ids(parse_filter(request.GET))
+    context = {"side": side, "name": name, "ids": ids, "back": back_of(request)}
+    return render(request, "capabilities/matrix_menu.html", context)
+
+
+def back_of(request: HttpRequest) -> str:
+    """The filter to return to."""
+    kept = {key: request.GET[key] for key in ("q", "provider", "show", "page") if request.GET.get(key)}
+    return urlencode(kept)
+
+
+@require_POST
+def matrix_fill(request: HttpRequest) -> HttpResponse:
+    """Switches a row or a column on or off, or fills services from the catalogue: one revision.
+
+    The catalogue fills the services that are named, and where none is, every one that the filter leaves.
+    """
+    rows = find_rows(request.POST.getlist("service"))
+    try:
+        if request.POST.get("act") == "catalogue":
+            fill(request, rows or list(select_rows(parse_filter(QueryDict(request.POST.get("back", ""))))))
+        else:
+            switch(request, rows)
+    except ActionError as refusal:
+        add_refusal_toast(request, refusal)
+    back = request.POST.get("back", "")
+    return redirect(reverse("matrix") + (f"?{back}" if back else ""))
+
+
+def fill(request: HttpRequest, rows: list[Service]) -> None:
+    """Fills from the catalogue what nobody declared or probed."""
+    changed = fill_from_catalogue(actor_of(request), rows)
+    if not changed.count:
+        add_toast(request, _("Nothing new in the catalogue. Declared and probed values stay."))
+        return
+    text = ngettext(
+        "%(count)s model service filled from the catalogue",
+        "%(count)s model services filled from the catalogue",
+        changed.count,
+    )
+    add_toast(request, text % {"count": changed.count}, changed.revision)
+
+
+def switch(request: HttpRequest, rows: list[Service]) -> None:
+    """Switches every cell of a row's side, or of a column."""
+    on = request.POST.get("act") == "on"
+    side, name = request.POST.get("side", ""), request.POST.get("name", "")
+    if side not in SIDES or not rows:
+        return
+    reads, writes = list_columns(rows)
+    names = [name] if name else list(reads if side == "input" else writes)
+    cells: dict[Cell, bool] = {(side, each): on for each in names}
+    made = set_capabilities(actor_of(request), dict.fromkeys(rows, cells))
+    text = ngettext("%(count)s switch set", "%(count)s switches set", len(rows) * len(cells))
+    add_toast(request, text % {"count": len(rows) * len(cells)}, made.revision)

@@ -1,0 +1,217 @@
+"""People: inviting, roles, leaving and coming back, passwords, signing in. Audited, without a revision.
+
+There is always one administrator who can sign in: whoever is the last keeps the role, checked in the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.conf import settings
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX, make_password
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
+from django.db import transaction
+from django.db.models import Q
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+from django.utils.translation import gettext as _
+
+from capabilities.access import role_of
+from capabilities.acts import Act, Actor
+from capabilities.core.permissions import UserRole
+from capabilities.core.problems import Problem
+from capabilities.errors import ConflictError, InUseError, InvalidError, NotFoundError
+from routing_admin.configuration import revisions
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.people.session_actions import delete_sessions
+from routing_admin.console.people.token_actions import end_tokens
+from routing_admin.models import Person
+
+RANKS = tuple(role.value for role in UserRole)
+"""Roles by what they may, the least first."""
+
+
+CAN_SIGN_IN = ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX) | Q(linked_identities__isnull=False)
+"""Of rows: what `is_invited` denies of a user."""
+
+
+def is_invited(user: User) -> bool:
+    """Whether somebody has been invited and has not come in yet: no password was chosen, no account linked."""
+    return not user.has_usable_password() and not user.linked_identities.all()
+
+
+def check_can_step_down(user: User) -> None:
+    """Raises `InUseError` when without this user no administrator could sign in any more."""
+    if not can_administrate(user):
+        return
+    others = User.objects.filter(CAN_SIGN_IN, is_staff=True, is_active=True).exclude(pk=user.pk)
+    if not others.exists():
+        raise InUseError(
+            _("%(name)s is the last administrator. Make someone else an administrator first.")
+            % {"name": user.get_username()}
+        )
+
+
+def can_administrate(user: User) -> bool:
+    """Whether this user is an administrator who can sign in: neither deactivated nor only invited."""
+    return user.is_staff and user.is_active and not is_invited(user)
+
+
+def create_first_administrator(username: str, password: str) -> bool:
+    """Makes an administrator where there is none at all; whether it did. For a start on an empty database."""
+    if User.objects.filter(is_staff=True).exists():
+        return False
+    User.objects.create_superuser(username, password=password)
+    return True
+
+
+def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
+    """A new user who chooses a password by the link; (user, path of the link).
+
+    Raises `InvalidError` when the name is taken, in any case of its letters.
+    """
+    with ledger.audit(actor, Act("user.invite", "user", username, {"role": role})):
+        if User.objects.filter(username__iexact=username).exists():
+            message = _("The user %(name)s already exists.") % {"name": username}
+            raise InvalidError([Problem("username", message, "duplicate")])
+        user = User(username=username)
+        user.set_unusable_password()
+        write_role(user, role)
+    return user, token_of(user)
+
+
+def new_link(actor: Actor, user: User) -> str:
+    """The token of a link by which this user chooses a (new) password; links of an invitation made before are void."""
+    with ledger.audit(actor, Act("user.link", "user", user.get_username())):
+        user = lock_user(user.pk)
+        check_is_active(user)
+        if is_invited(user):
+            user.set_unusable_password()
+            user.save(update_fields=["password"])
+    return token_of(user)
+
+
+def check_is_active(user: User) -> None:
+    """Raises `ConflictError` for a deactivated user."""
+    if not user.is_active:
+        raise ConflictError(_("%(name)s is deactivated. Reactivate the user first.") % {"name": user.get_username()})
+
+
+def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
+    """Makes a user administrator, editor or viewer; `expected` is the role the page showed. Raises `ConflictError`.
+
+    Sessions that were begun with a higher role end at once.
+    """
+    with transaction.atomic():
+        user = lock_among_administrators(user_id)
+        if role_of(user) != expected:
+            raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
+        if role == role_of(user):
+            return user
+        act = Act("user.role", "user", user.get_username(), {"from": expected, "to": role})
+        with ledger.audit(actor, act):
+            if role != UserRole.ADMINISTRATOR:
+                check_can_step_down(user)
+            write_role(user, role)
+            if RANKS.index(role) < RANKS.index(expected):
+                act.details |= {"sessions": delete_sessions(user), "tokens": end_tokens(user)}
+    return user
+
+
+def write_role(user: User, role: str) -> None:
+    """Keeps what the user is here; who is no administrator is no superuser either."""
+    user.is_staff = role == UserRole.ADMINISTRATOR
+    user.is_superuser = user.is_superuser and user.is_staff
+    user.save()
+    Person.objects.update_or_create(user=user, defaults={"is_editor": role == UserRole.EDITOR})
+
+
+def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
+    """Deactivates a user, whose sessions and links end at once, or lets one come back. Asking twice is no fault."""
+    with transaction.atomic():
+        user = lock_among_administrators(user_id)
+        if user.is_active == active:
+            return user
+        action = "user.reactivate" if active else "user.deactivate"
+        act = Act(action, "user", user.get_username())
+        with ledger.audit(actor, act):
+            if not active:
+                check_can_step_down(user)
+                act.details |= {"sessions": delete_sessions(user), "tokens": end_tokens(user)}
+            user.is_active = active
+            user.save(update_fields=["is_active"])
+    return user
+
+
+def withdraw(actor: Actor, user_id: int) -> str:
+    """Takes back an invitation that nobody has accepted; the name. Raises `ConflictError` when somebody has."""
+    with transaction.atomic():
+        user = lock_user(user_id)
+        if not is_invited(user):
+            raise ConflictError(
+                _("%(name)s has accepted the invitation. Deactivate the user instead.") % {"name": user.get_username()}
+            )
+        with ledger.audit(actor, Act("user.withdraw", "user", user.get_username())):
+            user.delete()
+    return user.get_username()
+
+
+def lock_among_administrators(user_id: int) -> User:
+    """The same, with every administrator's row beside it: of two that step down at once, one is the last.
+
+    Raises `NotFoundError`.
+    """
+    rows = {
+        row.pk: row for row in User.objects.select_for_update().filter(Q(pk=user_id) | Q(is_staff=True)).order_by("pk")
+    }
+    if user_id not in rows:
+        raise NotFoundError(_("This user no longer exists."))
+    return rows[user_id]
+
+
+def lock_user(user_id: int) -> User:
+    """The user's row as it is now, kept from others until the transaction ends. Raises `NotFoundError`."""
+    row = User.objects.select_for_update().filter(pk=user_id).first()
+    if row is None:
+        raise NotFoundError(_("This user no longer exists."))
+    return row
+
+
+def token_of(user: User) -> str:
+    """What a link carries: who, and a signature that ends with time or once the password is chosen."""
+    return f"{urlsafe_base64_encode(force_bytes(user.pk))}/{default_token_generator.make_token(user)}"
+
+
+def choose_password(actor: Actor, user: User, password: str, *, language: str = "", staying: str = "") -> None:
+    """Writes a checked password, and the language of the pages; the user's sessions end but the one with that key.
+
+    Raises `ConflictError` when another password was chosen since `user` was read: a link works once; and
+    `OverloadedError`.
+    """
+    action = "user.join" if is_invited(user) else "user.password"
+    hashed = make_password(password)  # before the transaction: hashing may wait, and writers would wait with it
+    with ledger.audit(actor, Act(action, "user", user.get_username())):
+        if lock_user(user.pk).password != user.password:
+            raise ConflictError(_("The password was changed in the meantime. Sign in with the new one."))
+        user.password = hashed
+        user.save(update_fields=["password"])
+        delete_sessions(user, staying=staying)
+        if language:
+            choose_language(user, language)
+
+
+def choose_language(user: User, language: str) -> None:
+    """Keeps the language in which the user reads the pages; unknown ones are passed over."""
+    if language in dict(settings.LANGUAGES):
+        Person.objects.update_or_create(user=user, defaults={"language": language})
+
+
+def note_sign_in(actor: Actor, act: str, names: Iterable[str]) -> None:
+    """Appends to the audit log that somebody came in (`user.sign_in`), did not (`user.sign_in_failed`), or went out
+    (`user.sign_out`).
+
+    A name is kept where there is such a user: what nobody is called may be a password typed into the wrong field.
+    """
+    known = User.objects.filter(username__in=list(names)).values_list("username", flat=True).first() or ""
+    revisions.write_event(Actor(actor.kind, known, actor.address, actor.request_id), Act(act, "user", known))

@@ -1,0 +1,141 @@
+"""Signing in, inviting, and choosing a password."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, SetPasswordForm, SetPasswordMixin
+from django.contrib.auth.models import User
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core.exceptions import ValidationError
+from django.http import QueryDict
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from capabilities.core.permissions import UserRole
+from routing_admin.platform.auth import throttle
+from routing_admin.platform.auth.addresses import address_in
+from routing_admin.platform.auth.password_hashing import hashing_slots
+from routing_admin.platform.server.places import OverloadedError
+
+if TYPE_CHECKING:
+    _SetPasswordForm = SetPasswordForm[User]
+else:
+    _SetPasswordForm = SetPasswordForm
+
+_T = TypeVar("_T")
+ROLES = (
+    (UserRole.VIEWER.value, _("Viewer: reads")),
+    (UserRole.EDITOR.value, _("Editor: sees everything; changes routes, services and agents, but not keys")),
+    (UserRole.ADMINISTRATOR.value, _("Administrator: reads and changes")),
+)
+
+
+class PasswordCheck:
+    """A form that checks a password; refused for now, it has the seconds to `wait` and the answer's `status`."""
+
+    wait, status = 0, 200
+
+    def check_password_of(self, name: str, address: str, check: Callable[[], _T]) -> _T:
+        """Return what the check says, if it may be made now. Raise `ValidationError` if too many failed, or wait.
+
+        The slot is held first: a try that found none is not counted as a failed one.
+        """
+        try:
+            with hashing_slots.hold(address):
+                self.wait = throttle.enter(name, address)
+                if not self.wait:
+                    return check()
+        except OverloadedError as error:
+            self.wait, self.status = math.ceil(error.retry_after), 503
+            busy = _("Many passwords are being checked at this moment. Try again in a few seconds.")
+            raise ValidationError(busy, code="overloaded") from None
+        self.status = 429
+        raise ValidationError(explain_wait(self.wait), code="throttled")
+
+
+class SignInForm(PasswordCheck, AuthenticationForm):
+    """Name and password; too many failures are refused before the password is looked at."""
+
+    def clean(self) -> dict[str, Any]:
+        """The checked fields. Raises `ValidationError` when throttled or when name and password do not belong."""
+        name = self.cleaned_data.get("username")
+        if name and self.cleaned_data.get("password"):
+            return self.check_password_of(name, self.address, super().clean)
+        return super().clean()
+
+    def get_invalid_login_error(self) -> ValidationError:
+        """What is said of a name and a password that do not belong together, whichever of them is wrong."""
+        sentence = _("The user name or the password is wrong. Upper and lower case matter.")
+        return ValidationError(sentence, code="invalid_login")
+
+    @property
+    def address(self) -> str:
+        """Where the person signs in from."""
+        return address_in(self.request.META if self.request else {}, settings.TRUSTED_PROXIES)
+
+
+def explain_wait(seconds: int) -> str:
+    """The sentence for somebody who has to wait."""
+    minutes = math.ceil(seconds / 60)
+    return ngettext(
+        "Too many failed attempts to sign in from this address. Wait %(count)s minute, then try again.",
+        "Too many failed attempts to sign in from this address. Wait %(count)s minutes, then try again.",
+        minutes,
+    ) % {"count": minutes}
+
+
+class InviteForm(forms.Form):
+    """Who is invited, and as what."""
+
+    username = forms.CharField(
+        label=_("User name"),
+        max_length=150,
+        validators=[UnicodeUsernameValidator()],
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
+    )
+    role = forms.ChoiceField(label=_("Role"), choices=ROLES, initial=UserRole.VIEWER.value)
+
+
+class RoleForm(forms.Form):
+    """A user's role; `was` is the one the page showed."""
+
+    role = forms.ChoiceField(label=_("Role"), choices=ROLES)
+    was = forms.ChoiceField(choices=ROLES, widget=forms.HiddenInput)
+
+
+def new_password_fields() -> tuple[Any, Any]:
+    """The fields of a new password and of its repetition."""
+    password, again = SetPasswordMixin.create_password_fields(
+        label1=_("New password"), label2=_("Repeat the new password")
+    )
+    again.help_text = ""
+    return password, again
+
+
+class PasswordForm(PasswordCheck, PasswordChangeForm):
+    """The old password, which is throttled as at sign-in, and a new one twice."""
+
+    new_password1, new_password2 = new_password_fields()
+
+    def __init__(self, user: User, data: QueryDict | None, address: str) -> None:
+        super().__init__(user, data)
+        self.address = address
+
+    def clean_old_password(self) -> str:
+        """Return the old password. Raise `ValidationError` where it is wrong, or may not be tried now."""
+        name = self.user.get_username()
+        password = self.check_password_of(name, self.address, super().clean_old_password)
+        throttle.leave(name, self.address)
+        return password
+
+
+class JoinForm(_SetPasswordForm):
+    """What an invited person chooses: a password, twice, and the language of the pages."""
+
+    new_password1, new_password2 = new_password_fields()
+    language = forms.ChoiceField(label=_("Language of the pages"), choices=settings.LANGUAGES, required=False)

@@ -1,0 +1,104 @@
+"""Accounts elsewhere that sign people in: letting in, linking, unlinking. Audited, without a revision."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from capabilities.acts import Act, Actor
+from capabilities.errors import ConflictError, NotFoundError
+from routing_admin.configuration import revisions
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.people import actions as people
+from routing_admin.core.identity.admission import LET_IN, Admission, Identity, Owner, decide_admission, suggest_username
+from routing_admin.models import LinkedIdentity
+
+
+def enter(
+    actor: Actor, identity: Identity, claimant: User | None, newcomers: str, domains: tuple[str, ...]
+) -> tuple[Admission, User | None]:
+    """What becomes of somebody with that identity, and who it is where they are let in.
+
+    `claimant` is whose invitation was opened, or who is signed in and links the identity; `newcomers` is the role of
+    somebody whom nobody invited, "none" for nobody. What was decided is in the audit.
+    """
+    with transaction.atomic():
+        linked = _find_linked(identity)
+        owner = Owner(linked.user.pk, linked.user.is_active) if linked else None
+        admission = decide_admission(
+            identity, owner, claimant.pk if claimant else None, newcomers=newcomers != "none", domains=domains
+        )
+        if admission not in LET_IN:
+            _note(actor, "user.sign_in_refused", linked.user if linked else None, identity, admission)
+            return admission, None
+        user = linked.user if linked else claimant or _create(actor, identity, newcomers)
+        if linked is None:
+            _link(actor, user, identity)
+        return admission, user
+
+
+def note_admission(actor: Actor, user: User, identity: Identity) -> None:
+    """Appends to the audit that somebody signed in with that identity."""
+    _note(actor, "user.sign_in", user, identity, Admission.SIGN_IN)
+
+
+def note_failure(actor: Actor, provider: str) -> None:
+    """Appends to the audit that a provider was asked who somebody is, and gave no answer that counts."""
+    revisions.write_event(actor, Act("user.sign_in_failed", "user", "", {"provider": provider}))
+
+
+def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
+    """Takes away an account with which a user signs in; its name. Raises `ConflictError` where it is the only way in.
+
+    Raises `NotFoundError` when it is not this user's.
+    """
+    with transaction.atomic():
+        user = people.lock_user(user_id)
+        linked = user.linked_identities.filter(pk=identity_id).first()
+        if linked is None:
+            raise NotFoundError(_("This account is no longer linked."))
+        if not user.has_usable_password() and user.linked_identities.count() == 1:
+            raise ConflictError(
+                _("%(name)s has no password, so this is the only way to sign in. Create a password link first.")
+                % {"name": user.get_username()}
+            )
+        with ledger.audit(actor, Act("user.unlink", "user", user.get_username(), _facts(linked.provider, linked.name))):
+            linked.delete()
+    return linked.name
+
+
+def _find_linked(identity: Identity) -> LinkedIdentity | None:
+    rows = LinkedIdentity.objects.select_related("user")
+    return rows.filter(provider=identity.provider, subject=identity.subject).first()
+
+
+def _create(actor: Actor, identity: Identity, role: str) -> User:
+    name = _free_name(suggest_username(identity))
+    user, _token = people.invite(actor, name, role)
+    return user
+
+
+def _free_name(name: str) -> str:
+    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(each for each in names if not User.objects.filter(username__iexact=each).exists())
+
+
+def _link(actor: Actor, user: User, identity: Identity) -> None:
+    act = "user.join" if people.is_invited(user) else "user.link_identity"
+    with ledger.audit(actor, Act(act, "user", user.get_username(), _facts(identity.provider, identity.title))):
+        LinkedIdentity.objects.create(
+            user=user, provider=identity.provider, subject=identity.subject, name=identity.title[:255]
+        )
+
+
+def _note(actor: Actor, act: str, user: User | None, identity: Identity, admission: Admission) -> None:
+    name = user.get_username() if user else ""
+    facts = _facts(identity.provider, identity.title) | {"outcome": admission.value}
+    revisions.write_event(Actor(actor.kind, name, actor.address, actor.request_id), Act(act, "user", name, facts))
+
+
+def _facts(provider: str, name: str) -> dict[str, str]:
+    return {"provider": provider, "account": name}

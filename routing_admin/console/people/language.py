@@ -1,0 +1,33 @@
+"""The language of the pages: in a cookie for this browser, and with the person for the next one."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.views.i18n import set_language as in_this_browser
+
+from routing_admin.console.people import actions as people
+
+YEAR = 365 * 86_400
+
+
+def set_language(request: HttpRequest) -> HttpResponseBase:
+    """Switches the language and returns to the page; somebody who is signed in keeps it for the next browser."""
+    response = in_this_browser(request)
+    if request.method == "POST" and isinstance(request.user, User):
+        people.choose_language(request.user, request.POST.get("language", ""))
+    return response
+
+
+def remember_language(response: HttpResponse, language: str) -> None:
+    """Sets the language's cookie; nothing for an empty language."""
+    if language:
+        response.set_cookie(
+            settings.LANGUAGE_COOKIE_NAME,
+            language,
+            max_age=YEAR,
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=settings.LANGUAGE_COOKIE_HTTPONLY,
+            samesite="Lax",
+        )

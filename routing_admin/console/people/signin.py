@@ -1,0 +1,76 @@
+"""Signing in and out: throttled, queued, audited, and in the person's own language."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import User
+from django.contrib.auth.views import LoginView, LogoutView
+from django.http import HttpRequest, HttpResponse
+
+from capabilities.access import actor_of
+from capabilities.acts import Actor
+from routing_admin.console.people import actions as people
+from routing_admin.console.people.forms import PasswordCheck, SignInForm
+from routing_admin.console.people.language import remember_language
+from routing_admin.console.people.queries import find_language
+from routing_admin.platform.auth import throttle
+from routing_admin.platform.auth.addresses import address_in
+from routing_admin.platform.server.request_id import request_id_of
+
+
+class SignIn(LoginView):
+    """The sign-in page; 429 after too many failures from one address, 503 while many sign in, both with Retry-After."""
+
+    authentication_form = SignInForm
+    redirect_authenticated_user = True
+    extra_context = {"providers": settings.IDENTITY.providers}
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """Lets the person in, to the page that was asked for."""
+        user = form.get_user()
+        assert isinstance(user, User)  # noqa: S101 - the form's own promise, for the type checker
+        throttle.leave(form.cleaned_data["username"], address_of(self.request))
+        people.note_sign_in(build_visitor(self.request), "user.sign_in", [user.get_username()])
+        response = super().form_valid(form)
+        remember_language(response, find_language(user))
+        return response
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        """The page again: what is wrong, once, with the name kept."""
+        response = super().form_invalid(form)
+        assert isinstance(form, SignInForm)  # noqa: S101 - this view's own form, for the type checker
+        if form.wait:
+            refuse_for_now(response, form)
+        elif form.cleaned_data.get("username") and form.cleaned_data.get("password"):
+            people.note_sign_in(build_visitor(self.request), "user.sign_in_failed", [form.cleaned_data["username"]])
+        return response
+
+
+class SignOut(LogoutView):
+    """The end of this browser's session."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Signs out, and on to the sign-in page."""
+        actor = actor_of(request)
+        response = super().post(request, *args, **kwargs)
+        people.note_sign_in(actor, "user.sign_out", [actor.name])
+        return response
+
+
+def refuse_for_now(response: HttpResponse, form: PasswordCheck) -> None:
+    """Give an answer the status and the wait of a password that may not be checked now."""
+    response.status_code = form.status
+    response.headers["Retry-After"] = str(form.wait)
+
+
+def build_visitor(request: HttpRequest) -> Actor:
+    """Whoever stands at the door, by address and request alone."""
+    return Actor("person", "", address_of(request), request_id_of(request))
+
+
+def address_of(request: HttpRequest) -> str:
+    """Where a request comes from, as the throttle counts it."""
+    return address_in(request.META, settings.TRUSTED_PROXIES)

@@ -1,0 +1,193 @@
+"""Users: who may come in, as what; invited by a link that is shown once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from capabilities.access import actor_of, role_of
+from capabilities.core.permissions import UserRole, can_change
+from capabilities.errors import ActionError, InvalidError
+from capabilities.guards import find_refusal
+from routing_admin.console.people import actions as people
+from routing_admin.console.people.forms import InviteForm, RoleForm
+from routing_admin.console.people.queries import find_user, list_users
+from routing_admin.console.people.session_queries import SessionLine, list_sessions
+
+
+@dataclass(frozen=True, slots=True)
+class UserRow:
+    """A user as the list shows one; `state` is active, invited or deactivated."""
+
+    user: User
+    role: UserRole
+    state: str
+
+
+def user_row(user: User) -> UserRow:
+    """A user's line."""
+    active = "invited" if people.is_invited(user) else "active"
+    return UserRow(user, role_of(user), active if user.is_active else "deactivated")
+
+
+def user_or_404(pk: int | None) -> User:
+    """The user with that key. Raises `Http404` when there is none."""
+    user = find_user(pk)
+    if user is None:
+        raise Http404
+    return user
+
+
+def sentence(lines: list[UserRow]) -> str:
+    """What is so, in one sentence."""
+    active = [line for line in lines if line.state == "active"]
+    administrators = sum(line.role is UserRole.ADMINISTRATOR for line in active)
+    count = ngettext("%(count)s person can sign in", "%(count)s people can sign in", len(active)) % {
+        "count": len(active)
+    }
+    most = ngettext("%(count)s of them an administrator", "%(count)s of them administrators", administrators)
+    return _("%(people)s, %(administrators)s.") % {"people": count, "administrators": most % {"count": administrators}}
+
+
+@require_http_methods(["GET", "HEAD"])
+def users(request: HttpRequest) -> HttpResponse:
+    """Everybody, administrators first."""
+    return listing(request, InviteForm())
+
+
+@require_POST
+def user_invite(request: HttpRequest) -> HttpResponse:
+    """Makes a user and shows the link once; 422 keeps what was typed."""
+    form = InviteForm(request.POST)
+    if form.is_valid():
+        try:
+            user, token = people.invite(actor_of(request), form.cleaned_data["username"], form.cleaned_data["role"])
+        except InvalidError as refusal:
+            for problem in refusal.problems:
+                form.add_error(problem.field, problem.message)
+        else:
+            return listing(request, InviteForm(), link=link_of(user, token))
+    return listing(request, form, status=422)
+
+
+def listing(
+    request: HttpRequest, form: InviteForm, link: dict[str, Any] | None = None, status: int = 200
+) -> HttpResponse:
+    """The page of all users."""
+    lines = [user_row(user) for user in list_users()]
+    page = {"lines": lines, "sentence": sentence(lines), "form": form, "link": link}
+    return render(request, "users/users.html", page, status=status)
+
+
+@require_safe
+def user(request: HttpRequest, pk: int) -> HttpResponse:
+    """One user: role, a link for a new password, leaving and coming back."""
+    found = user_or_404(pk)
+    return show_user(request, found)
+
+
+@require_POST
+def user_role(request: HttpRequest, pk: int) -> HttpResponse:
+    """Changes the role; 409 when somebody else did, or when it is the last administrator's."""
+    found = user_or_404(pk)
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        return show_user(request, found, form=form, status=422)
+    try:
+        people.set_role(actor_of(request), pk, form.cleaned_data["role"], expected=form.cleaned_data["was"])
+    except ActionError as refusal:
+        form.add_error("role", str(refusal))
+        return show_user(request, user_or_404(pk), form=form, status=refusal.status)
+    return go_back(request, pk, _("Role saved"))
+
+
+@require_POST
+def user_active(request: HttpRequest, pk: int) -> HttpResponse:
+    """Deactivates a user or lets one come back."""
+    active = request.POST.get("active") == "1"
+    try:
+        found = people.set_active(actor_of(request), pk, active=active)
+    except ActionError as refusal:
+        return show_user(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
+    said = (
+        _("%(name)s can sign in again") if active else _("%(name)s was signed out everywhere and cannot sign in again")
+    )
+    return go_back(request, pk, said % {"name": found.get_username()})
+
+
+def go_back(request: HttpRequest, pk: int, text: str) -> HttpResponse:
+    """Back to the person's page; to the sign-in page where one's own session ended by what was done."""
+    if not request.session.exists(request.session.session_key or ""):
+        logout(request)
+        return redirect("login")
+    messages.success(request, text)
+    return redirect("user", pk)
+
+
+@require_POST
+def user_link(request: HttpRequest, pk: int) -> HttpResponse:
+    """A link by which this user chooses a new password, shown once."""
+    found = user_or_404(pk)
+    try:
+        token = people.new_link(actor_of(request), found)
+    except ActionError as refusal:
+        return show_user(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
+    return show_user(request, found, link=link_of(found, token))
+
+
+@require_POST
+def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+    """Takes an invitation back that nobody has accepted yet."""
+    try:
+        name = people.withdraw(actor_of(request), pk)
+    except ActionError as refusal:
+        return show_user(request, user_or_404(pk), refusal=str(refusal), status=refusal.status)
+    messages.success(request, _("Invitation of %(name)s withdrawn") % {"name": name})
+    return redirect("users")
+
+
+def show_user(
+    request: HttpRequest, user: User, *, form: RoleForm | None = None, status: int = 200, **more: Any
+) -> HttpResponse:
+    """The page of one user."""
+    line = user_row(user)
+    role = line.role.value
+    shown = {
+        "line": line,
+        "form": form or RoleForm(initial={"role": role, "was": role}),
+        "role": role,
+        "stays": find_refusal(people.check_can_step_down, user),
+        "is_self": user.pk == request.user.pk,
+        "sessions": shown_sessions(request, user),
+        **more,
+    }
+    return render(request, "users/user.html", shown, status=status)
+
+
+def shown_sessions(request: HttpRequest, user: User) -> list[SessionLine] | None:
+    """The person's sessions, for the person and for administrators; None for everybody else."""
+    if user.pk == request.user.pk or can_change(role_of(request.user), "user_session_end"):
+        return list_sessions(user.pk, request.session.session_key)
+    return None
+
+
+def link_of(user: User, token: str) -> dict[str, Any]:
+    """The link as it is shown: for whom, where, and for how many days."""
+    uid, _slash, word = token.partition("/")
+    return {
+        "name": user.get_username(),
+        "is_new": people.is_invited(user),
+        "url": settings.PUBLIC_URL + reverse("join", args=[uid, word]),
+        "days": settings.PASSWORD_RESET_TIMEOUT // 86_400,
+    }

@@ -1,0 +1,199 @@
+"""Adding a provider as one flow: preset, key, test, choose models, services and aliases made as one revision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import get_language, ngettext
+from django.utils.translation import gettext as _
+
+from capabilities.access import actor_of
+from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset
+from capabilities.errors import ActionError
+from routing_admin.console.base.answers import UNPROCESSABLE, add_toast, require_found, wants_fragment
+from routing_admin.console.base.refused_forms import add_refusal
+from routing_admin.console.providers import dialling
+from routing_admin.console.providers.actions import KeyAct, save_provider
+from routing_admin.console.providers.forms import NewProviderForm
+from routing_admin.console.providers.key_forms import ProviderKeyForm
+from routing_admin.console.providers.model_forms import (
+    ModelLine,
+    Offer,
+    adjust_lines,
+    list_chosen,
+    offer_models,
+    read_lines,
+    read_offer,
+)
+from routing_admin.console.providers.queries import (
+    ProviderLine,
+    find_provider,
+    list_by_preset,
+)
+from routing_admin.console.services.catalogue_actions import add_models
+from routing_admin.console.services.queries import has_services
+
+if TYPE_CHECKING:
+    from capabilities.models import Provider
+
+
+def label_of(preset: HostPreset) -> str:
+    """What a preset is called in the reader's language."""
+    return preset.label_zh if (get_language() or "").startswith("zh") else preset.label_en
+
+
+def start_of(preset: HostPreset | None, there: Sequence[ProviderLine]) -> dict[str, Any]:
+    """What the form begins with; `there` are the providers that are at the preset's host already."""
+    if preset is None:
+        return {"protocol": "openai"}
+    taken = any(line.row.name == preset.name for line in there)
+    return {
+        "name": f"{preset.name}-2" if taken else preset.name,
+        "display_name": label_of(preset),
+        "protocol": preset.protocol,
+        "endpoint": preset.base_url,
+        "default_model": preset.models[0] if preset.models else "",
+        "key_act": (KeyAct.SET if preset.needs_key else KeyAct.NONE).value,
+    }
+
+
+def provider_new(request: HttpRequest) -> HttpResponse:
+    """The first step: a preset or an address of one's own, and the key; what is there of a preset is offered."""
+    preset = BY_NAME.get(request.GET.get("preset", ""))
+    if "provider" in request.POST:
+        return give_key(request, preset)
+    by_preset = list_by_preset()
+    if preset and preset.name in by_preset and "another" not in request.GET and request.method == "GET":
+        return new_page(request, ProviderKeyForm(), preset, by_preset, offers=True)
+    form = NewProviderForm(
+        request.POST or None, initial=start_of(preset, by_preset.get(preset.name, ()) if preset else ())
+    )
+    if preset and not preset.needs_key:
+        form.key_act_unless_chosen = KeyAct.NONE
+    status = 200
+    if request.method == "POST":
+        if form.is_valid():
+            try:
+                row = form.build_row()
+                made = save_provider(actor_of(request), row, key=form.key_change())
+                add_toast(request, _("%(name)s added") % {"name": row.name}, made.revision)
+                return redirect("provider_models", name=row.name)
+            except ActionError as refusal:
+                add_refusal(form, refusal, {"apiKey": "key"})
+        status = UNPROCESSABLE
+    return new_page(request, form, preset, by_preset, status)
+
+
+def give_key(request: HttpRequest, preset: HostPreset | None) -> HttpResponse:
+    """Gives a provider that is there already its key, then goes on to its models."""
+    row = require_found(find_provider(request.POST["provider"]))
+    form = ProviderKeyForm(request.POST)
+    if form.is_valid():
+        try:
+            made = save_provider(actor_of(request), row, key=form.key_change())
+        except ActionError as refusal:
+            add_refusal(form, refusal, {"apiKey": "key"})
+        else:
+            add_toast(request, _("%(name)s saved") % {"name": row.name}, made.revision)
+            return redirect("provider_models", name=row.name)
+    return new_page(request, form, preset, list_by_preset(), UNPROCESSABLE, offers=True)
+
+
+def new_page(
+    request: HttpRequest,
+    form: ProviderKeyForm,
+    preset: HostPreset | None,
+    by_preset: Mapping[str, Sequence[ProviderLine]],
+    status: int = 200,
+    *,
+    offers: bool = False,
+) -> HttpResponse:
+    """The page of the first step: the presets, a form, or what is there of the preset, which it `offers` a key."""
+    there = by_preset.get(preset.name, ()) if preset and offers else ()
+    if preset:  # the rest is filled in
+        form.fields["key"].widget.attrs["autofocus"] = True
+    context = {
+        "form": form,
+        "presets": [(each, label_of(each), each.name in by_preset) for each in PRESETS],
+        "preset": preset,
+        "label": label_of(preset) if preset else "",
+        "own": "own" in request.GET,
+        "there": there,
+        "keyless": next((line for line in there if line.key.source == "missing"), None),
+    }
+    return render(request, "capabilities/provider_new.html", context, status=status)
+
+
+def provider_models(request: HttpRequest, name: str) -> HttpResponse:
+    """The further steps: test, fetch or write the models, choose, make services."""
+    row = require_found(find_provider(name))
+    act = request.POST.get("act", "")
+    if act == "make":
+        return make_services(request, row, read_lines(row, request.POST))
+    if act in CHOOSING:
+        return choose_models(request, row, act)
+    context: dict[str, Any] = {}
+    if act == "test":
+        context["result"] = dialling.test(row)
+    elif act == "fetch":
+        context["result"] = found = dialling.models(row)
+        context["offer"] = offer_models(row, found.models)
+    elif act == "write":
+        names = request.POST.get("names", "").splitlines()
+        context["offer"] = offer_models(row, names).choosing(True)
+    elif request.method == "GET" and not has_services(row):
+        context["offer"] = suggest_models(row)
+    return models_page(request, row, **context)
+
+
+CHOOSING = ("find", "all", "none", "count", "adjust", "add")
+
+
+def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse:
+    """The table of models after a search or a choice; with `adjust` the chosen ones alone, with `add` services."""
+    offer = read_offer(row, request.POST)
+    if act in ("adjust", "add"):
+        lines = adjust_lines(row, offer)
+        if lines and act == "add":
+            return make_services(request, row, lines)
+        context = {"lines": lines} if lines else {"offer": offer, "problem": _("Choose at least one model.")}
+        return models_page(request, row, 200 if lines else UNPROCESSABLE, **context)
+    if act in ("all", "none"):
+        offer = offer.choosing(act == "all")
+    part = {"count": "#chosen", "find": "#lines"}.get(act, "") if wants_fragment(request) else ""
+    template = f"capabilities/models_offer.html{part}" if part else "capabilities/provider_models.html"
+    return render(request, template, {"row": row, "offer": offer})
+
+
+def suggest_models(row: Provider) -> Offer | None:
+    """What the preset of a new provider's address names, the default model chosen; None without a preset."""
+    preset = next((each for each in PRESETS if each.base_url == row.endpoint and each.models), None)
+    if preset is None:
+        return None
+    return offer_models(row, (row.default_model, *preset.models), (row.default_model,))
+
+
+def models_page(request: HttpRequest, row: Provider, status: int = 200, **context: Any) -> HttpResponse:
+    """The page of the further steps."""
+    return render(request, "capabilities/provider_models.html", {"row": row, **context}, status=status)
+
+
+def make_services(request: HttpRequest, row: Provider, lines: list[ModelLine]) -> HttpResponse:
+    """Makes the chosen services and their aliases as one revision; lines with a problem are shown with it."""
+    chosen = list_chosen(lines)
+    problem = "" if chosen else _("Choose at least one model.")
+    if not problem and not any(line.error for line in lines):
+        try:
+            made = add_models(actor_of(request), row, chosen)
+        except ActionError as refusal:
+            problem = str(refusal)
+        else:
+            text = ngettext("%(count)s model service added", "%(count)s model services added", len(chosen))
+            add_toast(request, text % {"count": len(chosen)}, made.revision)
+            return redirect(f"{reverse('matrix')}?{urlencode({'provider': row.name})}")
+    return models_page(request, row, UNPROCESSABLE, lines=lines, problem=problem)

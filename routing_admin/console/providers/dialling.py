@@ -1,0 +1,121 @@
+"""Calling a provider for an administrator, and what came of it in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from capabilities.core.providers.redaction import brief
+from capabilities.core.wire import Fault
+from capabilities.core.worded import Worded
+from capabilities.quantities import duration_text
+from capabilities.sentences import join_sentences, translate_sentence
+from routing_admin.console.providers.forms import write_value
+from routing_admin.console.providers.test_actions import record_key_tests, record_tests
+from routing_admin.dispatch import dial
+from routing_admin.dispatch.dial import DialAnswer
+
+if TYPE_CHECKING:
+    from capabilities.models import Provider
+
+ADVICE: Mapping[str, str | Promise] = {
+    Fault.HTTP_401: gettext_lazy("The key was refused. Store a valid one."),
+    Fault.HTTP_403: gettext_lazy(
+        "The key has no access to this model. Choose another model, or extend the key's permissions."
+    ),
+    Fault.HTTP_402: gettext_lazy("The account has no credit left. Top it up at the provider."),
+    Fault.HTTP_429: gettext_lazy("Too many requests at the moment. The key works; try again later."),
+    Fault.HTTP_404: gettext_lazy("There is no such model or path. Check the base URL and the default model."),
+    Fault.DNS_ERROR: gettext_lazy("The host name is unknown. Check the base URL."),
+    Fault.CONNECT_REFUSED: gettext_lazy("Nothing listens at this address. Check host and port."),
+    Fault.CONNECT_TIMEOUT: gettext_lazy("No answer in time. Check the address, and whether a proxy is needed."),
+    Fault.TLS_CERT_ERROR: gettext_lazy("The certificate is not trusted. Check the address, or the proxy in between."),
+    Fault.TLS_ERROR: gettext_lazy("No secure connection. Check whether the address should begin with https://."),
+    Fault.READ_TIMEOUT: gettext_lazy("No answer in time. Try again, or set a longer timeout."),
+    Fault.DEADLINE: gettext_lazy("No answer in time. Try again, or set a longer timeout."),
+    Fault.BAD_HTTP: gettext_lazy("Check the base URL: host, port, and whether it should begin with https://."),
+    Fault.BAD_CONTENT_TYPE: gettext_lazy(
+        "This is not an answer from a model. Check the base URL: it may lead to a web page."
+    ),
+    Fault.REDIRECT: gettext_lazy("The address redirects. Enter the address it redirects to."),
+}
+"""What to do next, by the class of the fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class DialResult:
+    """What a call gave: `ok`, a sentence, and what to do where it failed; `models` the provider's own list.
+
+    `quoted` are its own words; `options` those that it took, as text, and `options_url` the form filled in with them.
+    """
+
+    ok: bool
+    sentence: str
+    fault: str = ""
+    status: int | None = None
+    advice: str = ""
+    models: tuple[str, ...] = ()
+    took: str = ""
+    quoted: str = ""
+    options: str = ""
+    options_url: str = ""
+
+    @property
+    def tone(self) -> str:
+        """The tone of the note."""
+        return "ok" if self.ok else "bad"
+
+
+def test(row: Provider) -> DialResult:
+    """Send one tiny chat request to the default model, and keep what came of it."""
+    answer = dial.dialler.test(row.name, row.default_model)
+    record_tests({row.name: answer})
+    return explain_answer(row.name, answer)
+
+
+def test_each(rows: Sequence[Provider]) -> list[tuple[str, DialResult]]:
+    """The same for each, all at once; by name, in their order."""
+    answers = dial.dialler.test_each({row.name: row.default_model for row in rows})
+    record_tests(answers)
+    return [(row.name, explain_answer(row.name, answers[row.name])) for row in rows]
+
+
+def test_keys(row: Provider, names: Sequence[str]) -> list[tuple[str, DialResult]]:
+    """The same with each key of the provider, or with those named; what came of it is kept by the key's name."""
+    answers = dial.dialler.test_keys(row.name, row.default_model, names)
+    record_key_tests(row.name, answers)
+    return [(name, explain_answer(row.name, answer)) for name, answer in answers.items()]
+
+
+def models(row: Provider) -> DialResult:
+    """The provider's own list of models."""
+    return explain_answer(row.name, dial.dialler.models(row.name))
+
+
+def explain_answer(name: str, result: DialAnswer) -> DialResult:
+    """The result of a call to a provider in words."""
+    took = duration_text(result.ms)
+    if not result.fault:
+        sentence = _("%(name)s answered in %(time)s.") % {"name": name, "time": took}
+        texts = {option: write_value(value) for option, value in result.quirks.items()}
+        told = ", ".join(f"{option} = {text}" for option, text in texts.items())
+        query = urlencode({f"quirk_{option}": text for option, text in texts.items()})
+        url = f"{reverse('provider', args=[name])}?{query}" if texts else ""
+        return DialResult(True, sentence, models=result.models, took=took, options=told, options_url=url)
+    sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
+    ours = isinstance(result.message, Worded)
+    advice = join_sentences((translate_sentence(result.message) if ours else "", advice_for(result.fault)))
+    quoted = "" if ours else brief(result.message)
+    return DialResult(False, sentence, result.fault, result.status, advice, took=took, quoted=quoted)
+
+
+def advice_for(fault: str) -> str:
+    """What to do about a fault; empty where the provider's own message has to do."""
+    return str(ADVICE.get(fault, ""))

@@ -1,0 +1,107 @@
+"""What is done with one of a provider's keys: added, named, switched, removed, tested."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from capabilities.access import actor_of
+from capabilities.errors import ActionError, ConflictError
+from routing_admin.console.base.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found
+from routing_admin.console.base.refused_forms import add_refusal
+from routing_admin.console.providers import dialling
+from routing_admin.console.providers import views as providers
+from routing_admin.console.providers.forms import ProviderForm
+from routing_admin.console.providers.key_actions import (
+    add_provider_key,
+    change_provider_key,
+    confirm_key_origin,
+    remove_provider_key,
+)
+from routing_admin.console.providers.key_forms import FurtherKeyForm, KeyNameForm
+from routing_admin.console.providers.key_queries import describe_keys
+from routing_admin.console.providers.queries import find_provider
+
+PLACES = {"apiKey": "key"}
+
+
+@require_POST
+def provider_key_add(request: HttpRequest, name: str) -> HttpResponse:
+    """One more key; 422 with its errors. Where no script runs the page comes back with its dialog's errors on top."""
+    row = require_found(find_provider(name))
+    form = FurtherKeyForm(request.POST)
+    if not form.is_valid():
+        return providers.provider_page(request, row, ProviderForm(instance=row), UNPROCESSABLE, further_form=form)
+    try:
+        made = add_provider_key(actor_of(request), row, form.cleaned_data["name"].strip(), form.key_change())
+    except ActionError as refusal:
+        status = add_refusal(form, refusal, PLACES)
+        row = require_found(find_provider(name))
+        return providers.provider_page(request, row, ProviderForm(instance=row), status, further_form=form)
+    add_toast(request, _("A key was added to %(name)s") % {"name": name}, made.revision)
+    return redirect("provider", name=name)
+
+
+@require_POST
+def provider_key_change(request: HttpRequest, name: str) -> HttpResponse:
+    """Names a key otherwise, or switches it off or on."""
+    row = require_found(find_provider(name))
+    form = KeyNameForm(request.POST, prefix=request.POST.get("form", ""))
+    if not form.is_valid():
+        add_refusal_toast(request, ActionError(_("A key needs a name of at most 60 characters.")))
+        return redirect("provider", name=name)
+    said = form.cleaned_data
+    try:
+        made = change_provider_key(
+            actor_of(request), row, said["key"], new_name=said["name"].strip(), enabled=said["enabled"]
+        )
+    except ActionError as refusal:
+        add_refusal_toast(request, refusal)
+    else:
+        add_toast(request, _("Key %(name)s saved") % {"name": said["name"].strip()}, made.revision)
+    return redirect("provider", name=name)
+
+
+@require_POST
+def provider_key_remove(request: HttpRequest, name: str) -> HttpResponse:
+    """Takes a key out; Undo brings it back."""
+    row, key = require_found(find_provider(name)), request.POST.get("key", "")
+    try:
+        made = remove_provider_key(actor_of(request), row, key)
+    except ActionError as refusal:
+        add_refusal_toast(request, refusal)
+    else:
+        add_toast(request, _("Key %(name)s removed") % {"name": key}, made.revision)
+    return redirect("provider", name=name)
+
+
+@require_POST
+def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
+    """Allow a variable's key to be sent to the provider's address, both as the page showed them."""
+    row = require_found(find_provider(name))
+    variable, origin = request.POST.get("variable", ""), request.POST.get("origin", "")
+    if (variable, origin) not in {(each.note.variable, each.note.unconfirmed) for each in describe_keys(name)}:
+        add_refusal_toast(request, ConflictError(_("This key needs no permission now.")))
+        return redirect("provider", name=name)
+    try:
+        confirm_key_origin(actor_of(request), row, variable, origin)
+    except ActionError as refusal:
+        add_refusal_toast(request, refusal)
+    else:
+        add_toast(
+            request, _("The key in %(variable)s is sent to %(origin)s") % {"variable": variable, "origin": origin}
+        )
+    return redirect("provider", name=name)
+
+
+@require_POST
+def provider_keys_test(request: HttpRequest, name: str) -> HttpResponse:
+    """One tiny request with each key, or with the one named; what came of it stands in their lines."""
+    row = require_found(find_provider(name))
+    results = dialling.test_keys(row, request.POST.getlist("key"))
+    is_good = all(result.ok for _name, result in results)
+    return providers.provider_page(
+        request, row, ProviderForm(instance=row), key_results=results, results_are_good=is_good
+    )

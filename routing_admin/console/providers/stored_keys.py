@@ -1,0 +1,99 @@
+"""Changing the installation's secrets: what encrypts stored provider keys, and what signs agents' keys and sessions."""
+
+from __future__ import annotations
+
+import os
+import secrets as random
+from pathlib import Path
+
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+
+from capabilities import secrets
+from capabilities.acts import Act, Actor
+from capabilities.models import AgentKey, AgentLink
+from capabilities.signing import name_of_secret, newest_secret, read_secrets_again
+from routing_admin.configuration.revisions import ledger
+
+MADE = {"secret_key": lambda: random.token_urlsafe(50), "keys": lambda: Fernet.generate_key().decode()}
+"""How a secret of each file is made."""
+SETTINGS = {"secret_key": "ROUTING_ADMIN_SECRET_KEY", "keys": "ROUTING_ADMIN_KEYS"}
+"""The setting that stands above each file."""
+
+
+class SecretElsewhereError(Exception):
+    """A secret is given by the environment, where only its owner changes it; `setting` names it."""
+
+    def __init__(self, setting: str) -> None:
+        super().__init__(
+            f"{setting} is set in the environment: put a new one in front of it there, a comma between them, start the "
+            "server anew, and run rotate_keys."
+        )
+
+
+def rotate_stored_keys(actor: Actor) -> int:
+    """Encrypts all of them with the newest encryption key, or none; how many there are.
+
+    Raises `KeyUnreadableError` for one that no encryption key opens.
+    """
+    with ledger.audit(actor, Act("keys.rotate")) as act:
+        act.details["keys"] = count = secrets.rotate()
+    return count
+
+
+def add_secrets(actor: Actor) -> None:
+    """Puts a new secret of both kinds in front of those in the data directory's files; those stay good.
+
+    A serving process takes them up by itself. Raises `SecretElsewhereError` before anything is written.
+    """
+    check_files()
+    with ledger.audit(actor, Act("secrets.add")):
+        for name, path in settings.SECRET_FILES.items():
+            _write(path, [MADE[name](), *_lists()[name]])
+    read_secrets_again()
+
+
+def check_files() -> None:
+    """Raises `SecretElsewhereError` when the environment gives a secret."""
+    for name, setting in SETTINGS.items():
+        if name not in settings.SECRET_FILES:
+            raise SecretElsewhereError(setting)
+
+
+def agents_behind() -> list[str]:
+    """Agents with a living key that still needs an older signing secret: it did not come in since the rotation.
+
+    So does a link to an agent's page that nobody has opened since.
+    """
+    found: set[str] = set()
+    for rows in (AgentKey.objects.all(), AgentLink.objects.all()):
+        living = rows.filter(revoked_at=None).exclude(expires_at__lte=timezone.now())
+        behind = living.filter(~Q(signed_with=name_of_secret(newest_secret())))
+        found.update(behind.values_list("agent__agent_id", flat=True))
+    return sorted(found)
+
+
+def drop_secrets(actor: Actor) -> None:
+    """Leaves only the newest secret of each kind in the files. Raises `SecretElsewhereError`."""
+    check_files()
+    with ledger.audit(actor, Act("secrets.drop")):
+        for name, path in settings.SECRET_FILES.items():
+            _write(path, _lists()[name][:1])
+    read_secrets_again()
+
+
+def _lists() -> dict[str, list[str]]:
+    return {"secret_key": list(settings.SIGNING_SECRETS), "keys": list(settings.ENCRYPTION_KEYS)}
+
+
+def _write(path: Path, secrets_of_file: list[str]) -> None:
+    """Writes it whole or not at all, for its owner alone."""
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(",".join(secrets_of_file))
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)

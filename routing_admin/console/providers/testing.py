@@ -1,0 +1,33 @@
+"""Testing every provider: a few at a time, each answer shown as it comes, until all have been asked."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from routing_admin.console.providers import dialling
+from routing_admin.console.providers.queries import list_enabled_providers
+
+AT_ONCE = 6
+"""Providers that are called at the same time."""
+
+
+@require_POST
+def providers_test(request: HttpRequest) -> HttpResponse:
+    """Tests the next few enabled providers, `from` so many on, and asks for those after them; first only says so."""
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("providers")
+    rows, typed = list_enabled_providers(), request.POST.get("from", "")
+    begin = int(typed) if typed.isascii() and typed.isdecimal() else 0
+    batch = rows[begin : begin + AT_ONCE] if typed else []
+    results = dialling.test_each(batch)
+    count = begin + len(batch)
+    context = {
+        "is_going": count < len(rows),
+        "count": count,
+        "all": len(rows),
+        "failed": [*request.POST.getlist("failed"), *(name for name, result in results if not result.ok)],
+        "results": [{"name": name, "result": result} for name, result in results],
+    }
+    return render(request, "capabilities/testing.html", context)

@@ -1,0 +1,172 @@
+"""Providers: the list, one page each, testing, switching on and off, deleting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
+
+from capabilities.access import actor_of
+from capabilities.errors import ActionError, ConflictError
+from capabilities.guards import find_refusal
+from capabilities.sentences import join_words
+from routing_admin.console.base.answers import (
+    UNPROCESSABLE,
+    add_refusal_toast,
+    add_toast,
+    require_found,
+    wants_fragment,
+)
+from routing_admin.console.base.consent import find_unconfirmed, find_unconfirmed_disabling
+from routing_admin.console.base.consequences import foresee_deletion
+from routing_admin.console.base.refused_forms import add_refusal, find_differences, renew_version
+from routing_admin.console.providers import dialling
+from routing_admin.console.providers.actions import (
+    check_can_delete_provider,
+    delete_provider,
+    enable_providers,
+    save_provider,
+)
+from routing_admin.console.providers.forms import PROTOCOLS, ProviderForm
+from routing_admin.console.providers.key_forms import FurtherKeyForm
+from routing_admin.console.providers.key_rows import list_key_rows
+from routing_admin.console.providers.queries import (
+    ProviderLine,
+    describe_provider,
+    find_provider,
+    find_providers,
+    list_providers,
+)
+from routing_admin.console.services.queries import list_services_at
+
+if TYPE_CHECKING:
+    from capabilities.models import Provider
+
+STATES = ("usable", "stopped", "disabled")
+PLACES = {"apiKey": "key"}
+
+
+def providers(request: HttpRequest) -> HttpResponse:
+    """Every provider, filtered by words, protocol and state."""
+    query = {name: request.GET.get(name, "").strip() for name in ("q", "protocol", "state")}
+    lines = list_providers(**query)
+    context = {
+        "lines": lines,
+        "query": query,
+        "filtered": any(query.values()),
+        "states": STATES,
+        "protocols": [name for name, _label in PROTOCOLS],
+        "sentence": summarize(lines) if not any(query.values()) else "",
+    }
+    template = "capabilities/providers.html#rows" if wants_fragment(request) else "capabilities/providers.html"
+    return render(request, template, context)
+
+
+def summarize(lines: list[ProviderLine]) -> str:
+    """What is so, in one sentence."""
+    stopped = [line.row.name for line in lines if line.state == "stopped"]
+    if not lines:
+        return _("No provider yet.")
+    if stopped:
+        text = _("Cannot be called: %(names)s (%(count)s of %(all)s).")
+        return text % {"count": len(stopped), "all": len(lines), "names": join_words(stopped[:4])}
+    enabled = sum(line.row.enabled for line in lines)
+    text = ngettext(
+        "%(count)s enabled provider can be called.", "All %(count)s enabled providers can be called.", enabled
+    )
+    return text % {"count": enabled}
+
+
+@require_POST
+def providers_switch(request: HttpRequest) -> HttpResponse:
+    """Switches the chosen providers on or off, as one revision."""
+    enabled = request.POST.get("enabled") == "1"
+    rows = find_providers(request.POST.getlist("name"))
+    names = [row.name for row in rows if row.enabled]
+    effects = () if enabled else find_unconfirmed_disabling(request, "provider", names)
+    if effects:
+        return render(request, "capabilities/providers_disable.html", {"rows": rows, "effects": effects})
+    changed = enable_providers(actor_of(request), rows, enabled=enabled)
+    word = (
+        ngettext("%(count)s provider enabled", "%(count)s providers enabled", changed.count)
+        if enabled
+        else ngettext("%(count)s provider disabled", "%(count)s providers disabled", changed.count)
+    )
+    add_toast(request, word % {"count": changed.count}, changed.revision)
+    return redirect("providers")
+
+
+def provider(request: HttpRequest, name: str) -> HttpResponseBase:
+    """One provider: its form, its key, what uses it."""
+    row = require_found(find_provider(name))
+    if request.method != "POST":
+        offered = {name: text for name, text in request.GET.items() if name.startswith("quirk_")}
+        return provider_page(request, row, ProviderForm(instance=row, offered=offered))
+    return save(request, row)
+
+
+def save(request: HttpRequest, row: Provider) -> HttpResponse:
+    """Saves the form; 422 with its errors, 409 with both versions."""
+    form = ProviderForm(request.POST, instance=row)
+    if not form.is_valid():
+        return provider_page(request, require_found(find_provider(row.name)), form, UNPROCESSABLE)
+    effects = find_unconfirmed(request, form, "provider", row.name)
+    if effects:
+        return provider_page(request, require_found(find_provider(row.name)), form, UNPROCESSABLE, effects=effects)
+    try:
+        saved, expected = form.build_row(), form.cleaned_data["version"]
+        made = save_provider(actor_of(request), saved, key=form.key_change(), expected=expected)
+    except ActionError as refusal:
+        current = require_found(find_provider(row.name))
+        status = add_refusal(form, refusal, PLACES)
+        conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
+        renew_version(form, current.version)
+        return provider_page(request, current, form, status=status, refusal=refusal, conflict=conflict)
+    add_toast(request, _("%(name)s saved") % {"name": saved.name}, made.revision)
+    return redirect("provider", name=saved.name)
+
+
+def provider_page(
+    request: HttpRequest, row: Provider, form: ProviderForm, status: int = 200, **more: Any
+) -> HttpResponse:
+    """The page of a provider around a form."""
+    context = {
+        "row": row,
+        "form": form,
+        "line": describe_provider(row),
+        "services": list_services_at(row),
+        "keys": list_key_rows(row),
+        "further_form": FurtherKeyForm(),
+        "cannot_delete": find_refusal(check_can_delete_provider, row),
+        "losses": foresee_deletion("provider", [row.name]),
+        **more,
+    }
+    return render(request, "capabilities/provider.html", context, status=status)
+
+
+@require_POST
+def provider_delete(request: HttpRequest, name: str) -> HttpResponse:
+    """Deletes a provider that nothing uses; Undo brings it back."""
+    row = require_found(find_provider(name))
+    try:
+        made = delete_provider(actor_of(request), row)
+    except ActionError as refusal:
+        add_refusal_toast(request, refusal)
+        return redirect("provider", name=name)
+    add_toast(request, _("%(name)s deleted") % {"name": name}, made.revision)
+    return redirect("providers")
+
+
+@require_POST
+def provider_test(request: HttpRequest, name: str) -> HttpResponse:
+    """Sends one tiny request with the saved configuration; says what came of it and how long it took."""
+    row = require_found(find_provider(name))
+    result = dialling.test(row)
+    if request.htmx:  # type: ignore[attr-defined]
+        template = "capabilities/dialled_short.html" if "short" in request.GET else "capabilities/dialled.html"
+        return render(request, template, {"result": result, "row": row})
+    return provider_page(request, row, ProviderForm(instance=row), result=result)

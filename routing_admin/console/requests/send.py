@@ -1,0 +1,123 @@
+"""A file sent to one model for real, from its page: the previewed request, on the data plane's way, and logged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from artifacts.library.queries import find_artifact
+from artifacts.preview import request_for
+from artifacts.storage.content import open_artifact
+from capabilities.access import actor_of
+from capabilities.acts import Actor
+from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
+from routing_admin.configuration import snapshot
+from routing_admin.console.artifacts import detail
+from routing_admin.console.base.answers import require_found
+from routing_admin.core.configuration.specs import CandidateSpec, ServiceSpec
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.planning.plan import default_route_to
+from routing_admin.dispatch.description_preview import have_described
+from routing_admin.dispatch.generated_media import store_generated
+from routing_admin.dispatch.plan import PlannedRequest, plan_request
+from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.recorded import record_answer_sync
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.recorder import RequestRecorder
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
+
+SURFACE = "page"
+"""What the log calls a request that somebody sent from a page."""
+
+
+@require_POST
+def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
+    """The model's answer, or why there is none; in place for htmx, else a page.
+
+    Raises `Http404` without that artifact or service.
+    """
+    row = require_found(find_artifact(pk))
+    state = snapshot.current()
+    service = require_found(state.configuration.service(request.POST.get("service", "")))
+    planned = plan_preview(state, row, service, request.POST.get("language") or None)
+    done = send_for_real(planned, service.id, request_id_of(request), actor_of(request))
+    context = {"row": row, "service": service, **done}
+    template = "artifacts/answer.html" if getattr(request, "htmx", None) else "artifacts/sent.html"
+    return render(request, template, context)
+
+
+@require_POST
+def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
+    """Asks a model about the file, for a service that cannot read it; answers with that service's card, or its page.
+
+    Raises `Http404` without that artifact or service.
+    """
+    row, state = require_found(find_artifact(pk)), snapshot.current()
+    service = require_found(state.configuration.service(request.POST.get("service", "")))
+    planned = plan_preview(state, row, service, request.POST.get("language") or None)
+    request_id = request_id_of(request)
+    found = have_described(planned, RequestRecorder(request_id, SURFACE), request_id)
+    journal.flush()
+    note = tell_asking(found)
+    if getattr(request, "htmx", None):
+        return detail.card(request, row, service.id, note=note)
+    (messages.success if note.ok else messages.error)(request, note.sentence)
+    query = urlencode({"service": service.id, "language": request.POST.get("language", "")})
+    return redirect(f"{reverse('artifact', args=[row.pk])}?{query}#d-{service.id}")
+
+
+@dataclass(frozen=True, slots=True)
+class AskingNote:
+    """What came of asking a model about a file, in a sentence; `request_id` is that of its own request."""
+
+    ok: bool
+    sentence: str
+    request_id: str = ""
+
+
+def tell_asking(description: ModelDescription | None) -> AskingNote:
+    """How asking went: the describer's words, or why there are none."""
+    if description is None:
+        return AskingNote(False, _("No model is set to describe this file for this service."))
+    names = {"describer": description.describer, "code": description.fault}
+    request_id = description.call.request_id if description.call else ""
+    if description.state is not DescriptionState.BY_MODEL:
+        return AskingNote(False, _("%(describer)s did not describe the file (%(code)s).") % names, request_id)
+    if description.call is None:
+        return AskingNote(True, _("%(describer)s had already described the file, so no model was called.") % names)
+    return AskingNote(True, _("%(describer)s described the file; its words are kept.") % names, request_id)
+
+
+def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:
+    """The previewed request, as if the default route led to that one service: what was shown is what is sent."""
+    route = default_route_to(state.configuration, CandidateSpec(service.provider, service.model))
+    return plan_request(state, route, request_for(open_artifact(row)), language=language, service=service)
+
+
+def send_for_real(planned: PlannedRequest, service: str, request_id: str, actor: Actor) -> dict[str, Any]:
+    """What came of it; the log has it before the page shows it."""
+    recorder = RequestRecorder(request_id, SURFACE)
+    dispatch = Dispatch(planned, keep_media=partial(store_generated, actor))
+    recorder.add_facts(asked_model=service)
+    record_plan(recorder, planned, "")
+    try:
+        done = record_answer_sync(dispatch, recorder)
+    except RouterError as error:
+        said: dict[str, Any] = {"error": error.message, "code": error.code}
+    else:
+        said = {"answer": done.answer, "usage": done.answer.usage}
+    journal.flush()
+    return {**said, "request_id": request_id, "ms": recorder.elapsed_ms()}

@@ -1,0 +1,351 @@
+"""One sentence for one request: what happened, why, and what to click; from its rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from capabilities.core.delivery.decision import DeliveryForm
+from capabilities.core.insertion import insert_facts
+from capabilities.core.wire import Fault
+from capabilities.labels import KINDS
+from capabilities.quantities import duration_text
+from capabilities.sentences import join_words
+from routing_admin.console.base.tags.drawing import Bar, Track
+from routing_admin.console.requests.describer_calls import (
+    LoggedDescriberCall,
+    describer_of,
+    list_describer_calls,
+    name_kind,
+)
+from routing_admin.console.requests.fault_phrases import MEANINGS
+from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
+from routing_admin.core.fallback.table import KEY_EFFECTS
+from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.sentences import RenderedSentence, render_logged, render_reason
+
+Text = str | Promise
+
+SKIPS: Mapping[str, Text] = {
+    SkipReason.MISSING: gettext_lazy("The provider no longer exists"),
+    SkipReason.DISABLED: gettext_lazy("The provider is disabled"),
+    SkipReason.DUPLICATE: gettext_lazy("The same provider and model were already tried in this chain"),
+    SkipReason.CANNOT_READ: gettext_lazy("The model cannot read what the request contains"),
+    SkipReason.WOULD_DROP: gettext_lazy("It would leave out part of the request"),
+    SkipReason.TOO_LONG: gettext_lazy("The request is too long for the model"),
+    SkipReason.OTHER_PROTOCOL: gettext_lazy("The provider's protocol does not support this call"),
+    SkipReason.OTHER_MODEL: gettext_lazy(
+        "It is a different model than the first one, and their vectors cannot be mixed"
+    ),
+    SkipReason.COOLING: gettext_lazy("It was cooling down after a failure"),
+    SkipReason.NO_KEY: gettext_lazy("The provider has no usable key"),
+    SkipReason.ORIGIN_REFUSED: gettext_lazy("The provider's address is not allowed"),
+    CANCELLED: gettext_lazy("The caller disconnected"),
+    "aborted": gettext_lazy("Something went wrong on our side; see the server log"),
+}
+"""What an outcome that is no fault means."""
+
+SHOWN_BADGES = {
+    DeliveryForm.AS_IS.value: "native",
+    DeliveryForm.CONVERTED.value: "converted",
+    DeliveryForm.CUT.value: "cut",
+    DeliveryForm.DESCRIBED.value: "described",
+}
+NOT_SENT = "omitted"
+
+
+def explain_outcome(outcome: str) -> str:
+    """What an outcome means in the reader's language; empty for `ok` and words of nobody's."""
+    if outcome in set(Fault):
+        return str(MEANINGS.get(Fault(outcome), ""))
+    return str(SKIPS.get(outcome, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """How one file went to one candidate: its name, the badge of the four words, why, and what did not arrive."""
+
+    name: str
+    kind: str
+    badge: str
+    reason: RenderedSentence
+    artifact: str
+    loss: str = ""
+    describer: str = ""
+    """Who described it for the candidate; empty where nobody did."""
+
+    @property
+    def kind_name(self) -> str:
+        """Its kind in the reader's language."""
+        return str(KINDS.get(self.kind, self.kind))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One attempt as the page shows it."""
+
+    row: AttemptLog
+    name: str
+    code: str
+    tone: str
+    meaning: str
+    tries: int
+    files: tuple[File, ...]
+    error: RenderedSentence
+    describer_calls: tuple[LoggedDescriberCall, ...] = ()
+
+    @property
+    def more_files(self) -> int:
+        """How many files there were beyond those that the log keeps one by one."""
+        return sum(each.get("more", 0) for each in self.row.deliveries)
+
+    @property
+    def key_chips(self) -> tuple[tuple[str, str], ...]:
+        """What came of each key that was tried, with its tone; empty where its provider has a single one."""
+        tries = [one for one in self.row.tries if one.get("key")]
+        codes = [(one["key"], str(one["status"] or one["outcome"])) for one in tries]
+        return tuple((f"{key} {code}", "ok" if code == OK else tone_of(code)) for key, code in codes)
+
+    @property
+    def refused_keys(self) -> tuple[str, ...]:
+        """The names of the keys that the provider refused, each once."""
+        refusals = (Fault.HTTP_401, Fault.HTTP_403)
+        return tuple(
+            dict.fromkeys(one["key"] for one in self.row.tries if one.get("key") and one["outcome"] in refusals)
+        )
+
+    @property
+    def badges(self) -> tuple[str, ...]:
+        """The ways its files went, each once."""
+        return tuple(dict.fromkeys(each.badge for each in self.files))
+
+    @property
+    def lost(self) -> tuple[File, ...]:
+        """The files it was only told of."""
+        return tuple(each for each in self.files if each.badge == "described")
+
+    @property
+    def shortened(self) -> tuple[File, ...]:
+        """The files of which it got a part."""
+        return tuple(each for each in self.files if each.loss)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The sentence, and what led there."""
+
+    headline: str
+    why: tuple[str, ...]
+    tone: str
+
+
+def build_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
+    """Every attempt in chain order; what was asked of a describer stands with the first that it was for."""
+    known: set[str] = set()
+    steps = []
+    for row in attempts:
+        calls = tuple(each for each in list_describer_calls(row) if each.request_id not in known)
+        known.update(each.request_id for each in calls)
+        steps.append(replace(_build_step(row), describer_calls=calls))
+    return tuple(steps)
+
+
+def add_entries(steps: Sequence[Step], entries: Mapping[str, RequestLog]) -> tuple[Step, ...]:
+    """The same with what the log has of the describers' calls, by their ids."""
+    return tuple(
+        replace(
+            step,
+            describer_calls=tuple(replace(each, entry=entries.get(each.request_id)) for each in step.describer_calls),
+        )
+        for step in steps
+    )
+
+
+def _build_step(row: AttemptLog) -> Step:
+    good = row.outcome == OK
+    quiet = row.outcome in SKIPS
+    code = str(row.status) if row.status and (good or row.status != 200) else row.outcome
+    tone = "ok" if good else "" if quiet else tone_of(code)
+    tries = len(row.tries) or (0 if quiet else row.retry_attempts + 1)
+    files = tuple(_build_file(each) for each in row.deliveries)
+    return Step(
+        row, row.model or row.provider, code, tone, explain_outcome(row.outcome), tries, files, render_logged(row)
+    )
+
+
+def tone_of(code: str) -> str:
+    """Amber for what passes by itself, red for what somebody has to look at."""
+    passing = code == "429" or code.startswith("5") or "timeout" in code
+    return "warn" if passing else "bad"
+
+
+def color_chips(chain: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The chain of a row in the colours of the pages: amber for what passes by itself, as in the attempts' table."""
+    return [
+        {**each, "tone": each["tone"] if each["tone"] in ("", "ok") else tone_of(str(each["code"]))} for each in chain
+    ]
+
+
+def _build_file(delivery: Mapping[str, Any]) -> File:
+    return File(
+        name=delivery.get("filename") or delivery.get("artifactId") or "",
+        kind=delivery.get("kind", ""),
+        badge=SHOWN_BADGES.get(delivery.get("shown", ""), NOT_SENT),
+        reason=render_reason(delivery.get("sentence", "")),
+        artifact=delivery.get("artifactId") or "",
+        loss=str(render_reason(delivery["loss"])) if delivery.get("loss") else "",
+        describer=describer_of(delivery),
+    )
+
+
+def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
+    """What happened in one sentence, and why in a few more."""
+    original = (row.answer or {}).get("replayOf")
+    if original:
+        headline = _("The caller got the result of request %(id)s: both had the same Idempotency-Key")
+        return Story(insert_facts(headline, {"id": original}), (_("No model was called again."),), "ok")
+    why = tuple(_describe_failure(step) for step in attempts if step.row.outcome != OK)
+    tone = "warn" if why else "ok"
+    if waited := (row.answer or {}).get("keepAliveMs"):
+        said = _("After %(time)s without content the stream began with keep-alive comments, so its status is 200.")
+        why = (*why, insert_facts(said, {"time": duration_text(waited)}))
+    if row.outcome == OK:
+        lost = attempts[-1].lost if attempts else ()
+        shortened = attempts[-1].shortened if attempts else ()
+        return Story(
+            _describe_answer(row, attempts, lost),
+            (*why, *_describe_keys(attempts), *_describe_losses(attempts, lost), *_describe_cuts(attempts, shortened)),
+            "warn" if lost or shortened else tone,
+        )
+    if row.outcome == CANCELLED:
+        return Story(_("The caller disconnected before the answer was complete"), why, "")
+    if not attempts:
+        refusal = str(render_logged(row))
+        return Story(_("The request was refused before any model was called"), (refusal,) if refusal else (), "bad")
+    names = {"task": row.task_type or _("the request"), "name": attempts[-1].name, "count": len(attempts)}
+    if row.first_content_ms is not None:
+        return Story(insert_facts(_("The answer from %(name)s to %(task)s was cut off"), names), why, "bad")
+    if len(attempts) == 1:
+        return Story(
+            insert_facts(_("%(name)s could not answer %(task)s, and no other model was tried"), names), why, "bad"
+        )
+    return Story(insert_facts(_("None of the %(count)s candidates could answer %(task)s"), names), why, "bad")
+
+
+def _describe_answer(row: RequestLog, attempts: Sequence[Step], lost: Sequence[File]) -> str:
+    names = {"task": row.task_type or _("the request"), "model": row.model or row.provider}
+    if lost and len(lost) == 1:
+        return insert_facts(
+            _("%(model)s answered %(task)s without %(what)s"),
+            {
+                **names,
+                "what": _name_file(lost[0]),
+            },
+        )
+    if lost:
+        return insert_facts(
+            _("%(model)s answered %(task)s without %(count)s files"),
+            {
+                **names,
+                "count": len(lost),
+            },
+        )
+    if len(attempts) > 1:
+        text = ngettext(
+            "%(model)s answered %(task)s after %(count)s failed candidate",
+            "%(model)s answered %(task)s after %(count)s failed candidates",
+            len(attempts) - 1,
+        )
+        return insert_facts(text, {**names, "count": len(attempts) - 1})
+    return insert_facts(_("%(model)s answered %(task)s directly"), names)
+
+
+def _describe_failure(step: Step) -> str:
+    names = {"name": step.name, "code": step.code, "meaning": step.meaning or str(step.error) or step.code}
+    if step.tries > 1:
+        text = ngettext(
+            "%(name)s: %(meaning)s (%(code)s, %(count)s try).",
+            "%(name)s: %(meaning)s (%(code)s, %(count)s tries).",
+            step.tries,
+        )
+        return insert_facts(text, {**names, "count": step.tries})
+    return insert_facts(_("%(name)s: %(meaning)s (%(code)s)."), names)
+
+
+def _describe_keys(attempts: Sequence[Step]) -> Iterator[str]:
+    """Which keys of who answered did not, before the one that did."""
+    for step in attempts:
+        keys = dict.fromkeys(one["key"] for one in step.row.tries if one.get("key") and one["outcome"] in KEY_EFFECTS)
+        if step.row.outcome == OK and keys:
+            text = _("%(name)s answered with another key after %(keys)s failed.")
+            yield insert_facts(text, {"name": step.name, "keys": join_words(list(keys))})
+
+
+def _describe_losses(attempts: Sequence[Step], lost: Sequence[File]) -> tuple[str, ...]:
+    return tuple(_describe_loss(each, attempts[-1].name) for each in lost[:3])
+
+
+def _describe_loss(file: File, name: str) -> str:
+    facts = {"file": file.name or _name_file(file), "name": name, "reason": str(file.reason)}
+    if file.describer:
+        said = _("%(describer)s described %(file)s for %(name)s: %(reason)s")
+        return insert_facts(said, {**facts, "describer": file.describer})
+    return insert_facts(_("%(name)s got a description of %(file)s: %(reason)s"), facts)
+
+
+def _describe_cuts(attempts: Sequence[Step], shortened: Sequence[File]) -> tuple[str, ...]:
+    return tuple(
+        insert_facts(
+            _("%(name)s got only part of %(file)s: %(loss)s"),
+            {"file": each.name or _name_file(each), "name": attempts[-1].name, "loss": each.loss},
+        )
+        for each in shortened[:3]
+    )
+
+
+def _name_file(file: File) -> str:
+    return name_kind(file.kind)
+
+
+def build_tracks(attempts: Sequence[Step]) -> tuple[Track, ...]:
+    """The waterfall: every try of every attempt, the answering one with its time to first content.
+
+    Under an attempt stand the calls by which models described its files.
+    """
+    return tuple(track for step in attempts for track in (*_build_tracks(step), *_build_describing(step)))
+
+
+def _build_describing(step: Step) -> Iterator[Track]:
+    return (each.track for each in step.describer_calls)
+
+
+def _build_tracks(step: Step) -> Iterator[Track]:
+    """The candidate's line; where its provider has several keys, one for each that was tried."""
+    row = step.row
+    tries = row.tries or [{"startedMs": row.started_ms, "durationMs": row.duration_ms, "outcome": row.outcome}]
+    for key in dict.fromkeys(one.get("key", "") for one in tries):
+        own = [one for one in tries if one.get("key", "") == key]
+        yield Track(f"{step.name} · {key}" if key else step.name, _build_bars(step, own, tries[-1]))
+
+
+def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[str, Any]) -> tuple[Bar, ...]:
+    row = step.row
+    bars: list[Bar] = []
+    for one in tries:
+        start, end = one["startedMs"], one["startedMs"] + one["durationMs"]
+        tone = "ok" if one["outcome"] == OK else step.tone if step.tone in ("warn", "bad") else "warn"
+        first = row.first_content_ms
+        if tone == "ok" and one is last and first is not None and 0 < first < row.duration_ms:
+            middle = min(max(row.started_ms + first, start), max(end, row.started_ms + row.duration_ms))
+            bars += [
+                Bar(start, middle, tone, early=True),
+                Bar(middle, max(end, row.started_ms + row.duration_ms), tone),
+            ]
+        else:
+            bars.append(Bar(start, end, tone))
+    return tuple(bars)

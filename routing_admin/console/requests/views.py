@@ -1,0 +1,200 @@
+"""The request log: the list with its search, and the story of one request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_GET
+
+from artifacts.library.queries import find_artifacts
+from capabilities.access import actor_of, may
+from capabilities.core.permissions import PagePart
+from capabilities.core.prices import money_texts
+from capabilities.labels import KINDS
+from capabilities.sentences import translate_sentence
+from routing_admin.configuration import snapshot
+from routing_admin.console.base.readings import note_body_read
+from routing_admin.console.requests.advice import Advice, Remedy, advise
+from routing_admin.console.requests.answer_view import artifact_ids, build_answer
+from routing_admin.console.requests.live import LONGEST, suggest_words
+from routing_admin.console.requests.prefix_story import tell_prefix
+from routing_admin.console.requests.story import add_entries, build_steps, build_tracks, color_chips, tell_story
+from routing_admin.core.fallback.chain import OK
+from routing_admin.core.fallback.endings import RequestEnding
+from routing_admin.prices.sheet import sheet_of
+from routing_admin.request_log.asked import asked_for
+from routing_admin.request_log.costs import sum_waste
+from routing_admin.request_log.lookup import find_earlier_request, find_logged_request, find_logged_requests
+from routing_admin.request_log.operations import operation_name
+from routing_admin.request_log.search import MOST_COUNTED, count_matches, find, write_cursor, write_place
+from routing_admin.request_log.search_words import KEYS, Search, parse
+from routing_admin.request_log.sentences import render_logged
+
+if TYPE_CHECKING:
+    from routing_admin.models import RequestLog
+
+QUICK = (
+    ("status", "failed", gettext_lazy("Failed"), "stop"),
+    ("status", "refused", gettext_lazy("Refused"), "x"),
+    ("status", "fallback", gettext_lazy("Fell back"), "convert"),
+    ("since", "1h", gettext_lazy("Last hour"), "clock"),
+    ("since", "1d", gettext_lazy("Last day"), "clock"),
+)
+"""Filters one click away: key, value, label, icon."""
+
+EXAMPLE = "status:failed task:planning provider:openai since:1h"
+"""What the empty search box shows; keys are never translated."""
+
+BADGE_ORDER = (
+    ("described", "described"),
+    ("refused", "described"),
+    ("cut", "cut"),
+    ("scaled", "cut"),
+    ("extracted", "converted"),
+    ("converted", "converted"),
+)
+
+
+@require_GET
+def requests(request: HttpRequest) -> HttpResponse:
+    """The newest requests that match what the address says."""
+    now = timezone.now()
+    search = parse(request.GET.get("q", ""), now)
+    found = find(search, request.GET.get("before", ""), request.GET.get("after", ""))
+    typed = request.GET.get("q", "")
+    context = {
+        "rows": [build_row(row) for row in found.rows],
+        "search": search,
+        "typed": typed,
+        "sentence": _sentence(list(found.rows), typed),
+        "matches": _count_sentence(count_matches(search, now)) if found.rows else "",
+        "quick": [_filter(search, *one) for one in QUICK],
+        "older": _address(typed, before=found.older) if found.older else "",
+        "newer": _address(typed, after=found.newer) if found.newer else "",
+        "keys": KEYS,
+        "words": suggest_words(typed[:LONGEST]),
+        "place": "" if found.newer else write_cursor(found.rows[0]) if found.rows else write_place(timezone.now(), "~"),
+        "example": EXAMPLE,
+    }
+    return render(request, "requests/requests.html", context)
+
+
+def build_row(row: RequestLog) -> dict[str, Any]:
+    """A request as a list shows it."""
+    tone = "bad" if row.ending == RequestEnding.FAILED else "warn"
+    entry = {"row": row, "target": asked_for(row), "ending": row.ending, "tone": tone}
+    entry["operation"] = operation_name(row.surface)
+    chain = color_chips(row.chain)
+    if row.ending == RequestEnding.REFUSED:
+        chain = [{**chip, "tone": "warn" if chip["tone"] == "bad" else chip["tone"]} for chip in chain]
+    return {**entry, "chain": chain, **content_of(row.adaptation)}
+
+
+def _sentence(rows: list[RequestLog], typed: str) -> str:
+    if not rows:
+        return _("No request matches.") if typed else _("No requests yet.")
+    counts = {name.value: sum(row.ending == name for row in rows) for name in RequestEnding}
+    counts |= {"count": len(rows), "fell_back": sum(row.fell_back for row in rows)}
+    if counts["refused"] or counts["cancelled"]:
+        text = ngettext(
+            "Of %(count)s request shown, %(fell_back)s needed a fallback, %(failed)s failed, %(refused)s was refused "
+            "and %(cancelled)s cancelled.",
+            "Of the %(count)s requests shown, %(fell_back)s needed a fallback, %(failed)s failed, %(refused)s were "
+            "refused and %(cancelled)s cancelled.",
+            len(rows),
+        )
+    elif counts["failed"] or counts["fell_back"]:
+        text = ngettext(
+            "Of %(count)s request shown, %(fell_back)s needed a fallback and %(failed)s failed.",
+            "Of the %(count)s requests shown, %(fell_back)s needed a fallback and %(failed)s failed.",
+            len(rows),
+        )
+    else:
+        text = ngettext(
+            "The %(count)s request shown was answered by its first candidate.",
+            "All %(count)s requests shown were answered by their first candidate.",
+            len(rows),
+        )
+    return text % counts
+
+
+def _count_sentence(count: int | None) -> str:
+    """How many requests match in all; empty where that was not counted."""
+    if count is None:
+        return ""
+    if count > MOST_COUNTED:
+        return _("More than %(count)s requests match.") % {"count": f"{MOST_COUNTED:,}"}
+    text = ngettext("%(count)s request matches.", "%(count)s requests match.", count)
+    return text % {"count": f"{count:,}"}
+
+
+def _filter(search: Search, key: str, value: str, label: Any, icon: str) -> dict[str, Any]:
+    is_on = search.get(key) == value
+    wanted = search.having(key, "" if is_on else value)
+    return {"label": label, "icon": icon, "is_on": is_on, "url": _address(wanted.to_text())}
+
+
+def _address(typed: str, **place: str) -> str:
+    said = {name: value for name, value in {"q": typed, **place}.items() if value}
+    return f"?{urlencode(said)}" if said else "?"
+
+
+def content_of(adaptation: str) -> dict[str, str]:
+    """The badge for what became of a request's files, the worst first, from `image=native;file=inlined:cut:2`."""
+    pairs = [part.partition("=") for part in adaptation.split(";") if "=" in part]
+    went = {word: kind for kind, _sep, outcome in reversed(pairs) for word in outcome.split(":")}
+    for outcome, badge in BADGE_ORDER:
+        if outcome in went:
+            return {"badge": badge, "kind": _kind(went[outcome])}
+    return {"badge": "native", "kind": _kind(next(iter(went.values())))} if went else {"badge": "", "kind": ""}
+
+
+def _kind(slot: str) -> str:
+    return str(KINDS.get("document" if slot == "file" else slot, slot))
+
+
+@require_GET
+def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
+    """What happened to one request, why, and what to click. Raises `Http404` when the log does not have it."""
+    found = find_logged_request(pk, body=may(request.user, PagePart.RECORDED_BODIES))
+    if found is None:
+        raise Http404
+    row, walked, state = found.row, build_steps(found.attempts), snapshot.current()
+    asked = [each.request_id for step in walked for each in step.describer_calls]
+    walked = add_entries(walked, find_logged_requests(asked)) if asked else walked
+    note_body_read(actor_of(request), row)
+    context = {
+        "row": row,
+        "story": tell_story(row, walked),
+        "advice": [] if row.outcome == OK else [(each, _is_there(each, state)) for each in advise(row, walked)],
+        "ending": row.ending,
+        "error": render_logged(row),
+        "has_errors": any(step.error for step in walked),
+        "answer": build_answer(row, find_artifacts(artifact_ids(row))),
+        "steps": walked,
+        "chain": color_chips(row.chain),
+        "tracks": build_tracks(walked),
+        "dropped": sorted({name for step in walked for name in step.row.dropped_params}),
+        "prefix": translate_sentence(tell_prefix(row, found.attempts, find_earlier_request(row)) or ""),
+        "has_files": any(step.files for step in walked),
+        "contested_price": sheet_of(state).find_contested(row.provider, row.model),
+        "wasted": money_texts(sum_waste(row, found.attempts)),
+        "has_tokens": (has_tokens := any(step.row.is_counted or step.describer_calls for step in walked)),
+        "has_costs": has_tokens,
+        "operation": operation_name(row.surface),
+        "is_route": state.configuration.route(row.task_type) is not None,
+        "records_bodies": state.record_bodies,
+    }
+    return render(request, "requests/request.html", context)
+
+
+def _is_there(advice: Advice, state: snapshot.Snapshot) -> bool:
+    """Whether the page to which an advice leads still has its thing."""
+    look_up = {Remedy.PROVIDER: state.configuration.provider, Remedy.ROUTE: state.configuration.route}
+    return advice.page not in look_up or look_up[advice.page](advice.argument) is not None

@@ -1,0 +1,90 @@
+"""Changing task routes with their chains, and aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext as _
+
+from capabilities.acts import Act, Actor
+from capabilities.core.problems import Problem
+from capabilities.errors import InUseError, InvalidError
+from capabilities.guards import check_unused, check_version, save_row
+from capabilities.models import Agent, Provider
+from routing_admin.configuration.revisions import ledger
+from routing_admin.configuration.rows import write_chain
+from routing_admin.configuration.rows.writing import route_fields
+from routing_admin.console.base.positions import next_position
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, CandidateSpec, RouteSpec
+from routing_admin.core.planning.model_names import task_name
+from routing_admin.models import Alias, TaskRoute
+
+
+def save_route_as(actor: Actor, row: TaskRoute | None, spec: RouteSpec, *, expected: int | None = None) -> Act:
+    """Makes a route, without a row a new one, what the value says, its chain too, as one revision.
+
+    Raises `ConflictError` when `expected` is not its version any more, `InvalidError` with every problem.
+    """
+    row = row or TaskRoute(task_type=spec.task_type)
+    for name, value in route_fields(spec, row.position).items():
+        setattr(row, name, value)
+    return save_route(actor, row, spec.candidates, expected=expected)
+
+
+def save_route(
+    actor: Actor, row: TaskRoute, chain: Sequence[CandidateSpec] | None = None, *, expected: int | None = None
+) -> Act:
+    """Writes a route, and with `chain` its candidates in that order, as one revision."""
+    new = row.pk is None
+    with ledger.change(actor, Act("route.add" if new else "route.change", "route", row.task_type)) as act:
+        if new:
+            row.position = next_position(TaskRoute)
+        save_row(row, expected)
+        if chain is not None:
+            write_chain(row, chain, providers_of(chain))
+            row.refresh_from_db()
+    return act
+
+
+def providers_of(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
+    """The providers a chain names. Raises `InvalidError` for each that is not there."""
+    found = Provider.objects.in_bulk([candidate.provider for candidate in chain], field_name="name")
+    message = _("There is no provider %(name)s. Add it, or choose another.")
+    problems = [
+        Problem(f"candidates[{index}].provider", message % {"name": candidate.provider}, "reference")
+        for index, candidate in enumerate(chain)
+        if candidate.provider not in found
+    ]
+    if problems:
+        raise InvalidError(problems)
+    return dict(found)
+
+
+def check_can_delete_route(row: TaskRoute) -> None:
+    """Raises `InUseError` for the default route, which the others fall to, and for one that agents or aliases use."""
+    if row.task_type == DEFAULT_ROUTE and TaskRoute.objects.exclude(pk=row.pk).exists():
+        raise InUseError(_("The default route takes every task type without its own route, so it must stay."))
+    agents = [agent.agent_id for agent in Agent.objects.filter(task_type=row.task_type)]
+    check_unused(agents, _("Agents still use this task route: %(users)s. Give them another one first."))
+    aliases = [alias.name for alias in Alias.objects.filter(target__in=[row.task_type, task_name(row.task_type)])]
+    check_unused(aliases, _("Aliases still lead to this task route: %(users)s. Change them first."))
+
+
+def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -> Act:
+    """Deletes a route; what asks for its task type then goes to the default route."""
+    with ledger.change(actor, Act("route.delete", "route", row.task_type)) as act:
+        check_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
+        check_can_delete_route(row)
+        write_chain(row, (), {})
+        row.delete()
+    return act
+
+
+def save_alias(actor: Actor, name: str, target: str) -> Act:
+    """Makes `name` lead to `target`; an empty target takes the alias away."""
+    with ledger.change(actor, Act("alias.change" if target else "alias.delete", "alias", name)) as act:
+        if target:
+            Alias.objects.update_or_create(name=name, defaults={"target": target})
+        else:
+            Alias.objects.filter(name=name).delete()
+    return act

@@ -1,0 +1,88 @@
+"""Aliases: the model names that callers use, and where each leads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
+
+from capabilities.core.problems import Problem
+from capabilities.errors import InvalidError
+from routing_admin.api.calls import gives, read_as, takes
+from routing_admin.configuration import rows, snapshot
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.base.api import (
+    TAG,
+    answer_at_revision,
+    answer_entry,
+    expectation_in,
+    require,
+    script_actor,
+)
+from routing_admin.console.base.limit_schemas import problems_of
+from routing_admin.console.base.schemas import AliasesOut, AliasIn, AliasOut, ChangedOut
+from routing_admin.console.exchange.entries import check_expectation
+from routing_admin.console.routes.actions import save_alias
+from routing_admin.console.routes.forms import AliasForm
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.planning.model_names import is_target
+
+router = Router(tags=[TAG])
+
+
+def entries_of(configuration: Configuration) -> dict[str, dict[str, Any]]:
+    """Every alias by its name."""
+    return {each.name: {"name": each.name, "target": each.target} for each in configuration.aliases}
+
+
+def list_entries() -> dict[str, dict[str, Any]]:
+    """The same of the configuration in use."""
+    return entries_of(snapshot.current().configuration)
+
+
+@router.get("/aliases", openapi_extra=gives(AliasesOut))
+def admin_list_aliases(request: HttpRequest) -> HttpResponse:
+    """Every alias, and where it leads."""
+    return answer_at_revision({"aliases": list(list_entries().values())})
+
+
+@router.get("/aliases/{path:alias}", openapi_extra=gives(AliasOut))
+def admin_get_alias(request: HttpRequest, alias: str) -> HttpResponse:
+    """One alias."""
+    entry = require(list_entries().get(alias), "alias", alias)
+    return answer_entry({"alias": entry}, entry)
+
+
+@router.put("/aliases/{path:alias}", openapi_extra={**takes(AliasIn), **gives(ChangedOut)}, response={201: ChangedOut})
+def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
+    """Makes a name lead to a route, a service or a provider's model; `*` catches every other name.
+
+    422 for an invalid name or target.
+    """
+    form = AliasForm({"name": alias, "target": read_as(request, AliasIn).target})
+    if not form.is_valid():
+        raise InvalidError(problems_of(form, {}))
+    entry, told = dict(form.cleaned_data), list[str]()
+    with ledger.exclusive():
+        configuration = rows.read()
+        before = entries_of(configuration).get(alias)
+        check_expectation(expectation_in(request), before)
+        if not is_target(configuration, entry["target"]):
+            raise InvalidError([Problem("target", "No task route or model service has this name.", "reference")])
+        if before != entry:
+            save_alias(script_actor(request), entry["name"], entry["target"])
+            told = [f"{entry['name']} now leads to {entry['target']}."]
+    status = 200 if before else 201
+    return answer_entry({"created": before is None, "changes": told, "warnings": []}, entry, status)
+
+
+@router.delete("/aliases/{path:alias}", response={204: None})
+def admin_delete_alias(request: HttpRequest, alias: str) -> HttpResponse:
+    """Removes an alias; a missing one is no error."""
+    with ledger.exclusive():
+        before = entries_of(rows.read()).get(alias)
+        check_expectation(expectation_in(request), before)
+        if before is not None:
+            save_alias(script_actor(request), alias, "")
+    return HttpResponse(status=204)

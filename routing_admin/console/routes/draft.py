@@ -1,0 +1,238 @@
+"""A route while it is edited: what the page was sent, as a value. Nothing is written until Save.
+
+The page posts every card in its order (`card` repeated) with the card's fields under `c-<card>-…`, so dragging a
+card in the browser and pressing its button say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.http import QueryDict
+
+from routing_admin.console.base.content_policies import policy_word
+from routing_admin.console.base.json_objects import object_text
+from routing_admin.console.routes.forms import CandidateForm, RouteForm
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec
+from routing_admin.core.documents.kept_fields import plain_number
+from routing_admin.core.fallback.policy import ErrorPreset, word_problem
+from routing_admin.core.fallback.table import Action
+
+OWN = ("preset", "fallbackOn")
+"""Keys of an error policy that are no error class."""
+
+
+@dataclass(slots=True)
+class CandidateDraft:
+    """One candidate of a draft: its stable name on the page, its form, and who it is."""
+
+    id: str
+    form: CandidateForm
+    provider: str
+    model: str | None
+
+    @property
+    def name(self) -> str:
+        """The candidate as the page calls it."""
+        return f"{self.provider}/{self.model}" if self.model else self.provider
+
+
+@dataclass(slots=True)
+class Draft:
+    """The route's form, its cards in order, its own word per error class, and the version it began from."""
+
+    form: RouteForm
+    cards: list[CandidateDraft]
+    on_error: dict[str, str] = field(default_factory=dict)
+    version: int | None = None
+    problems: list[str] = field(default_factory=list)
+
+    def valid(self) -> bool:
+        """Whether every field can be taken; fills the forms' errors."""
+        return all([self.form.is_valid(), *(card.form.is_valid() for card in self.cards)])
+
+    def spec(self, base: RouteSpec) -> RouteSpec:
+        """The draft as a route, fields that cannot be read left as `base` has them."""
+        self.valid()
+        found = self.form.cleaned_data
+        return replace(
+            base,
+            task_type=found.get("task_type", base.task_type),
+            candidates=tuple(self._candidates(base)),
+            enabled=found.get("enabled", base.enabled),
+            **{name: found.get(name, getattr(base, name)) for name in NUMBERS},
+            on_error=self._policy(base, found.get("preset", ErrorPreset.SEED.value)),
+            content=_content(base, found.get("policy", "")),
+            on_drop=found.get("on_drop", base.on_drop),
+            on_overflow=found.get("on_overflow", base.on_overflow),
+            directive=found.get("directive", base.directive),
+        )
+
+    def _candidates(self, base: RouteSpec) -> Iterator[CandidateSpec]:
+        """Each card as a candidate; what the page does not show is kept from the one it was.
+
+        Of two cards for one model the first is the first of before.
+        """
+        kept: dict[tuple[str, str | None], list[CandidateSpec]] = {}
+        for item in base.candidates:
+            kept.setdefault((item.provider, item.model), []).append(item)
+        for card in self.cards:
+            card.form.is_valid()
+            same = kept.get((card.provider, card.model))
+            before = same.pop(0) if same else CandidateSpec(card.provider, card.model)
+            values = card.form.cleaned_data
+            is_sent = card.form.add_prefix("extra_body") in card.form.data
+            yield replace(
+                before,
+                temperature=values.get("temperature", before.temperature),
+                max_tokens=values.get("max_tokens", before.max_tokens),
+                extra_body=values.get("extra_body", before.extra_body) if is_sent else before.extra_body,
+            )
+
+    def _policy(self, base: RouteSpec, preset: str) -> str | Mapping[str, Any]:
+        """The error policy as it is kept: a preset's name alone, or a table; unchanged where it says the same."""
+        if (preset, self.on_error) == (preset_of(base), words_of(base)):
+            return base.on_error
+        listed = _fallback_words(base)
+        kept = {"fallbackOn": listed} if listed else {}
+        named = {} if preset == ErrorPreset.SEED else {"preset": preset}
+        if not self.on_error and not kept:
+            return preset if named else {}
+        return {**named, **self.on_error, **kept}
+
+
+NUMBERS = ("temperature", "max_tokens", "retries", "deadline", "first_content", "keep_alive_seconds")
+
+
+def _fallback_words(route: RouteSpec) -> Any:
+    return None if isinstance(route.on_error, str) else route.on_error.get("fallbackOn")
+
+
+def _text(data: QueryDict, name: str) -> str:
+    """A field of the page, empty where it was not sent."""
+    return str(data.get(name, ""))
+
+
+def _content(base: RouteSpec, policy: str) -> Mapping[str, Any]:
+    rest = {key: value for key, value in base.content.items() if key != "policy"}
+    return {"policy": policy, **rest} if policy else rest
+
+
+def preset_of(route: RouteSpec) -> str:
+    """The preset a route names, `seed` where it names none."""
+    named = route.on_error if isinstance(route.on_error, str) else route.on_error.get("preset")
+    return str(named) if named in set(ErrorPreset) else ErrorPreset.SEED.value
+
+
+def words_of(route: RouteSpec) -> dict[str, str]:
+    """The route's own word per error class."""
+    table = {} if isinstance(route.on_error, str) else route.on_error
+    return {key: str(action) for key, action in table.items() if key not in OWN and action in set(Action)}
+
+
+def plain(value: Any) -> str:
+    """A number as a person types it."""
+    return "" if value is None else str(plain_number(value))
+
+
+def draft_of(route: RouteSpec, version: int | None) -> Draft:
+    """The draft that changes nothing."""
+    data = QueryDict(mutable=True)
+    for name in NUMBERS:
+        data[name] = plain(getattr(route, name))
+    data.update({"task_type": route.task_type, "preset": preset_of(route)})
+    data["policy"] = policy_word(route.content)
+    data["on_drop"] = route.on_drop
+    data["on_overflow"] = route.on_overflow
+    data["directive"] = route.directive
+    if route.enabled:
+        data["enabled"] = "on"
+    for number, spec in enumerate(route.candidates, start=1):
+        put_card(data, str(number), spec)
+    for word, action in words_of(route).items():
+        data[f"on-{word}"] = action
+    return draft_in(data, version)
+
+
+def put_card(data: QueryDict, card: str, spec: CandidateSpec) -> None:
+    """Writes a candidate into the data of a page, as its last card."""
+    data.appendlist("card", card)
+    for name in ("provider", "model", "temperature", "max_tokens"):
+        data[f"c-{card}-{name}"] = plain(getattr(spec, name))
+    data[f"c-{card}-extra_body"] = object_text(spec.extra_body)
+
+
+def draft_in(data: QueryDict, version: int | None = None) -> Draft:
+    """The draft that a page posted."""
+    cards = [_card(data, card) for card in dict.fromkeys(data.getlist("card")) if f"c-{card}-provider" in data]
+    given = _text(data, "version")
+    words = {key[3:]: str(value) for key, value in data.items() if key.startswith("on-") and value in set(Action)}
+    own = {word: action for word, action in words.items() if word_problem(word) is None}
+    return Draft(
+        RouteForm(data), cards, own, version if version is not None else int(given) if given.isdecimal() else None
+    )
+
+
+def _card(data: QueryDict, card: str) -> CandidateDraft:
+    form = CandidateForm(data, prefix=f"c-{card}")
+    return CandidateDraft(card, form, _text(data, f"c-{card}-provider"), _text(data, f"c-{card}-model") or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """A button of the page: what it does and to which card."""
+
+    verb: str
+    target: str = ""
+
+
+def press_in(data: QueryDict) -> Press:
+    """The button that sent the page; `check` when none is named."""
+    if _text(data, "move"):
+        card, _, way = _text(data, "move").partition(":")
+        return Press(way, card)
+    if _text(data, "remove"):
+        return Press("remove", _text(data, "remove"))
+    return Press(_text(data, "act") or "check")
+
+
+def apply_press(data: QueryDict, press: Press, configuration: Configuration) -> QueryDict:
+    """The page's data after a button that changes the chain: moved, removed or added."""
+    cards = list(dict.fromkeys(data.getlist("card")))
+    after = data.copy()
+    if press.verb == "remove":
+        after.setlist("card", [card for card in cards if card != press.target])
+    elif press.verb in ("up", "down") and press.target in cards:
+        at = cards.index(press.target)
+        to = min(max(at + (-1 if press.verb == "up" else 1), 0), len(cards) - 1)
+        cards.insert(to, cards.pop(at))
+        after.setlist("card", cards)
+    elif press.verb == "add":
+        found = pick_candidate(data, configuration)
+        if found is not None:
+            number = 1 + max((int(card) for card in cards if card.isdecimal()), default=0)
+            put_card(after, str(number), found)
+    return after
+
+
+def focus_after(press: Press, cards: Sequence[str]) -> str:
+    """The button that takes the focus where the pressed one is gone: of the next card, or the other way at an end."""
+    if press.verb == "remove" and cards:
+        return f"drop {cards[0]}"
+    if len(cards) > 1 and press.target in (cards[0], cards[-1]):
+        return f"{'down' if press.target == cards[0] else 'up'} {press.target}"
+    return ""
+
+
+def pick_candidate(data: QueryDict, configuration: Configuration) -> CandidateSpec | None:
+    """The candidate chosen beside Add: a model service, or a provider with a model of its own or its default one."""
+    kind, _, name = _text(data, "pick").partition(":")
+    service = configuration.service(name) if kind == "service" else None
+    if service is not None:
+        return CandidateSpec(service.provider, service.model)
+    provider = configuration.provider(name) if kind == "provider" else None
+    if provider is None:
+        return None
+    return CandidateSpec(provider.name, _text(data, "pick_model").strip()[:200] or None)

@@ -1,0 +1,299 @@
+"""The chain editor: everything on the page is a draft until Save, which makes one revision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+from django.views.decorators.http import require_http_methods
+
+from capabilities.access import actor_of, can_edit, may
+from capabilities.core.permissions import PagePart
+from capabilities.core.side_by_side import SideBySideRow
+from capabilities.core.wire import Failure, Fault
+from capabilities.errors import ActionError, ConflictError
+from capabilities.sentences import translate_refusal
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.rows.reading import route_spec
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.console.base.answers import add_toast
+from routing_admin.console.base.consequences import foresee_deletion
+from routing_admin.console.catalogue.endings import list_endings_of
+from routing_admin.console.routes import errors
+from routing_admin.console.routes import phrases as words
+from routing_admin.console.routes.actions import save_route_as
+from routing_admin.console.routes.draft import (
+    NUMBERS,
+    CandidateDraft,
+    Draft,
+    Press,
+    apply_press,
+    draft_in,
+    draft_of,
+    focus_after,
+    press_in,
+)
+from routing_admin.console.routes.listing import find_delete_refusal
+from routing_admin.console.routes.past import tell_past
+from routing_admin.console.routes.queries import find_route, find_route_with_chain
+from routing_admin.console.services.drift_queries import map_drifts
+from routing_admin.console.simulate.panel import Panel, panel_in, set_outcomes
+from routing_admin.console.simulate.runs import run, send
+from routing_admin.core.configuration.route_changes import name_of, route_changes, with_route
+from routing_admin.core.configuration.specs import Configuration, RouteSpec
+from routing_admin.core.fallback.policy import Policy
+from routing_admin.core.fallback.table import Action
+from routing_admin.core.files.side_by_side import side_by_side
+from routing_admin.core.planning.lint import CheckedCandidate, lint
+from routing_admin.core.planning.plan import policy_of
+from routing_admin.dispatch.decisions import unusable_of
+
+if TYPE_CHECKING:
+    from routing_admin.models import TaskRoute
+
+NEW = RouteSpec("", ())
+HOPS = (
+    ("429", Failure(Fault.HTTP_429, status=429)),
+    ("5xx", Failure(Fault.HTTP_500, status=500)),
+    ("timeout", Failure(Fault.READ_TIMEOUT)),
+    ("network", Failure(Fault.CONNECT_REFUSED)),
+    ("402", Failure(Fault.HTTP_402, status=402)),
+    ("401", Failure(Fault.HTTP_401, status=401)),
+    ("404", Failure(Fault.HTTP_404, status=404)),
+    ("413", Failure(Fault.HTTP_413, status=413)),
+    ("422", Failure(Fault.HTTP_422, status=422)),
+    ("400", Failure(Fault.HTTP_400, status=400)),
+)
+"""What is written between two cards, and a failure that stands for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardView:
+    """A card as the page shows it: its findings, and the loss that begins at it."""
+
+    card: CandidateDraft
+    checked: CheckedCandidate
+    badges: list[dict[str, Any]]
+    loss: str
+    first: bool
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Both versions of a route that somebody else saved meanwhile."""
+
+    saved: str
+    yours: str
+    differences: tuple[SideBySideRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EditorPage:
+    """What the editor was asked with: the route as it is stored, its row, the draft, the button pressed."""
+
+    state: Snapshot
+    row: TaskRoute | None
+    base: RouteSpec
+    draft: Draft
+    press: Press
+    data: QueryDict
+
+
+@require_http_methods(["GET", "POST"])
+def route(request: HttpRequest, task_type: str) -> HttpResponse:
+    """The page of one route. Raises `Http404` without it."""
+    row = find_route_with_chain(task_type)
+    if row is None:
+        raise Http404
+    return edit(request, row, route_spec(row))
+
+
+@require_http_methods(["GET", "POST"])
+def route_new(request: HttpRequest) -> HttpResponse:
+    """The page of a route that is not there yet; `?task_type=` is the name it begins with."""
+    return edit(request, None, replace(NEW, task_type=request.GET.get("task_type", "")[:200]))
+
+
+def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpResponse:
+    """The draft as it was sent, after the button that was pressed."""
+    state = snapshot.current()
+    if request.method == "GET":
+        draft = draft_of(base, row.version if row else None)
+        return show(request, EditorPage(state, row, base, draft, Press("open"), QueryDict()))
+    press = press_in(request.POST)
+    data = apply_press(request.POST, press, state.configuration)
+    if row is not None:
+        data["task_type"] = row.task_type
+    editor = can_edit(request)  # a viewer's page has no fields to send: what is simulated is what is stored
+    draft = draft_in(data) if editor else draft_of(base, row.version if row else None)
+    page = EditorPage(state, row, base, draft, press, data)
+    if press.verb == "past":  # the card alone, which is asked for once a draft has settled
+        return render(request, "routes/past.html", tell_past(state, base if row else None, draft.spec(base)))
+    return save(request, page) if press.verb == "save" else show(request, page)
+
+
+def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
+    """Writes the draft as one revision; 422 with every problem, 409 with both versions.
+
+    Raises `PermissionDenied` for a viewer.
+    """
+    if not can_edit(request):
+        raise PermissionDenied
+    if not ready(page):
+        return show(request, page, status=422)
+    spec = page.draft.spec(page.base)
+    try:
+        made = save_route_as(actor_of(request), page.row, spec, expected=page.draft.version)
+    except ConflictError as refusal:
+        return show_conflict(request, page, str(refusal))
+    except ActionError as refusal:
+        page.draft.problems.append(translate_refusal(refusal))
+        return show(request, page, status=422)
+    text = _("Saved %(name)s.") if made.revision else _("%(name)s had no changes.")
+    add_toast(request, text % {"name": spec.task_type}, made.revision)
+    return redirect("route", spec.task_type)
+
+
+def ready(page: EditorPage) -> bool:
+    """Whether the draft can be saved; otherwise every reason stands in it."""
+    draft = page.draft
+    good = draft.valid()
+    if not draft.cards:
+        draft.problems.append(_("A task route needs a candidate. Add one."))
+    name = draft.form.cleaned_data.get("task_type", "")
+    if page.row is None and name and find_route(name) is not None:
+        draft.form.add_error("task_type", _("A task route with this name already exists."))
+        good = False
+    return good and not draft.problems
+
+
+def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> HttpResponse:
+    """Both versions; saving again writes this one over the other."""
+    page.draft.problems.append(sentence)
+    fresh = find_route_with_chain(page.base.task_type)
+    if fresh is None:
+        return show(request, page, status=409)
+    page.draft.version = fresh.version
+    base = route_spec(fresh)
+    mine = page.draft.spec(base)
+    configuration = page.state.configuration
+    conflict = Conflict(
+        " → ".join(name_of(item) for item in base.candidates),
+        " → ".join(name_of(item) for item in mine.candidates),
+        side_by_side(with_route(configuration, base), with_route(configuration, mine)),
+    )
+    return show(request, replace(page, row=fresh, base=base), status=409, conflict=conflict)
+
+
+def show(
+    request: HttpRequest, page: EditorPage, *, status: int = 200, conflict: Conflict | None = None
+) -> HttpResponse:
+    """The page, or for htmx the editor alone, from which it takes what changed."""
+    template = "routes/route.html#editor" if request.htmx else "routes/route.html"  # type: ignore[attr-defined]
+    panel = simulate_panel(request, page)
+    more: dict[str, Any] = {"conflict": conflict, "panel": panel}
+    if request.htmx:  # type: ignore[attr-defined]
+        more["moved"] = words.place_text(page.press, page.draft)
+    elif page.row is not None:
+        more["losses"] = foresee_deletion("route", [page.row.task_type])
+        more["endings"] = list_endings_of(page.row.task_type)
+    return render(request, template, context(page) | more, status=status)
+
+
+def simulate_panel(request: HttpRequest, page: EditorPage) -> Panel:
+    """The panel beside the chain; its run when Simulate or Send was pressed, on the draft."""
+    may_attach = may(request.user, PagePart.ARTIFACT_BYTES)
+    panel = panel_in(page.data, page.state.configuration, may_attach=may_attach)
+    set_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
+    if page.press.verb == "simulate":
+        run(panel, page.state, page.draft.spec(page.base))
+    elif page.press.verb == "send" and may(request.user, PagePart.REAL_REQUESTS):
+        send(request, panel, page.state, page.draft.spec(page.base))
+    return panel
+
+
+def context(page: EditorPage) -> dict[str, Any]:
+    """Everything the editor shows of a draft."""
+    draft, state = page.draft, page.state
+    if draft.form.is_bound and page.press.verb == "open":
+        draft.valid()
+    if page.press.verb != "save" and not draft.form["task_type"].value():
+        draft.form.errors.pop("task_type", None)  # nobody has been asked to save yet
+    spec = draft.spec(page.base)
+    findings = lint(
+        state.configuration,
+        spec,
+        unusable_of(state),
+        map_drifts(),
+        today=timezone.localdate(),
+        catalogue=state.catalogue,
+    )
+    policy = policy_of(spec)
+    changes = route_changes(page.base if page.row else None, spec)
+    inherit(draft, spec)
+    return {
+        "row": page.row,
+        "draft": draft,
+        "spec": spec,
+        "cards": list(card_views(draft, findings.candidates)),
+        "guaranteed": findings.guaranteed,
+        "hops": hops(policy),
+        "changes": [words.change_text(each) for each in changes],
+        "policy": errors.table(spec),
+        "own_words": len(draft.on_error),
+        "actions": errors.ACTIONS.items(),
+        "error_example": errors.EXAMPLE,
+        "pasted_text": page.data.get("error", ""),
+        "pasted": errors.read_pasted(str(page.data.get("error", "")), spec),
+        "services": picks(state.configuration),
+        "providers": state.configuration.providers,
+        "pick": page.data.get("pick", ""),
+        "focus": focus_after(page.press, page.data.getlist("card")),
+        "unsaved": page.press.verb == "save" or (page.press.verb != "open" and bool(changes or not page.row)),
+        "limits": [draft.form[name] for name in NUMBERS],
+        "why_not_deleted": find_delete_refusal(page.row),
+        **words.tell_describing(state.configuration, spec),
+    }
+
+
+def card_views(draft: Draft, checked: tuple[CheckedCandidate, ...]) -> list[CardView]:
+    """Cards and findings, side by side."""
+    last = len(draft.cards) - 1
+    pairs = enumerate(zip(draft.cards, checked, strict=True))
+    return [
+        CardView(card, one, words.badges(one), words.loss(one.loses), at == 0, at == last) for at, (card, one) in pairs
+    ]
+
+
+def inherit(draft: Draft, spec: RouteSpec) -> None:
+    """Shows in each card's empty fields what is in effect there."""
+    default = pgettext("parameter", "default")
+    for name in ("temperature", "max_tokens"):
+        value = getattr(spec, name)
+        draft.form.fields[name].widget.attrs["placeholder"] = default
+        for card in draft.cards:
+            card.form.fields[name].widget.attrs["placeholder"] = default if value is None else str(value)
+
+
+def hops(policy: Policy) -> list[str]:
+    """On which errors the chain goes on from one card to the next."""
+    return [word for word, failure in HOPS if policy.verdict(failure).action is not Action.RAISE]
+
+
+def picks(configuration: Configuration) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The model services to add, grouped by provider: (provider, [(value, label)])."""
+    return [
+        (provider.display_name or provider.name, found)
+        for provider in configuration.providers
+        for found in [
+            [(f"service:{one.id}", one.id) for one in configuration.services if one.provider == provider.name]
+        ]
+        if found
+    ]

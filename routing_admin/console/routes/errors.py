@@ -1,0 +1,174 @@
+"""A route's way with errors as a table, and an error somebody pasted as a class with its consequence."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from capabilities.core.protocols.errors import failure_inside, failure_of
+from capabilities.core.wire import Failure, Fault
+from routing_admin.console.requests.fault_phrases import MEANINGS
+from routing_admin.core.configuration.specs import RouteSpec
+from routing_admin.core.fallback.policy import GROUPS, ErrorPreset, Explanation, Policy, Verdict, explain
+from routing_admin.core.fallback.table import RESILIENT_NEXT, Action, Effect
+from routing_admin.core.planning.plan import policy_of
+
+ACTIONS: Mapping[Action, str | Promise] = {
+    Action.RETRY: gettext_lazy("retry, then the next"),
+    Action.NEXT: gettext_lazy("the next at once"),
+    Action.RAISE: gettext_lazy("raise at once"),
+}
+"""What a route can say about an error class, as a choice."""
+
+Row = tuple[str, str | Promise, tuple[Failure, ...]]
+
+
+def _status(*codes: int) -> tuple[Failure, ...]:
+    return tuple(Failure(Fault(f"http_{code}"), status=code) for code in codes)
+
+
+def _faults(*faults: Fault) -> tuple[Failure, ...]:
+    return tuple(Failure(fault) for fault in faults)
+
+
+ROWS: tuple[Row, ...] = (
+    ("429", gettext_lazy("429 rate limited"), _status(429)),
+    (Fault.HTTP_429_WAIT.value, gettext_lazy("429 with a long wait"), _faults(Fault.HTTP_429_WAIT)),
+    ("quota", gettext_lazy("402, quota used up"), _faults(Fault.HTTP_429_QUOTA, Fault.HTTP_402)),
+    ("5xx", gettext_lazy("5xx, provider failed"), _status(500, 502, 503)),
+    ("network", gettext_lazy("connection refused or reset, DNS, TLS"), _faults(Fault.CONNECT_REFUSED, Fault.DNS_ERROR)),
+    (Fault.CONNECT_TIMEOUT.value, gettext_lazy("no connection in time"), _faults(Fault.CONNECT_TIMEOUT)),
+    (Fault.READ_TIMEOUT.value, gettext_lazy("no answer in time"), _faults(Fault.READ_TIMEOUT)),
+    (Fault.TTFT_TIMEOUT.value, gettext_lazy("no first content in time"), _faults(Fault.TTFT_TIMEOUT)),
+    (Fault.EMPTY_CONTENT.value, gettext_lazy("an empty answer"), _faults(Fault.EMPTY_CONTENT)),
+    (Fault.BAD_JSON.value, gettext_lazy("a broken answer"), _faults(Fault.BAD_JSON)),
+    ("400", gettext_lazy("400 bad request"), _status(400)),
+    ("context_length", gettext_lazy("too long for the model"), _faults(Fault.CONTEXT_LENGTH)),
+    ("content_policy", gettext_lazy("refused by content policy"), _faults(Fault.CONTENT_POLICY)),
+    ("auth", gettext_lazy("401, 403 key refused"), _status(401, 403)),
+    ("404", gettext_lazy("404 unknown model"), _status(404)),
+    ("413", gettext_lazy("413 too large"), _status(413)),
+    ("422", gettext_lazy("422 cannot process"), _status(422)),
+)
+"""The error classes of the table: the word a route uses, its label, and failures that stand for it."""
+
+EXAMPLE = 'HTTP 429 {"error":{"code":"insufficient_quota"}}'
+"""What can be pasted, as an example."""
+
+SHORT = frozenset({"429", "quota", "5xx", "network", Fault.READ_TIMEOUT.value, "400", "auth", "404", "413", "422"})
+"""The classes that are always in sight."""
+
+HTTP_STATUS = re.compile(
+    r"(?:HTTP(?:/[\d.]+)?\s*|status(?:[ _]?code)?\W{0,3}|error\W{0,3}code\W{0,3}|^\s*)([1-5]\d\d)\b", re.I
+)
+EXCEPTIONS: tuple[tuple[re.Pattern[str], Fault], ...] = (
+    (re.compile(r"name resolution|getaddrinfo|ENOTFOUND|NXDOMAIN|resolve host|dns", re.I), Fault.DNS_ERROR),
+    (re.compile(r"refused", re.I), Fault.CONNECT_REFUSED),
+    (re.compile(r"certificate", re.I), Fault.TLS_CERT_ERROR),
+    (re.compile(r"connect(ion)?\s*time(d\s*)?out|ETIMEDOUT|ConnectTimeout", re.I), Fault.CONNECT_TIMEOUT),
+    (re.compile(r"time(d\s*)?out|timeout", re.I), Fault.READ_TIMEOUT),
+    (re.compile(r"reset|ECONNRESET|broken pipe|disconnected|EOF", re.I), Fault.RESET_BEFORE_HEADERS),
+)
+"""Words of exceptions that never had a status."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRow:
+    """One error class of the table: what happens under the draft, and the route's own word for it, if any.
+
+    `moved` is an error that the preset lets go on although it is the provider's refusal; `short` is always in sight.
+    """
+
+    word: str
+    label: str | Promise
+    verdict: str
+    action: Action
+    own: str
+    moved: bool
+    short: bool
+
+
+def table(route: RouteSpec) -> list[PolicyRow]:
+    """The error policy of a route, row by row; its own words that the table does not know come last."""
+    policy = policy_of(route)
+    known = {word for word, _label, _failures in ROWS}
+    further: list[Row] = [(word, word, _pick_failure(word)) for word in policy.on_error if word not in known]
+    return [
+        PolicyRow(
+            *(word, label, verdict_line(verdict, policy), verdict.action, policy.on_error.get(word, "")),
+            moved=policy.preset is ErrorPreset.RESILIENT and failures[0].fault in RESILIENT_NEXT,
+            short=word in SHORT or word in policy.on_error,
+        )
+        for word, label, failures in [*ROWS, *further]
+        for verdict in [policy.verdict(failures[0])]
+    ]
+
+
+def _pick_failure(word: str) -> tuple[Failure, ...]:
+    """A failure that the word names."""
+    if word in GROUPS:
+        return (Failure(sorted(GROUPS[word])[0]),)
+    if word in set(Fault):
+        return (Failure(Fault(word)),)
+    return (failure_of(int(word), {}, b""),)
+
+
+def verdict_line(verdict: Verdict, policy: Policy) -> str:
+    """What happens after a failure, in one line."""
+    cools = verdict.effect in (Effect.NOW, Effect.MINUTE, Effect.LONG, Effect.EXACT)
+    if verdict.action is Action.RAISE:
+        return _("raise at once, no fallback")
+    if verdict.action is Action.NEXT or policy.retries == 0:
+        return _("the next candidate at once; this one cools down") if cools else _("the next candidate at once")
+    return ngettext(
+        "%(count)d retry, then the next candidate", "%(count)d retries, then the next candidate", policy.retries
+    ) % {"count": policy.retries}
+
+
+@dataclass(frozen=True, slots=True)
+class PastedError:
+    """A pasted error: its class, what that means, what this route would do, and what a caller would see."""
+
+    explanation: Explanation
+    failure: Failure
+    meaning: str | Promise
+    verdict: str
+    words: Sequence[str]
+
+
+def read_pasted(text: str, route: RouteSpec) -> PastedError | None:
+    """The class of an error as a log or a provider shows it; None for nothing but white space."""
+    if not text.strip():
+        return None
+    failure = failure_in(text)
+    policy = policy_of(route)
+    found = explain(failure, policy)
+    return PastedError(
+        found, failure, MEANINGS[found.fault], verdict_line(found.verdict, policy), tuple(dict.fromkeys(found.words))
+    )
+
+
+def failure_in(text: str) -> Failure:
+    """The failure in a text: a status and a body, a body alone, an exception's words, or a bare status."""
+    status = HTTP_STATUS.search(text)
+    start = text.find("{")
+    body = text[start:] if start >= 0 else text[status.end() :] if status else text
+    if status:
+        return failure_of(int(status[1]), {}, body.strip().encode())
+    for pattern, fault in EXCEPTIONS:
+        if start < 0 and pattern.search(text):
+            return Failure(fault, text.strip()[:300])
+    return failure_inside(_json(body) if start >= 0 else {"error": {"message": text.strip()}})
+
+
+def _json(body: str) -> object:
+    try:
+        return json.JSONDecoder().raw_decode(body)[0]
+    except ValueError:
+        return {"error": {"message": body}}

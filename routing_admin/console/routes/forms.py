@@ -1,0 +1,118 @@
+"""The fields of a task route, of one of its candidates, and of an alias."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+
+from capabilities.core.ranges import LONGEST_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
+from capabilities.core.storable import is_storable
+from routing_admin.console.base.content_policies import policy_choices
+from routing_admin.console.base.json_objects import JsonObjectField
+from routing_admin.core.configuration.specs import NO_DIRECTIVE, REFUSE, SKIP
+from routing_admin.core.fallback.policy import ErrorPreset
+from routing_admin.core.planning.model_names import LONGEST_NAME
+
+PRESETS = (
+    (ErrorPreset.SEED.value, _("seed: retry, then the next; the caller's own mistakes are raised")),
+    (ErrorPreset.RESILIENT.value, _("resilient: a provider's 401, 403, 404, 413 and 422 move on to the next")),
+    (ErrorPreset.STRICT.value, _("strict: every 429 and 5xx is retried, nothing is refined")),
+)
+DROPS = (
+    ("", _("leave it out and tell the caller")),
+    (REFUSE, _("skip the model")),
+)
+OVERFLOWS = (
+    ("", _("try it anyway")),
+    (SKIP, _("skip it if another model can take it")),
+)
+
+DIRECTIVES = (
+    ("", _("the request's language, else the default")),
+    (NO_DIRECTIVE, _("as the caller wrote, without a directive")),
+)
+
+SECONDS = (SHORTEST_SECONDS, LONGEST_SECONDS)
+
+
+class Number(forms.FloatField):
+    """A small number field, as wide as its numbers; empty is absent, 0 is a value."""
+
+    def __init__(self, *, between: tuple[float, float], inherited: str = "", **options: Any) -> None:
+        attrs = {"class": "num", "inputmode": "decimal", "placeholder": inherited, "autocomplete": "off"}
+        least, most = between
+        widget = forms.TextInput(attrs=attrs)
+        super().__init__(required=False, min_value=least, max_value=most, widget=widget, **options)
+
+
+class Whole(forms.IntegerField):
+    """A small field for a whole number."""
+
+    def __init__(self, *, between: tuple[int, int], inherited: str = "", **options: Any) -> None:
+        attrs = {"class": "num", "inputmode": "numeric", "placeholder": inherited, "autocomplete": "off"}
+        least, most = between
+        widget = forms.TextInput(attrs=attrs)
+        super().__init__(required=False, min_value=least, max_value=most, widget=widget, **options)
+
+
+def text_that_can_be_stored(value: str) -> None:
+    """Raises `ValidationError` for what no database and no file can hold."""
+    if not is_storable(value):
+        raise ValidationError(_("It contains a character that cannot be stored."))
+
+
+class RouteForm(forms.Form):
+    """The route's own fields; its candidates are `CandidateForm`s."""
+
+    task_type = forms.CharField(label=_("Task type"), max_length=200, validators=[text_that_can_be_stored])
+    enabled = forms.BooleanField(label=_("Enabled"), required=False)
+    temperature = Number(label=_("Temperature"), between=TEMPERATURE)
+    max_tokens = Whole(label=_("Max tokens"), between=MAX_TOKENS)
+    retries = Whole(label=_("Retries per candidate"), between=RETRIES, inherited="2")
+    first_content = Number(label=_("First content, seconds"), between=SECONDS, inherited="120")
+    deadline = Number(label=_("Total deadline, seconds"), between=SECONDS, inherited="600")
+    keep_alive_seconds = Number(
+        label=_("Keep-alive comments after, seconds"),
+        between=(0, LONGEST_SECONDS),
+        inherited=f"{settings.KEEP_ALIVE_SECONDS:g}",
+    )
+    preset = forms.ChoiceField(label=_("Preset"), choices=PRESETS)
+    on_drop = forms.ChoiceField(label=_("What a model does not accept"), choices=DROPS, required=False)
+    on_overflow = forms.ChoiceField(label=_("A request too long for a model"), choices=OVERFLOWS, required=False)
+    directive = forms.ChoiceField(label=_("Language of the answer"), choices=DIRECTIVES, required=False)
+    policy = forms.ChoiceField(
+        label=_("Files that a model cannot read"),
+        choices=policy_choices(_("as set by each model service")),
+        required=False,
+        help_text=_("Content policy"),
+    )
+
+
+class CandidateForm(forms.Form):
+    """One card of a chain: who, and the parameters it has of its own."""
+
+    provider = forms.CharField(widget=forms.HiddenInput)
+    model = forms.CharField(widget=forms.HiddenInput, required=False)
+    temperature = Number(label=_("Temperature"), between=TEMPERATURE)
+    max_tokens = Whole(label=_("Max tokens"), between=MAX_TOKENS)
+    extra_body = JsonObjectField(
+        label=_("Additional request fields (JSON)"),
+        required=False,
+        widget=forms.TextInput(attrs={"placeholder": "{}", "inputmode": "text"}),
+    )
+
+
+class AliasForm(forms.Form):
+    """Another name for a route or a model service."""
+
+    name = forms.CharField(
+        label=pgettext_lazy("alias", "Model name callers use"), max_length=200, validators=[text_that_can_be_stored]
+    )
+    target = forms.CharField(
+        label=pgettext_lazy("alias", "Leads to"), max_length=LONGEST_NAME, validators=[text_that_can_be_stored]
+    )

@@ -1,0 +1,266 @@
+"""The list of task routes with their chains, and the aliases that lead to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_GET, require_POST
+
+from capabilities.access import actor_of
+from capabilities.core.providers.probes.drift import Drifts
+from capabilities.core.vocabulary import Capabilities
+from capabilities.errors import ActionError
+from capabilities.guards import find_refusal
+from capabilities.sentences import translate_refusal
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.console.base.answers import add_toast, wants_fragment
+from routing_admin.console.routes import phrases as words
+from routing_admin.console.routes.actions import check_can_delete_route, delete_route, save_alias, save_route
+from routing_admin.console.routes.forms import AliasForm
+from routing_admin.console.routes.queries import Traffic, find_route, map_traffic
+from routing_admin.console.routes.standings import list_standings, list_unable
+from routing_admin.console.routes.warnings import warnings_of
+from routing_admin.console.services.drift_queries import map_drifts
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, AliasSpec, Configuration, LanguageSpec, RouteSpec
+from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
+from routing_admin.core.planning.lint import SKIPS, CheckedCandidate, lint
+from routing_admin.core.planning.model_names import CATCH_ALL, is_target, task_name
+from routing_admin.dispatch.decisions import unusable_of
+from routing_admin.request_log.search_words import Search
+from routing_admin.request_log.window import DAY_HOURS
+
+if TYPE_CHECKING:
+    from routing_admin.models import TaskRoute
+
+PER_PAGE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCandidate:
+    """A chip of a chain: who, what it reads, and in which colour."""
+
+    name: str
+    reads: tuple[str, ...]
+    tone: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class RouteRow:
+    """A row of the list."""
+
+    task_type: str
+    enabled: bool
+    stays: bool
+    chain: tuple[ListedCandidate, ...]
+    guaranteed: Capabilities
+    warnings: tuple[tuple[str, str, str], ...]
+    traffic: Traffic
+
+    @property
+    def requests(self) -> str:
+        """How many requests it had in the last day, its thousands set apart."""
+        return f"{self.traffic.requests:,}"
+
+    @property
+    def search(self) -> str:
+        """What finds its requests of the last day in the log."""
+        return self._search.to_text()
+
+    @property
+    def failed_search(self) -> str:
+        """The same for those that failed."""
+        return self._search.having("status", "failed").to_text()
+
+    @property
+    def fallback_search(self) -> str:
+        """The same for those that another candidate answered."""
+        return self._search.having("status", "fallback").to_text()
+
+    @property
+    def _search(self) -> Search:
+        return Search((("task", self.task_type), ("since", f"{DAY_HOURS}h")))
+
+
+def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
+    """The rows of these routes, with their traffic; one query of the log, one of what was seen of models."""
+    routes = list(routes)
+    traffic = map_traffic([each.task_type for each in routes], timezone.now())
+    drifts = map_drifts()
+    return [route_row(state, each, traffic.get(each.task_type, Traffic()), drifts) for each in routes]
+
+
+def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic, drifts: Drifts) -> RouteRow:
+    """The row of one route, its chain linted against the configuration in use."""
+    found = lint(
+        state.configuration, route, unusable_of(state), drifts, today=timezone.localdate(), catalogue=state.catalogue
+    )
+    return RouteRow(
+        route.task_type,
+        route.enabled,
+        route.task_type == DEFAULT_ROUTE,
+        tuple(_candidate(one) for one in found.candidates),
+        found.guaranteed,
+        tuple(warnings_of(found)),
+        traffic,
+    )
+
+
+def _candidate(one: CheckedCandidate) -> ListedCandidate:
+    name = one.service.id if one.service else f"{one.spec.provider}/{one.model}"
+    skips = next((words.FINDINGS[each] for each in one.findings if each in SKIPS), None)
+    media = tuple(word for word in one.capabilities.input if word != "text")
+    return ListedCandidate(name, media, "off" if one.skipped else "", str(skips[2]) if skips else "")
+
+
+def sentence(state: Snapshot) -> str:
+    """What is so: how many of the enabled routes can answer."""
+    routes = list_standings(state)
+    able = len(routes) - len(list_unable(routes))
+    if not routes:
+        return _("All task routes are disabled.")
+    if able == len(routes):
+        return ngettext("The task route works.", "All %(count)d task routes are working.", able) % {"count": able}
+    text = _("%(able)d of %(count)d task routes are working. The others have no candidate that can be called.")
+    return text % {"able": able, "count": len(routes)}
+
+
+def find_routes(configuration: Configuration, q: str) -> list[RouteSpec]:
+    """The routes whose task type, or whose candidates, hold the words, however they are written."""
+    wanted = q.casefold()
+
+    def names(route: RouteSpec) -> Iterator[str]:
+        yield route.task_type
+        for each in route.candidates:
+            provider = configuration.provider(each.provider)
+            model = each.model or (provider.default_model if provider else "")
+            service = configuration.service_at(each.provider, model)
+            yield f"{each.provider}/{model} {service.id if service else ''}"
+
+    return [route for route in configuration.routes if any(wanted in name.casefold() for name in names(route))]
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageView:
+    """The language of requests that name none, and what models are told for it."""
+
+    code: str
+    directive: str
+    others: tuple[LanguageSpec, ...]
+
+
+def language_view(configuration: Configuration) -> LanguageView:
+    """The default language in effect with its directive, and the languages there are."""
+    directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
+    default = configuration.default_language
+    code = resolve_language(None, default, directives)
+    others = tuple(LanguageSpec(key, text) for key, text in directives.items() if key != code)
+    return LanguageView(code, get_language_directive(None, default, directives), others)
+
+
+def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
+    """What the list shows; all of it but the traffic is in memory."""
+    q = request.GET.get("q", "").strip()
+    page = Paginator(find_routes(state.configuration, q), PER_PAGE).get_page(request.GET.get("page"))
+    return {
+        "q": q,
+        "page": page,
+        "rows": route_rows(state, page),
+        "total": len(state.configuration.routes),
+        "sentence": sentence(state),
+        "spoken": language_view(state.configuration),
+        "aliases": state.configuration.aliases,
+        "catch_all": next((one for one in state.configuration.aliases if one.name == CATCH_ALL), None),
+        "alias_form": form or AliasForm(),
+        "targets": targets(state.configuration),
+        **words.tell_describing(state.configuration, *(each for each in state.configuration.routes if each.enabled)),
+    }
+
+
+def targets(configuration: Configuration) -> list[str]:
+    """Where an alias can lead: every route and every model service."""
+    return [
+        *(task_name(route.task_type) for route in configuration.routes),
+        *(service.id for service in configuration.services),
+    ]
+
+
+@require_GET
+def routes(request: HttpRequest) -> HttpResponse:
+    """The list, or the part of it that a search or the next page replaces."""
+    template = "routes/list.html#rows" if wants_fragment(request) else "routes/list.html"
+    return render(request, template, context(request, snapshot.current()))
+
+
+@require_POST
+def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
+    """Switches a route on or off at once; answers with its row. Raises `Http404` without that route."""
+    row = find_route(task_type)
+    if row is None:
+        raise Http404
+    row.enabled = "enabled" in request.POST
+    try:
+        made = save_route(actor_of(request), row, expected=row.version)
+    except ActionError as refusal:
+        messages.error(request, translate_refusal(refusal))
+    else:
+        text = (
+            _("%(name)s is enabled.") if row.enabled else _("%(name)s is disabled; its tasks go to the default route.")
+        )
+        add_toast(request, text % {"name": task_type}, made.revision)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("routes")
+    state = snapshot.current()
+    spec = state.configuration.route(task_type)
+    return render(request, "routes/list.html#row", {"row": route_rows(state, [spec])[0]} if spec else {})
+
+
+@require_POST
+def alias(request: HttpRequest) -> HttpResponse:
+    """Adds or changes an alias, or takes one away (`remove`)."""
+    gone = request.POST.get("remove", "")
+    if gone:
+        made = save_alias(actor_of(request), gone, "")
+        add_toast(request, _("Alias %(name)s is removed.") % {"name": gone}, made.revision)
+        return redirect("routes")
+    form = AliasForm(request.POST)
+    if form.is_valid() and not is_target(snapshot.current().configuration, form.cleaned_data["target"]):
+        form.add_error("target", _("No task route or model service has this name."))
+    if not form.is_valid():
+        return render(request, "routes/list.html", context(request, snapshot.current(), form), status=422)
+    found = AliasSpec(form.cleaned_data["name"], form.cleaned_data["target"])
+    made = save_alias(actor_of(request), found.name, found.target)
+    text = _("%(name)s now leads to %(target)s.")
+    add_toast(request, text % {"name": found.name, "target": found.target}, made.revision)
+    return redirect("routes")
+
+
+@require_POST
+def delete(request: HttpRequest, task_type: str) -> HttpResponse:
+    """Deletes a route, with Undo; a refusal is told on its page. Raises `Http404` without that route."""
+    row = find_route(task_type)
+    if row is None:
+        raise Http404
+    try:
+        made = delete_route(actor_of(request), row)
+    except ActionError as refusal:
+        messages.error(request, translate_refusal(refusal))
+        return redirect("route", task_type)
+    text = _("Task route %(name)s is deleted; its tasks go to the default route.")
+    add_toast(request, text % {"name": task_type}, made.revision)
+    return redirect("routes")
+
+
+def find_delete_refusal(row: TaskRoute | None) -> str:
+    """Why a route cannot be deleted; empty when it can, or is not there yet."""
+    return "" if row is None else find_refusal(check_can_delete_route, row)

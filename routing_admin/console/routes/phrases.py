@@ -1,0 +1,178 @@
+"""Routes in words: findings, losses, changes of a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from capabilities.core.insertion import insert_facts
+from capabilities.core.providers.catalogue import Retirement
+from capabilities.core.providers.probes.drift import DOUBTS
+from capabilities.labels import CONTENTS
+from capabilities.sentences import join_words, translate_sentence
+from routing_admin.console.routes.draft import Draft, Press
+from routing_admin.core.configuration.route_changes import RouteChange, RouteChangeKind
+from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, Configuration, RouteSpec
+from routing_admin.core.planning.describers import DescribeRouteState, describe_route_state, wants_describer_along
+from routing_admin.core.planning.lint import CheckedCandidate, Finding
+
+Text = str | Promise
+
+FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
+    Finding.MISSING: ("bad", "x", gettext_lazy("Provider is gone: will be skipped")),
+    Finding.DISABLED: ("", "pause", gettext_lazy("Disabled: will be skipped")),
+    Finding.NO_KEY: ("bad", "key", gettext_lazy("No key: will be skipped")),
+    Finding.ORIGIN_REFUSED: ("bad", "lock", gettext_lazy("Address refused: will be skipped")),
+    Finding.UNREACHABLE: ("warn", "copy", gettext_lazy("Unreachable: already earlier in the chain")),
+    Finding.TEXT_ONLY: ("warn", "text", gettext_lazy("Text only: no model service")),
+    Finding.PRIMARY: ("acc", "check", gettext_lazy("Primary")),
+    Finding.CROSS_MODEL: ("info", "info", gettext_lazy("Cross-model")),
+    Finding.READS_MORE: ("info", "vision", gettext_lazy("Reads more than those before")),
+    Finding.DOUBTFUL: ("warn", "warn", gettext_lazy("Doubtful")),
+    Finding.STOPPED: ("warn", "warn", gettext_lazy("Reads less than before")),
+    Finding.ENDED: ("bad", "stop", gettext_lazy("Retired: no longer served by its vendor")),
+    Finding.ENDS: ("warn", "clock", gettext_lazy("Will be retired")),
+    Finding.LAST: ("", "down", gettext_lazy("Last: if it fails, the caller gets its error")),
+}
+"""Finding → tone, icon, label."""
+
+HINTS: Mapping[Finding, Text] = {
+    Finding.TEXT_ONLY: gettext_lazy("What this model reads is not set, so every file becomes a description."),
+    Finding.CROSS_MODEL: gettext_lazy("A different model than the primary answers here. Tone and length may differ."),
+    Finding.UNREACHABLE: gettext_lazy(
+        "The same provider and model are already higher in the chain. Remove one of them."
+    ),
+    Finding.READS_MORE: gettext_lazy("Put it higher if files matter for this task."),
+}
+NO_DESCRIBER: Mapping[DescribeRouteState, Text] = {
+    DescribeRouteState.MISSING: gettext_lazy("There is no task route describe, so no model describes files."),
+    DescribeRouteState.BLIND: gettext_lazy(
+        "No model of the task route describe reads images, audio, video or files, so no model describes files."
+    ),
+    DescribeRouteState.DISABLED: gettext_lazy("The task route describe is disabled, so no model describes files."),
+}
+"""Why no model describes files where the policy says that one should."""
+
+FIELDS: Mapping[str, Text] = {
+    "enabled": gettext_lazy("enabled"),
+    "temperature": gettext_lazy("temperature"),
+    "max_tokens": gettext_lazy("max tokens"),
+    "extra_body": gettext_lazy("additional request fields"),
+    "extra": gettext_lazy("fields from a file"),
+    "retries": gettext_lazy("retries"),
+    "deadline": gettext_lazy("total deadline"),
+    "first_content": gettext_lazy("first content"),
+    "on_error": gettext_lazy("error policy"),
+    "content": gettext_lazy("content policy"),
+    "on_drop": gettext_lazy("what may be left out"),
+    "on_overflow": gettext_lazy("what happens to a request too long for a model"),
+    "directive": gettext_lazy("language of the answer"),
+    "keep_alive_seconds": gettext_lazy("seconds until keep-alive comments"),
+}
+
+
+def tell_describing(configuration: Configuration, *routes: RouteSpec) -> dict[str, Text]:
+    """What pages say of these routes' files: `describing` where models are to describe them, `no_describer` why none
+    does, and `describe_url` where that is changed; each empty where it does not apply.
+    """
+    if not any(wants_describer_along(configuration, each) for each in routes):
+        return {}
+    state, new = describe_route_state(configuration), reverse("route_new")
+    is_there = state is not DescribeRouteState.MISSING
+    url = reverse("route", args=[DESCRIBE_ROUTE]) if is_there else f"{new}?task_type={DESCRIBE_ROUTE}"
+    return {"describing": state.value, "no_describer": NO_DESCRIBER.get(state, ""), "describe_url": url}
+
+
+def join_list(words: Sequence[Text]) -> str:
+    """A list as a sentence holds it."""
+    return join_words(words)
+
+
+def loss(capabilities: Sequence[str]) -> str:
+    """What a candidate only gets described; empty when that is nothing."""
+    if not capabilities:
+        return ""
+    return insert_facts(_("From here on, %(kinds)s arrive as descriptions"), {"kinds": join_kinds(capabilities)})
+
+
+def join_kinds(capabilities: Sequence[str]) -> str:
+    """What these capabilities read, as a sentence holds it."""
+    return join_list([CONTENTS.get(word, word) for word in capabilities])
+
+
+def badges(checked: CheckedCandidate) -> list[dict[str, Any]]:
+    """The findings of a candidate as badges with their hints."""
+    return [
+        {"tone": tone, "icon": icon, "label": label, "hint": hint(checked, finding)}
+        for finding, (tone, icon, label) in ((each, FINDINGS[each]) for each in checked.findings)
+    ]
+
+
+def hint(checked: CheckedCandidate, finding: Finding) -> Text:
+    """One more sentence on a finding; empty where its label says everything."""
+    if finding in (Finding.NO_KEY, Finding.ORIGIN_REFUSED):
+        return translate_sentence(checked.detail)
+    if finding is Finding.DOUBTFUL:
+        return insert_facts(
+            _("It is declared to read %(kinds)s, but that is in doubt. See its model service."),
+            {"kinds": join_kinds([word for word, kind in checked.drifts if kind in DOUBTS])},
+        )
+    if finding is Finding.STOPPED:
+        return insert_facts(
+            _("The nightly probe found that it no longer reads %(kinds)s."),
+            {"kinds": join_kinds([word for word, kind in checked.drifts if kind not in DOUBTS])},
+        )
+    if finding in (Finding.ENDED, Finding.ENDS) and checked.retirement:
+        return end_text(checked.retirement)
+    return HINTS.get(finding, "")
+
+
+def end_text(retirement: Retirement) -> str:
+    """Until when a model is served, who says so, and what its vendor names instead."""
+    facts = {"day": retirement.day, "source": retirement.source, "name": retirement.successor}
+    if retirement.successor:
+        return insert_facts(_("Served until %(day)s (%(source)s). Its vendor recommends %(name)s instead."), facts)
+    return insert_facts(_("Served until %(day)s (%(source)s)."), facts)
+
+
+def value_text(value: Any) -> str:
+    """A value of a change."""
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if value in (None, "", {}):
+        return _("nothing")
+    if isinstance(value, Mapping):
+        return join_list([f"{key} → {item}" for key, item in value.items()])
+    return str(value)
+
+
+def change_text(change: RouteChange) -> str:
+    """One change of a draft in words."""
+    named = {"name": change.candidate, "before": change.before, "after": change.after}
+    match change.did:
+        case RouteChangeKind.ADDED:
+            return insert_facts(_("%(name)s added at %(after)s"), named)
+        case RouteChangeKind.REMOVED:
+            return insert_facts(_("%(name)s removed from %(before)s"), named)
+        case RouteChangeKind.MOVED:
+            return insert_facts(_("%(name)s moved from %(before)s to %(after)s"), named)
+    field = FIELDS.get(change.field, change.field)
+    values = {"name": change.candidate, "field": field, "value": value_text(change.after)}
+    if change.candidate:
+        return insert_facts(_("%(field)s of %(name)s set to %(value)s"), values)
+    return insert_facts(_("%(field)s set to %(value)s"), values)
+
+
+def place_text(press: Press, draft: Draft) -> str:
+    """Where a card stands that was moved, for those who do not see it; empty after any other button."""
+    cards = [card.id for card in draft.cards]
+    if press.verb not in ("up", "down") or press.target not in cards:
+        return ""
+    at = cards.index(press.target)
+    place = {"name": draft.cards[at].name, "place": at + 1, "count": len(cards)}
+    return insert_facts(_("%(name)s, now %(place)s of %(count)s"), place)

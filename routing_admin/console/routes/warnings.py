@@ -1,0 +1,63 @@
+"""What is to be known of a whole chain, in sentences: who is skipped, what is lost, in doubt, or about to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from capabilities.core.insertion import insert_facts
+from routing_admin.console.routes import phrases as words
+from routing_admin.core.planning.lint import ChainLint, Finding
+
+
+def warnings_of(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+    """(tone, icon, sentence) of what a person should know of the whole chain."""
+    if not lint.callable:
+        yield "bad", "stop", _("No candidate can answer: all are skipped")
+    skipped = sum(1 for one in lint.candidates if one.skipped)
+    if lint.callable and skipped:
+        text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
+        yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
+    yield from _losses(lint)
+    yield from _drifts(lint)
+    yield from _ends(lint)
+
+
+def _ends(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+    """Which candidates' models are no longer served, or soon will not be."""
+    for one in lint.candidates:
+        if one.retirement and not one.skipped:
+            facts = {"name": one.model, "day": one.retirement.day}
+            if Finding.ENDED in one.findings:
+                yield "bad", "stop", insert_facts(_("%(name)s is retired since %(day)s"), facts)
+            else:
+                yield "warn", "clock", insert_facts(_("%(name)s is served until %(day)s"), facts)
+
+
+def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+    """Which candidates get what as a description that others read; those that lose the same in one sentence."""
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, one in enumerate(lint.candidates, start=1):
+        if one.loses:
+            places.setdefault(one.loses, []).append(place)
+    for lost, found in places.items():
+        text = ngettext(
+            "Candidate %(places)s gets %(kinds)s as descriptions",
+            "Candidates %(places)s get %(kinds)s as descriptions",
+            len(found),
+        )
+        yield (
+            "warn",
+            "say",
+            insert_facts(text, {"places": words.join_list([str(at) for at in found]), "kinds": words.join_kinds(lost)}),
+        )
+
+
+def _drifts(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+    """Which candidates are in doubt, or read less than before."""
+    for place, one in enumerate(lint.candidates, start=1):
+        for finding in {Finding.DOUBTFUL, Finding.STOPPED}.intersection(one.findings):
+            text = _("Candidate %(place)s: %(what)s")
+            yield "warn", "warn", insert_facts(text, {"place": place, "what": words.hint(one, finding)})

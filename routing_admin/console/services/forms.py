@@ -1,0 +1,178 @@
+"""The form of a model service: which model at which provider, and how content is given to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from capabilities.core.delivery.slots_json import check_limits
+from capabilities.core.json_codec import read_mended_json
+from capabilities.core.storable import find_unstorable
+from capabilities.models import Service
+from capabilities.sentences import translate_sentence
+from routing_admin.console.base.content_policies import policy_choices, policy_word
+from routing_admin.console.base.json_objects import JsonObjectField
+from routing_admin.console.base.timeouts import make_timeout_fields, timeout_fields, timeouts_in
+from routing_admin.console.matrix.queries import Square
+from routing_admin.console.providers.queries import select_providers
+from routing_admin.console.services.price_forms import PriceForm
+
+if TYPE_CHECKING:
+    ServiceModelForm = forms.ModelForm[Service]
+else:
+    ServiceModelForm = forms.ModelForm
+
+
+SWITCHES = ("switch", "cell", "custom", "side")
+"""The fields about capabilities; a service that is not there yet has none."""
+
+
+def limits_text(value: Any) -> str:
+    """Limits as an administrator edits them; nothing for none."""
+    return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
+
+
+class CellsField(forms.MultipleChoiceField):
+    """Switches of capabilities as `side:name`; one that the row does not have means nothing."""
+
+    def valid_value(self, value: object) -> bool:
+        """Every text, since which capabilities there are is data of the row."""
+        return True
+
+
+class ServiceForm(ServiceModelForm):
+    """A model service; its id is its identity in files and at agents, and stays once it is made.
+
+    `switch` are the switches of the page that was sent, `cell` those of them that are on.
+    """
+
+    provider = forms.ModelChoiceField(select_providers(), label=gettext_lazy("Provider"))
+    tags = forms.CharField(label=gettext_lazy("Tags"), required=False, help_text=gettext_lazy("Separated by commas."))
+    policy = forms.ChoiceField(
+        label=gettext_lazy("Content policy"),
+        choices=policy_choices(gettext_lazy("as in Settings")),
+        required=False,
+    )
+    limits_json = forms.CharField(
+        label=gettext_lazy("Custom limits (JSON)"),
+        required=False,
+        widget=forms.Textarea(attrs={"spellcheck": "false"}),
+        help_text=gettext_lazy(
+            'Overrides the table, for example {"image": {"maxBytes": 5000000}, "contextTokens": 32000}'
+        ),
+    )
+    extra_body_json = JsonObjectField(
+        label=gettext_lazy("Additional request fields (JSON)"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        help_text=gettext_lazy("Sent with every request to this model."),
+    )
+    switch = CellsField(required=False)
+    cell = CellsField(required=False)
+    custom = forms.CharField(
+        label=gettext_lazy("Another capability"),
+        max_length=100,
+        required=False,
+        help_text=gettext_lazy("A capability without a switch. It is added when you save."),
+    )
+    side = forms.ChoiceField(
+        label=gettext_lazy("Side"),
+        choices=[("input", gettext_lazy("Reads")), ("output", gettext_lazy("Writes"))],
+        required=False,
+    )
+    version = forms.IntegerField(widget=forms.HiddenInput, required=False)
+
+    class Meta:
+        model = Service
+        fields = ["service_id", "name", "provider", "model", "description", "enabled", "routed"]
+        error_messages = {
+            "service_id": {"unique": gettext_lazy("A model service with this id already exists.")},
+        }
+        labels = {
+            "service_id": gettext_lazy("Id"),
+            "name": gettext_lazy("Name"),
+            "model": gettext_lazy("Model name"),
+            "description": gettext_lazy("Description"),
+            "enabled": gettext_lazy("Enabled"),
+            "routed": gettext_lazy("Routes use this service for its provider and model"),
+        }
+        help_texts = {
+            "model": gettext_lazy("The name sent to the provider, for example gpt-4o."),
+            "service_id": gettext_lazy("The id that agents, files and callers use."),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        row = self.instance
+        for name in ("service_id",) if row.pk else SWITCHES:
+            del self.fields[name]
+        self.fields["version"].initial = row.version
+        self.fields["tags"].initial = ", ".join(str(tag) for tag in row.capability_tags)
+        self.fields["policy"].initial = policy_word(row.content)
+        self.fields["limits_json"].initial = limits_text(row.limits)
+        self.fields["extra_body_json"].initial = row.extra_body
+        self.fields.update(make_timeout_fields(row.timeouts))
+        self.price = PriceForm(self.data if self.is_bound else None, was=row.price)
+
+    def is_valid(self) -> bool:
+        """Whether every field can be taken, those of the price too."""
+        return all([super().is_valid(), not self.is_bound or self.price.is_valid()])
+
+    @property
+    def timeout_fields(self) -> list[forms.BoundField]:
+        """The timeouts."""
+        return timeout_fields(self)
+
+    def clean_limits_json(self) -> str:
+        """JSON that says limits; every problem is named with its path."""
+        text = str(self.cleaned_data["limits_json"]).strip()
+        if not text:
+            return text
+        try:
+            value = read_mended_json(text)
+        except (ValueError, RecursionError) as problem:
+            raise forms.ValidationError(_("This is not JSON: %(problem)s") % {"problem": problem}) from None
+        problems = [translate_sentence(problem.message) for problem in (*check_limits(value), *find_unstorable(value))]
+        if problems:
+            raise forms.ValidationError(problems)
+        return text
+
+    def apply_switches(self, squares: Iterable[Square]) -> list[Square]:
+        """The row's capabilities as this form has them: as they are stored, or as they were just sent."""
+        if not self.is_bound:
+            return list(squares)
+        switches, on = set(self["switch"].value() or ()), set(self["cell"].value() or ())
+        return [replace(each, on=each.key in on) if each.key in switches else each for each in squares]
+
+    def cells(self, squares: Iterable[Square]) -> dict[tuple[str, str], bool]:
+        """The capabilities that the form changes, and the one that it adds."""
+        stored = list(squares)
+        pairs = zip(stored, self.apply_switches(stored), strict=True)
+        found = {(each.side, each.name): new.on for each, new in pairs if new.on != each.on}
+        custom = str(self.cleaned_data["custom"])
+        return found | ({(self.cleaned_data["side"] or "input", custom): True} if custom else {})
+
+    def build_row(self) -> Service:
+        """The row with everything from the form, not yet saved."""
+        row = self.save(commit=False)
+        data = self.cleaned_data
+        tags = [word.strip() for word in data["tags"].split(",") if word.strip()]
+        if tags != [str(tag) for tag in row.capability_tags]:
+            row.capability_tags = tags
+        row.limits = read_mended_json(data["limits_json"]) if data["limits_json"] else {}
+        row.price = self.price.build_price()
+        if "extra_body_json" in self.data:  # a page of an earlier version has neither
+            row.extra_body = data["extra_body_json"]
+            row.timeouts = timeouts_in(data, row.timeouts)
+        if data["policy"] != policy_word(row.content):
+            kept = {name: value for name, value in row.content.items() if name != "policy"}
+            row.content = kept | ({"policy": data["policy"]} if data["policy"] else {})
+        if not row.pk:
+            row.declares_capabilities = False
+        return row

@@ -1,0 +1,142 @@
+"""Asking the real model what it reads, and recording what it proved."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from capabilities.acts import Actor
+from capabilities.core.delivery.probe_places import list_probes
+from capabilities.core.message import ChatRequest
+from capabilities.core.prices import Price, cost_of
+from capabilities.core.providers.probes.drift import DriftKind
+from capabilities.core.providers.probes.judgement import Exchange, ProbeAnswer, ProbeFinding, ProbeOutcome, conduct
+from capabilities.core.providers.redaction import brief
+from capabilities.core.vocabulary import Cell, Source
+from capabilities.core.wire import Usage
+from capabilities.core.worded import data_of
+from capabilities.models import ProbeTranscript, Service
+from routing_admin.console.services.actions import set_capabilities
+from routing_admin.console.services.drift_actions import record_drift, settle_doubts
+from routing_admin.dispatch import dial
+from routing_admin.dispatch.dial import DialAnswer
+from routing_admin.prices.sheet import price_for
+
+ANSWER_BYTES = 2048
+"""The most that is kept of one answer."""
+NOT_KNOWN = (Source.UNKNOWN, Source.CONTESTED)
+"""Where a value comes from that nobody knew: another one is no change of the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What probing found: by capability, what was proved, what an administrator's word kept from being recorded, what
+    stayed unclear, and the revision that made (None when nothing changed).
+
+    `changed` are the values that were known otherwise before. `failed` is the call that did not answer words alone;
+    then nothing else was asked. A capability in none of them stays as unknown as it was.
+    """
+
+    answers: Mapping[str, bool] = field(default_factory=dict)
+    contradicted: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
+    changed: Mapping[str, bool] = field(default_factory=dict)
+    failed: DialAnswer | None = None
+    revision: int | None = None
+
+
+def probe_service(actor: Actor, row: Service, action: str = "service.capabilities") -> ProbeResult:
+    """Sends the model files that hold a word, keeps what was said, and records what it proved, in one revision.
+
+    A cell that was declared stays as it is: an administrator's word wins, and where it says that the model reads what
+    it does not, that is a doubt. Calls are made before anything is written.
+    """
+    provider = row.provider
+    greeting = dial.dialler.test(provider.name, row.model)
+    if greeting.fault:
+        return ProbeResult(failed=greeting)
+    probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
+    findings = conduct(probes, lambda chats: _ask_each(row, chats), random.SystemRandom().sample)
+    keep_transcripts(actor, row, findings)
+    proved = {each.probe.capability: each.outcome is ProbeOutcome.YES for each in findings if is_decided(each)}
+    unclear = tuple(each.probe.capability for each in findings if not is_decided(each))
+    return _record(actor, row, {"text": True, **proved}, unclear, action)
+
+
+def _record(
+    actor: Actor, row: Service, answers: Mapping[str, bool], unclear: tuple[str, ...], action: str
+) -> ProbeResult:
+    there = {cell.name: cell for cell in row.capabilities.all() if cell.side == "input"}
+    before = {name: cell.supported for name, cell in there.items() if cell.source not in NOT_KNOWN}
+    declared = {
+        name for name in answers if (there[name].source == Source.DECLARED if name in there else row.knows_the_rest)
+    }
+    cells: dict[Cell, bool] = {("input", name): on for name, on in answers.items() if name not in declared}
+    act = set_capabilities(actor, {row: cells}, source=Source.PROBED, action=action) if cells else None
+    against = tuple(sorted(name for name in declared if answers[name] != before.get(name, False)))
+    settle_doubts(row, [name for name in answers if name not in against])
+    for name in against:
+        if not answers[name]:
+            record_drift(row, name, DriftKind.DENIED)
+    changed = {name: on for (_, name), on in cells.items() if before.get(name, on) != on}
+    return ProbeResult(answers, against, unclear, changed, revision=act.revision if act else None)
+
+
+def is_decided(finding: ProbeFinding) -> bool:
+    """Whether a probe proved something."""
+    return finding.outcome is not ProbeOutcome.UNCLEAR
+
+
+def _ask_each(row: Service, chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
+    return [
+        ProbeAnswer(each.text, each.fault, each.status, each.message, each.prompt_tokens, each.completion_tokens)
+        for each in dial.dialler.ask_each(row.provider.name, row.model, chats)
+    ]
+
+
+def keep_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding]) -> None:
+    """Keeps what was asked and answered; what decides takes the place of all before, the rest only of its like."""
+    now = timezone.now()
+    price = price_for(row.price, row.provider.endpoint, row.model)
+    with transaction.atomic():
+        for each in findings:
+            place: dict[str, Any] = {
+                "provider": row.provider.name,
+                "model": row.model,
+                "capability": each.probe.capability,
+            }
+            decided = is_decided(each)
+            if decided:
+                ProbeTranscript.objects.filter(**place, decided=False).delete()
+            said = {
+                "outcome": each.outcome.value,
+                "reason": each.reason.value,
+                "at": now,
+                "actor": actor.name,
+                "question": each.probe.question,
+                "mime_type": each.probe.mime_type,
+                "exchanges": [_exchange_data(one, price) for one in each.exchanges],
+            }
+            ProbeTranscript.objects.update_or_create(**place, decided=decided, defaults=said)
+
+
+def _exchange_data(exchange: Exchange, price: Price | None) -> dict[str, Any]:
+    """One question as its column keeps it; what looks like a key is masked."""
+    answer = exchange.answer
+    cost = cost_of(Usage(answer.prompt_tokens, answer.completion_tokens), price) if price else None
+    return {
+        "word": exchange.word,
+        "reading": exchange.reading.value,
+        "text": brief(answer.text, limit=ANSWER_BYTES),
+        "fault": answer.fault,
+        "status": answer.status,
+        "message": data_of(brief(answer.message, limit=ANSWER_BYTES)) if answer.message else "",
+        "promptTokens": answer.prompt_tokens,
+        "completionTokens": answer.completion_tokens,
+        "cost": {"nanos": cost.nanos, "currency": cost.currency} if cost else None,
+    }

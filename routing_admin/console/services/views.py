@@ -1,0 +1,299 @@
+"""Model services: the list, and one page each with what it reads, its limits, and what the catalogue says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from capabilities.access import actor_of
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.delivery.slots import SLOT_KINDS, Slot
+from capabilities.core.delivery.token_limits import TokenLimit, token_limits
+from capabilities.core.prices import NO_CURRENCY, Price, amount_of
+from capabilities.core.providers.catalogue import CELLS, TEXT, CatalogueEntry, StatedLimit
+from capabilities.core.providers.catalogue.price_verdicts import find_contested
+from capabilities.core.providers.presets import limits_template, quirks_for
+from capabilities.core.vocabulary import Source
+from capabilities.errors import ActionError, ConflictError
+from capabilities.guards import find_refusal
+from capabilities.labels import capability_label
+from capabilities.ports import ports
+from capabilities.sentences import join_words
+from routing_admin.console.base.answers import (
+    UNPROCESSABLE,
+    add_refusal_toast,
+    add_toast,
+    require_found,
+    wants_fragment,
+)
+from routing_admin.console.base.consent import find_unconfirmed
+from routing_admin.console.base.consequences import foresee_deletion
+from routing_admin.console.base.refused_forms import (
+    Difference,
+    add_refusal,
+    find_differences,
+    render_value,
+    renew_version,
+)
+from routing_admin.console.catalogue.endings import foresee_ending
+from routing_admin.console.matrix.queries import Square, list_squares
+from routing_admin.console.matrix.views import summarize_probe
+from routing_admin.console.providers import dialling
+from routing_admin.console.providers.queries import find_provider
+from routing_admin.console.services.actions import check_can_delete_service, delete_service, save_service
+from routing_admin.console.services.catalogue_actions import cells_of, entry_for, fill_from_catalogue, retirement_of
+from routing_admin.console.services.drift_queries import list_drifts_of
+from routing_admin.console.services.drift_views import render_drifts
+from routing_admin.console.services.forms import ServiceForm
+from routing_admin.console.services.probe_queries import estimate_night, list_transcripts
+from routing_admin.console.services.probing import probe_service
+from routing_admin.console.services.queries import describe_service, find_service, list_agents_using, list_services
+from routing_admin.console.services.transcripts import render_transcripts
+from routing_admin.prices.sheet import price_today
+
+if TYPE_CHECKING:
+    from capabilities.models import Service
+
+PLACES = {"serviceId": "service_id"}
+
+
+def services(request: HttpRequest) -> HttpResponse:
+    """Every model service with what it reads and writes."""
+    q = request.GET.get("q", "").strip()
+    page = list_services(q, request.GET.get("page"))
+    lines = [describe_service(row) for row in page]
+    template = "capabilities/services.html#rows" if wants_fragment(request) else "capabilities/services.html"
+    return render(request, template, {"lines": lines, "q": q, "page": page})
+
+
+def service_new(request: HttpRequest) -> HttpResponse:
+    """A new model service; what it reads is filled from the catalogue where that knows the model."""
+    provider = find_provider(request.GET.get("provider", ""))
+    form = ServiceForm(request.POST or None, initial={"provider": provider})
+    status = 200
+    if request.method == "POST":
+        status = UNPROCESSABLE
+        if form.is_valid():
+            try:
+                row = form.build_row()
+                made = save_service(actor_of(request), row)
+            except ActionError as refusal:
+                status = add_refusal(form, refusal, PLACES)
+            else:
+                add_toast(request, _("%(name)s added") % {"name": row.service_id}, made.revision)
+                return redirect("service", service_id=row.service_id)
+    return render(request, "capabilities/service_new.html", {"form": form}, status=status)
+
+
+def service(request: HttpRequest, service_id: str) -> HttpResponseBase:
+    """One model service."""
+    row = require_found(find_service(service_id))
+    if request.method != "POST":
+        return service_page(request, row, ServiceForm(instance=row))
+    return save(request, row)
+
+
+def save(request: HttpRequest, row: Service) -> HttpResponse:
+    """Saves the form; 422 with its errors, 409 with both versions."""
+    form = ServiceForm(request.POST, instance=row)
+    if not form.is_valid():
+        return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE)
+    effects = find_unconfirmed(request, form, "service", row.service_id)
+    if effects:
+        return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE, effects=effects)
+    try:
+        saved, cells = form.build_row(), form.cells(list_squares(row))
+        made = save_service(actor_of(request), saved, cells=cells, expected=form.cleaned_data["version"])
+    except ActionError as refusal:
+        current = require_found(find_service(row.service_id))
+        status = add_refusal(form, refusal, PLACES)
+        differ = [*find_switch_differences(form, current), *find_differences(form, current)]
+        conflict = differ if isinstance(refusal, ConflictError) else None
+        renew_version(form, current.version)
+        return service_page(request, current, form, status, refusal=refusal, conflict=conflict)
+    add_toast(request, _("%(name)s saved") % {"name": saved.service_id}, made.revision)
+    return redirect("service", service_id=saved.service_id)
+
+
+def find_switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
+    """The sides whose switches the form has otherwise than the row now does."""
+    stored = list_squares(current)
+    chosen = form.apply_switches(stored)
+    found = []
+    for side, label in (("input", _("Reads (input)")), ("output", _("Writes (output)"))):
+        theirs, mine = (
+            join_words(str(capability_label(each.name)) for each in squares if each.side == side and each.on)
+            for squares in (stored, chosen)
+        )
+        if theirs != mine:
+            found.append(Difference(label, render_value(theirs), render_value(mine)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLine:
+    """One slot of a service: its limits, whether the model has the capability for it, and who says so."""
+
+    name: str
+    slot: Slot | None
+    own: bool
+
+
+def list_slots(row: Service) -> list[SlotLine]:
+    """Where content goes in a request to this service, and how much of it."""
+    provider = row.provider
+    quirks = quirks_for(provider.endpoint, provider.quirks)
+    template = limits_template(provider.endpoint, provider.protocol)
+    found = slots_for(provider.protocol, template, row.limits or None, quirks, row.model)
+    return [
+        SlotLine(name, found.get(kinds[0]), name in row.limits) for name, kinds in SLOT_KINDS.items() if name != "text"
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimitLine:
+    """How many tokens the service reads or writes at most, and who says so; the limit is None where nobody does."""
+
+    label: str
+    limit: TokenLimit | None
+    stated: StatedLimit | None = None
+
+    @property
+    def count(self) -> str:
+        """The number in groups of three; empty where it is not known."""
+        return f"{self.limit.tokens:,}" if self.limit else ""
+
+
+def list_token_limits(row: Service, entry: CatalogueEntry | None) -> list[TokenLimitLine]:
+    """What fits into one request to this service and into one answer of it."""
+    limits = token_limits(row.limits, entry)
+    stated = (entry.max_input, entry.max_output) if entry else (None, None)
+    return [
+        TokenLimitLine(_("Context"), limits.context, stated[0]),
+        TokenLimitLine(_("Longest answer"), limits.output, stated[1]),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPrice:
+    """The price of a list as the page writes it: amounts for a million tokens."""
+
+    input: str
+    output: str
+    currency: str
+    source: str
+    price: Price
+
+    @property
+    def is_contested(self) -> bool:
+        """Whether lists contradict each other about it."""
+        return bool(find_contested(self.price))
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it costs nothing by nature."""
+        return self.currency == NO_CURRENCY
+
+
+def describe_list_price(row: Service) -> ListedPrice | None:
+    """What a list says that the service's model costs; None where none does."""
+    price = price_today(row.provider.endpoint, row.model)
+    if price is None:
+        return None
+    rates = price.tiers[0].rates
+    reads, writes = (f"{amount_of(rate or 0).normalize():f}" for rate in (rates.input, rates.output))
+    source = " ".join(filter(None, (price.source, str(price.checked_on or ""))))
+    return ListedPrice(reads, writes, price.currency, source, price)
+
+
+def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:
+    """The page of a model service around a form."""
+    stored = list_squares(row)
+    switches = form.apply_switches(stored)
+    entry = entry_for(row.provider, row.model)
+    transcripts = list_transcripts(row)
+    context = {
+        "row": row,
+        "form": form,
+        "reads": [each for each in switches if each.side == "input"],
+        "writes": [each for each in switches if each.side == "output"],
+        "entry": entry,
+        "disagrees": find_disagreements(stored, entry) if entry else [],
+        "facts": [(*cell, entry.facts.get(cell)) for cell in CELLS if cell not in TEXT] if entry else [],
+        "slots": list_slots(row),
+        "token_limits": list_token_limits(row, entry),
+        "list_price": describe_list_price(row),
+        "retirement": retirement_of(row.provider, row.model),
+        "ending_effects": foresee_ending(row.provider.name, row.model),
+        "agents": list_agents_using(row),
+        "drifts": render_drifts(list_drifts_of(row)),
+        "transcripts": render_transcripts(transcripts),
+        "night": estimate_night(row, transcripts),
+        "refusals": ports.refusals.of(row.provider.name, row.model),
+        "cannot_delete": find_refusal(check_can_delete_service, row),
+        "losses": foresee_deletion("service", [row.service_id]),
+        **more,
+    }
+    return render(request, "capabilities/service.html", context, status=status)
+
+
+def find_disagreements(stored: Iterable[Square], entry: CatalogueEntry) -> list[Square]:
+    """The cells where the catalogue firmly says otherwise, as the catalogue has them."""
+    there = {(each.side, each.name): each.on for each in stored}
+    return [
+        Square(*cell, on, source.value)
+        for cell, (on, source) in cells_of(entry).items()
+        if source is Source.CATALOGUE and there.get(cell, False) != on
+    ]
+
+
+@require_POST
+def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Takes the catalogue's word for everything it knows of this model."""
+    row = require_found(find_service(service_id))
+    changed = fill_from_catalogue(actor_of(request), [row], insist=True)
+    if changed.count:
+        add_toast(request, _("%(name)s now matches the catalogue") % {"name": row.service_id}, changed.revision)
+    else:
+        add_toast(request, _("The catalogue has nothing new for it."))
+    return redirect("service", service_id=service_id)
+
+
+@require_POST
+def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Forgets that the model refused a parameter: the next request sends it as usual."""
+    row, name = require_found(find_service(service_id)), request.POST.get("name", "")
+    ports.refusals.forget(row.provider.name, row.model, name)
+    add_toast(request, _("%(name)s is sent as usual again") % {"name": name})
+    return redirect("service", service_id=service_id)
+
+
+@require_POST
+def service_probe(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Asks the real model what it reads, and records the answer as probed."""
+    row = require_found(find_service(service_id))
+    probed = probe_service(actor_of(request), row)
+    if probed.failed:
+        result = dialling.explain_answer(row.provider.name, probed.failed)
+        return service_page(request, row, ServiceForm(instance=row), result=result)
+    add_toast(request, summarize_probe(row, probed), probed.revision)
+    return redirect("service", service_id=service_id)
+
+
+@require_POST
+def service_delete(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Deletes a model service that no agent uses."""
+    row = require_found(find_service(service_id))
+    try:
+        made = delete_service(actor_of(request), row)
+    except ActionError as refusal:
+        add_refusal_toast(request, refusal)
+        return redirect("service", service_id=service_id)
+    add_toast(request, _("%(name)s deleted") % {"name": service_id}, made.revision)
+    return redirect("services")

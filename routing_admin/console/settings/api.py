@@ -1,0 +1,133 @@
+"""What holds for the whole installation: languages, what is tried for files, how long and how much is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
+
+from routing_admin.api.calls import gives, read_as, takes
+from routing_admin.configuration.installation import Keeping, added_languages, directives, keeping_of
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.base.api import (
+    TAG,
+    answer_at_revision,
+    answer_entry,
+    expectation_in,
+    require,
+    script_actor,
+)
+from routing_admin.console.base.schemas import (
+    ChangedOut,
+    LanguageIn,
+    LanguageOut,
+    LanguagesOut,
+    SettingsIn,
+    SettingsOut,
+)
+from routing_admin.console.exchange.entries import check_expectation
+from routing_admin.console.settings import actions as installation
+from routing_admin.console.settings.queries import find_installation
+from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
+
+router = Router(tags=[TAG])
+KEEPING = {
+    "requestDays": "request_days",
+    "artifactDays": "artifact_days",
+    "quotaBytes": "quota_bytes",
+    "agentQuotaBytes": "agent_quota_bytes",
+}
+"""The fields of what is kept, and how long, as JSON and as `Keeping` call them."""
+
+
+def settings_json() -> dict[str, Any]:
+    """The settings as they are now."""
+    row = find_installation()
+    keeping = keeping_of(row)
+    return {
+        "defaultLanguage": row.default_language or None,
+        "contentPolicy": row.content_policy or None,
+        **{name: getattr(keeping, field) for name, field in KEEPING.items()},
+        "recordBodies": row.record_bodies,
+    }
+
+
+def language_json(code: str) -> dict[str, Any] | None:
+    """A language; None for one that nobody has added."""
+    found = directives().get(code)
+    return {"code": code, "directive": found, "builtIn": code in LANGUAGE_DIRECTIVES} if found is not None else None
+
+
+@router.get("/settings", openapi_extra=gives(SettingsOut))
+def admin_get_settings(request: HttpRequest) -> HttpResponse:
+    """The settings of the settings page, without those of the environment."""
+    entry = settings_json()
+    return answer_entry({"settings": entry}, entry)
+
+
+@router.put("/settings", openapi_extra={**takes(SettingsIn), **gives(SettingsOut)})
+def admin_put_settings(request: HttpRequest) -> HttpResponse:
+    """Changes what is named; each change is in the audit as one of the page, language and content policy with Undo."""
+    body = read_as(request, SettingsIn)
+    with ledger.exclusive():
+        write_settings(request, body)
+    entry = settings_json()
+    return answer_entry({"settings": entry}, entry)
+
+
+def write_settings(request: HttpRequest, body: SettingsIn) -> None:
+    """Change what is named. Raise `ConflictError` where the settings are not what is expected, `InvalidError`."""
+    before, actor = settings_json(), script_actor(request)
+    check_expectation(expectation_in(request), before)
+    wanted = {**before, **body.model_dump(include=body.model_fields_set)}
+    changed = {name for name in wanted if wanted[name] != before[name]}
+    language, policy = wanted["defaultLanguage"] or "", wanted["contentPolicy"] or ""
+    installation.check_default_language(language)
+    installation.check_content_policy(policy)
+    if "defaultLanguage" in changed:
+        installation.set_default_language(actor, language)
+    if "contentPolicy" in changed:
+        installation.set_content_policy(actor, policy)
+    if changed & KEEPING.keys():
+        now, then = ({field: of[name] for name, field in KEEPING.items()} for of in (before, wanted))
+        installation.keep(actor, Keeping(**then), expected=Keeping(**now))
+    if "recordBodies" in changed:
+        installation.record_bodies(actor, wanted["recordBodies"])
+
+
+@router.get("/languages", openapi_extra=gives(LanguagesOut))
+def admin_list_languages(request: HttpRequest) -> HttpResponse:
+    """Built-in languages and added ones."""
+    return answer_at_revision({"languages": [language_json(code) for code in directives()]})
+
+
+@router.get("/languages/{code}", openapi_extra=gives(LanguageOut))
+def admin_get_language(request: HttpRequest, code: str) -> HttpResponse:
+    """One language."""
+    entry = require(language_json(code), "language", code)
+    return answer_entry({"language": entry}, entry)
+
+
+@router.put("/languages/{code}", openapi_extra={**takes(LanguageIn), **gives(ChangedOut)}, response={201: ChangedOut})
+def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
+    """Adds a language, or changes the directive of an existing one."""
+    body, told = read_as(request, LanguageIn), list[str]()
+    with ledger.exclusive():
+        before = language_json(code)
+        check_expectation(expectation_in(request), before)
+        if before is None or before["directive"] != body.directive.strip():
+            installation.save_language(script_actor(request), code, body.directive)
+            told = [f"Language {code} is saved."]
+    entry = require(language_json(code), "language", code)
+    return answer_entry({"created": before is None, "changes": told, "warnings": []}, entry, 200 if before else 201)
+
+
+@router.delete("/languages/{code}", response={204: None})
+def admin_delete_language(request: HttpRequest, code: str) -> HttpResponse:
+    """Removes an added language; a built-in one gets its original directive back. A missing one is no error."""
+    with ledger.exclusive():
+        check_expectation(expectation_in(request), language_json(code))
+        if code in added_languages():
+            installation.remove_language(script_actor(request), code)
+    return HttpResponse(status=204)

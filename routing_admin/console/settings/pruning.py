@@ -1,0 +1,157 @@
+"""What the retention settings mean when they are carried out: old requests, expired artifacts, ended sessions go.
+
+Work goes in small transactions, so that nobody waits for it, and what was begun and not finished is begun again the
+next time. The audit log and the history stay whole; where the log ends is noted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.db import connections, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from artifacts.models import Artifact, UploadLink
+from artifacts.storage.content import byte_store
+from artifacts.storage.leftovers import sweep_bytes, sweep_thumbnails
+from capabilities.acts import Act, Actor
+from capabilities.models import Agent
+from routing_admin.configuration.audit import find_head, note_head
+from routing_admin.configuration.installation import read_keeping
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.alerts.actions import end_kind, prune_alerts
+from routing_admin.core.alerts.kinds import AlertKind
+from routing_admin.descriptions.store import forget_content, prune_descriptions
+from routing_admin.models import AttemptLog, IdempotencyRecord, RequestLog, SessionSighting, SignInAttempt
+from routing_admin.models.usage import UsageRollup, UsageSum
+from routing_admin.platform.auth.throttle import ADDRESS
+from routing_admin.platform.databases.postgresql.partitions import drop_days
+from routing_admin.platform.databases.progress import progress_of
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL
+from routing_admin.platform.databases.sqlite.base import roomy
+
+BATCH, MANY = 500, 1000
+"""Rows that go in one transaction: of the log more, since neighbors share pages of its indexes (about 25 ms)."""
+PAUSE_SECONDS = 0.01
+"""After each of those, so that a writer that waits for SQLite's lock finds it free."""
+HOURS_STAY, DAYS_STAY = timedelta(days=7), timedelta(days=396)
+UNDO = timedelta(days=1)
+"""How long a deleted artifact's bytes stay, so that its deletion can be taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How much went; `bytes` are of files that no artifact needs any more, `forgotten` those that never had a row."""
+
+    requests: int = 0
+    artifacts: int = 0
+    bytes: int = 0
+    agents: int = 0
+    sessions: int = 0
+    leftovers: int = 0
+    forgotten: int = 0
+    thumbnails: int = 0
+
+
+def prune(actor: Actor, now: datetime, *, request_days: float | None = None, undo: timedelta = UNDO) -> Pruned:
+    """Removes what is past its time, and says how much it was; audited.
+
+    `request_days` stands for the setting, `undo` is how long ago something must have been deleted. Files that no row
+    speaks of go first: on a full disk they make the room that the rows' deletion needs.
+    """
+    leftovers, thumbnails = byte_store().sweep(), sweep_thumbnails()
+    SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
+    prune_outcomes(now)
+    prune_usage(now)
+    prune_alerts(now)
+    UploadLink.objects.filter(expires_at__lte=now).delete()
+    days = read_keeping().request_days if request_days is None else request_days
+    prune_descriptions(now - timedelta(days=days))
+    requests = prune_requests(now - timedelta(days=days))
+    artifacts, size = prune_artifacts(now, undo)
+    agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME, expires_at__lte=now - UNDO)
+    gone = agents.count()
+    sessions = prune_sessions(now)
+    forgotten, more = sweep_bytes(now.timestamp())
+    thumbnails += sweep_thumbnails()
+    done = Pruned(requests, artifacts, size + more, gone, sessions, leftovers, forgotten, thumbnails)
+    with ledger.audit(actor, Act("installation.prune", "installation", details=asdict(done))):  # it ran, if for nothing
+        agents.delete()
+    end_kind(AlertKind.PRUNE_OVERDUE, timezone.now())
+    if (head := find_head()) is not None:
+        note_head(head)
+    return done
+
+
+def prune_requests(before: datetime) -> int:
+    """Removes requests that began before that moment, with their attempts and bodies; how many.
+
+    Where each day has tables of its own those are dropped, up to a day later.
+    """
+    if connections[LOGS].vendor == POSTGRESQL:
+        return drop_days(before)
+    old = RequestLog.objects.using(LOGS).filter(started_at__lt=before)
+    total = 0
+    with progress_of("Requests removed", old.count()) as counter, roomy(connections[LOGS]):
+        for ids in batches(old.order_by("started_at"), MANY):
+            with transaction.atomic(using=LOGS):
+                for rows in (AttemptLog.objects.filter(request_id__in=ids), RequestLog.objects.filter(pk__in=ids)):
+                    rows.using(LOGS)._raw_delete(LOGS)
+            total += len(ids)
+            counter.advance(len(ids))
+            time.sleep(PAUSE_SECONDS)
+    return total
+
+
+def prune_usage(now: datetime) -> None:
+    """Removes sums that no page reads any more: hours after a week, days after a year and a month."""
+    for span, kept in ((UsageSum.HOUR, HOURS_STAY), (UsageSum.DAY, DAYS_STAY)):
+        for table in (UsageRollup, UsageSum):
+            table._base_manager.filter(span=span, start__lt=now - kept).delete()
+
+
+def prune_outcomes(now: datetime) -> None:
+    """Removes the outcomes of calls with an idempotency key whose day is over."""
+    IdempotencyRecord.objects.filter(expires_at__lte=now).delete()
+
+
+def prune_artifacts(now: datetime, undo: timedelta = UNDO) -> tuple[int, int]:
+    """Removes artifacts that have expired, or were deleted so long ago, and their bytes; (how many, bytes)."""
+    total, size = 0, 0
+    past = Artifact.objects.filter(Q(expires_at__lte=now) | Q(deleted_at__lte=now - undo)).order_by("created_at")
+    for ids in batches(past):
+        with transaction.atomic():
+            found = dict(Artifact.objects.filter(pk__in=ids).values_list("sha256", "size"))
+            Artifact.objects.filter(pk__in=ids).delete()
+        total += len(ids)
+        size += sum(drop_bytes(sha256, found[sha256]) for sha256 in found)
+    return total, size
+
+
+def drop_bytes(sha256: str, size: int) -> int:
+    """Removes stored bytes unless an artifact needs them; how many went. Rows go first: bytes may outlive them.
+
+    No transaction is open meanwhile: the store may be slow, and no lock would keep equal bytes from being stored.
+    """
+    if Artifact.objects.filter(sha256=sha256).exists():
+        return 0
+    forget_content(sha256)
+    return size if byte_store().delete(sha256) else 0
+
+
+def prune_sessions(now: datetime) -> int:
+    """Removes sessions that have ended, and where those were seen that are gone for sure; how many ended."""
+    SessionSighting.objects.filter(last_seen__lt=now - timedelta(seconds=settings.SESSION_COOKIE_AGE)).delete()
+    return Session.objects.filter(expire_date__lt=now).delete()[0]
+
+
+def batches(rows: QuerySet[RequestLog] | QuerySet[Artifact], most: int = BATCH) -> Iterator[list[str]]:
+    """The keys of these rows, some at a time, until there are none; each batch is gone before the next is asked for."""
+    while ids := list(rows.values_list("pk", flat=True)[:most]):
+        yield ids

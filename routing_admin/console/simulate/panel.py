@@ -1,0 +1,155 @@
+"""The panel of a simulation: what the page sent as values, and the request that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django.http import Http404, QueryDict
+from django.utils.translation import gettext as _
+
+from artifacts.library.queries import list_attachable
+from artifacts.storage.content import part_of
+from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.vocabulary import Kind
+from capabilities.labels import KINDS
+from routing_admin.console.simulate import phrases as words
+from routing_admin.console.simulate.phrases import OUTCOMES, StopView
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.fallback.scripts import SCRIPTED
+from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
+from routing_admin.dispatch.simulation import NOT_REACHED
+from routing_admin.dispatch.stand_ins import TYPES, stand_in
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
+
+LONGEST = 20_000
+"""Characters of a message; what is longer is cut."""
+KIBIBYTE = 1024
+LARGEST = 25 * 1024 * KIBIBYTE
+"""Bytes of the largest stand-in."""
+MOST_OF_A_KIND = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run as the page shows it: one sentence, chips, and every candidate; `answer` is what was really said."""
+
+    sentence: str
+    tone: str
+    stops: list[StopView]
+    real: bool
+    code: str = ""
+    answer: str = ""
+    request_id: str = ""
+
+    @property
+    def chips(self) -> list[dict[str, str]]:
+        """The candidates reached, as a chain of chips."""
+        return [
+            {"name": stop.name, "code": stop.code, "tone": stop.tone}
+            for stop in self.stops
+            if stop.code != str(words.SKIPPED[NOT_REACHED])
+        ]
+
+
+@dataclass(slots=True)
+class Panel:
+    """The panel's fields and, once asked for, its run."""
+
+    message: str
+    language: str
+    artifact_ids: list[str]
+    stream: bool
+    assume_usable: bool
+    outcomes: list[tuple[str, str, str]] = field(default_factory=list)
+    languages: list[tuple[str, str]] = field(default_factory=list)
+    artifacts: list[Artifact] = field(default_factory=list)
+    stand_ins: dict[str, str] = field(default_factory=dict)
+    run_view: RunView | None = None
+    problem: str = ""
+
+    @property
+    def words(self) -> list[tuple[str, Any]]:
+        """The outcomes there are to choose."""
+        return list(OUTCOMES.items())
+
+    @property
+    def chosen(self) -> int:
+        """How many stored files are attached."""
+        return len(self.artifact_ids)
+
+    @property
+    def stand_in_fields(self) -> list[tuple[str, Any, str]]:
+        """Each kind that a stand-in can be of, what it is called, and the sizes that were written for it."""
+        return [(kind.value, KINDS[kind], self.stand_ins.get(kind.value, "")) for kind in TYPES]
+
+    def script(self) -> Mapping[int, Sequence[str]]:
+        """The chosen outcome of each place."""
+        return {at: (word,) for at, (_card, _name, word) in enumerate(self.outcomes)}
+
+
+def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool) -> Panel:
+    """The panel as the page sent it, with its defaults where it was not."""
+    is_sent = "sim-message" in data
+    panel = Panel(
+        message=str(data.get("sim-message", "")) if is_sent else _("What is in this file?"),
+        language=str(data.get("sim-language", "")),
+        artifact_ids=[str(one) for one in data.getlist("sim-artifact") if one],
+        stream="sim-stream" in data,
+        assume_usable="sim-usable" in data,
+        stand_ins={kind.value: text for kind in TYPES if (text := str(data.get(f"sim-{kind.value}", "")).strip())},
+    )
+    directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
+    panel.languages = [(code, f"{code} · {text}") for code, text in directives.items()]
+    panel.artifacts = list_attachable(panel.artifact_ids) if may_attach else []
+    return panel
+
+
+def set_outcomes(panel: Panel, data: QueryDict, places: Sequence[tuple[str, str]]) -> Panel:
+    """The panel with an outcome for each (card, name) of a chain: what was chosen before, else an answer."""
+    outcomes = [(card, name, str(data.get(f"out-{card}", "200"))) for card, name in places]
+    panel.outcomes = [(card, name, word if word in SCRIPTED else "200") for card, name, word in outcomes]
+    return panel
+
+
+def read_sizes(text: str) -> list[int]:
+    """Sizes in bytes of what was written in KiB, several with commas. Raises `ValueError` for what is none."""
+    sizes = [round(float(word) * KIBIBYTE) for word in text.replace("，", ",").split(",") if word.strip()]
+    if len(sizes) > MOST_OF_A_KIND or any(not 0 < size <= LARGEST for size in sizes):
+        raise ValueError(text)
+    return sizes
+
+
+def write_size(size: int) -> str:
+    """So many bytes as they are written for a stand-in, never less than they are."""
+    return f"{-(-size * 10 // KIBIBYTE) / 10:g}"
+
+
+def stand_ins_of(panel: Panel) -> list[FilePart]:
+    """The stand-ins that were written; a line that cannot be read is the panel's problem, and stands for none."""
+    parts: list[FilePart] = []
+    for kind, text in panel.stand_ins.items():
+        try:
+            parts += [stand_in(Kind(kind), size, number) for number, size in enumerate(read_sizes(text), start=1)]
+        except (ValueError, OverflowError):
+            panel.problem = _("Enter placeholder sizes in KiB, up to %(most)s each, separated by commas: 200, 1500") % {
+                "most": LARGEST // KIBIBYTE
+            }
+    return parts
+
+
+def chat_of(panel: Panel) -> ChatRequest:
+    """The request: the message, the artifacts that are attached, and the stand-ins.
+
+    Raises `Http404` for an artifact that never was.
+    """
+    rows = {row.pk: row for row in panel.artifacts}
+    parts: list[FilePart] = []
+    for pk in panel.artifact_ids:
+        if pk not in rows:
+            raise Http404
+        parts.append(part_of(rows[pk]))
+    return ChatRequest((Message(Role.USER, (TextPart(panel.message[:LONGEST]), *parts, *stand_ins_of(panel))),))

@@ -1,0 +1,178 @@
+"""A run in words: outcomes to choose, what became of each candidate, what each receives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from capabilities.core.delivery.adaptation import PartDelivery
+from capabilities.core.delivery.decision import DeliveryForm
+from capabilities.core.delivery.model_description import DescriptionState
+from capabilities.core.delivery.tokens import Estimate
+from capabilities.core.insertion import insert_facts
+from capabilities.core.message import ChatRequest, FilePart, TextPart
+from capabilities.core.vocabulary import Kind
+from capabilities.sentences import join_words
+from routing_admin.console.requests.fault_phrases import MEANINGS
+from routing_admin.core.fallback.chain import OK, Attempt, SkipReason
+from routing_admin.core.fallback.scripts import SCRIPTED
+from routing_admin.dispatch.simulation import NOT_REACHED
+from routing_admin.request_log.sentences import RenderedSentence
+
+Text = str | Promise
+
+OUTCOMES: Mapping[str, Text] = {
+    "200": gettext_lazy("200 answers"),
+    "429": gettext_lazy("429 rate limited"),
+    "429_wait": gettext_lazy("429 with a long wait"),
+    "quota": gettext_lazy("429 quota used up"),
+    "503": gettext_lazy("503 unavailable"),
+    "500": gettext_lazy("500 internal error"),
+    "529": gettext_lazy("529 overloaded"),
+    "timeout": gettext_lazy("timeout"),
+    "refused": gettext_lazy("connection refused"),
+    "empty": gettext_lazy("empty answer"),
+    "html": gettext_lazy("a web page"),
+    "cut": gettext_lazy("cut stream"),
+    "400": gettext_lazy("400 bad request"),
+    "401": gettext_lazy("401 key refused"),
+    "402": gettext_lazy("402 no balance"),
+    "403": gettext_lazy("403 forbidden"),
+    "404": gettext_lazy("404 unknown model"),
+    "413": gettext_lazy("413 too large"),
+    "context": gettext_lazy("too long for the model"),
+    "parameter": gettext_lazy("parameter refused"),
+    "cannot_read": gettext_lazy("cannot read images"),
+}
+"""The outcomes a candidate can be given, in the order of the choice; every word of the simulation is here."""
+
+SKIPPED: Mapping[str, Text] = {
+    SkipReason.MISSING.value: gettext_lazy("skipped: provider is gone"),
+    SkipReason.DISABLED.value: gettext_lazy("skipped: disabled"),
+    SkipReason.DUPLICATE.value: gettext_lazy("skipped: already earlier in the chain"),
+    SkipReason.CANNOT_READ.value: gettext_lazy("skipped: cannot read this"),
+    SkipReason.WOULD_DROP.value: gettext_lazy("skipped: would leave something out"),
+    SkipReason.TOO_LONG.value: gettext_lazy("skipped: too long for it"),
+    SkipReason.OTHER_PROTOCOL.value: gettext_lazy("skipped: another protocol"),
+    SkipReason.OTHER_MODEL.value: gettext_lazy("skipped: another model"),
+    SkipReason.COOLING.value: gettext_lazy("skipped: cooling down"),
+    SkipReason.NO_KEY.value: gettext_lazy("skipped: no key"),
+    SkipReason.ORIGIN_REFUSED.value: gettext_lazy("skipped: address refused"),
+    NOT_REACHED: gettext_lazy("not asked"),
+}
+FILES: Mapping[Kind, Text] = {
+    Kind.TEXT: gettext_lazy("a text"),
+    Kind.IMAGE: gettext_lazy("an image"),
+    Kind.AUDIO: gettext_lazy("an audio file"),
+    Kind.VIDEO: gettext_lazy("a video"),
+    Kind.DOCUMENT: gettext_lazy("a document"),
+    Kind.OTHER: gettext_lazy("a file"),
+}
+WAYS: Mapping[DeliveryForm, str] = {
+    DeliveryForm.AS_IS: gettext_lazy("%(file)s as it is"),  # type: ignore[dict-item]
+    DeliveryForm.CONVERTED: gettext_lazy("%(file)s converted"),  # type: ignore[dict-item]
+    DeliveryForm.CUT: gettext_lazy("%(file)s in part"),  # type: ignore[dict-item]
+    DeliveryForm.DESCRIBED: gettext_lazy("%(file)s as a description"),  # type: ignore[dict-item]
+}
+DESCRIPTIONS: Mapping[DescriptionState, Text] = {
+    DescriptionState.BY_MODEL: gettext_lazy("%(file)s described by %(describer)s"),
+    DescriptionState.FAILED: gettext_lazy("%(file)s not described: %(describer)s failed (%(code)s)"),
+}
+"""What is said of a file that a model was asked about."""
+
+EstimateDescribing = Callable[[str, FilePart], Estimate | None]
+"""About how many tokens a describer, by its name, reads to describe a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopView:
+    """One candidate of a run as the page shows it."""
+
+    place: int
+    name: str
+    tone: str
+    icon: str
+    code: str
+    details: list[str]
+    reason: RenderedSentence
+    text: str
+    described: bool
+    payload: Any
+    wire: str
+    bytes: int
+    open: bool
+    prefix: str = ""
+
+
+def code_of(outcome: str, attempt: Attempt | None) -> str:
+    """What a chip says: the status where there was one, how often it was tried, else the fault's or the skip's word."""
+    if attempt is None or outcome in SKIPPED:
+        return str(SKIPPED.get(outcome, outcome))
+    code = "200" if outcome == OK else str(attempt.status_code or outcome)
+    return f"{code} ×{len(attempt.tries)}" if len(attempt.tries) > 1 else code
+
+
+def tone_of(outcome: str, *, last: bool) -> tuple[str, str]:
+    """Colour and icon of a stop; `last` is one that nothing came after."""
+    if outcome == OK:
+        return "ok", "check"
+    if outcome in SKIPPED:
+        return "", "right"
+    return ("bad", "stop") if last else ("warn", "refresh")
+
+
+def tell_delivery(one: PartDelivery, estimate: EstimateDescribing) -> str:
+    """How one file went; where a model describes it, who, about how many tokens that takes, and whether it is there."""
+    found, names = one.delivery.description, {"file": FILES[one.file.kind]}
+    if found is None:
+        return insert_facts(str(WAYS[one.delivery.form]), names)
+    names |= {"describer": found.describer, "code": found.fault}
+    if found.state is not DescriptionState.NOT_ASKED:
+        return insert_facts(str(DESCRIPTIONS[found.state]), names)
+    tokens = estimate(one.delivery.describer, one.file)
+    if tokens is None:
+        return insert_facts(_("%(file)s would be described by %(describer)s; not cached, tokens unknown"), names)
+    template = _("%(file)s would be described by %(describer)s; not cached, tokens: about %(tokens)s")
+    return insert_facts(template, {**names, "tokens": f"{tokens.tokens:,}"})
+
+
+def details(
+    outcome: str, attempt: Attempt | None, deliveries: Sequence[PartDelivery], estimate: EstimateDescribing
+) -> list[str]:
+    """The line under a candidate's name: how each file went, what its failure means, how long it waited."""
+    said = [tell_delivery(one, estimate) for one in deliveries]
+    if outcome in MEANINGS_BY_CODE:
+        said.append(str(MEANINGS_BY_CODE[outcome]))
+    if attempt and attempt.waits:
+        waits = join_words(f"{seconds:.1f} s" for seconds in attempt.waits)
+        said.append(_("waits %(times)s") % {"times": waits})
+    if attempt and attempt.dropped_params:
+        said.append(_("without %(names)s") % {"names": join_words(attempt.dropped_params)})
+    return said
+
+
+MEANINGS_BY_CODE: Mapping[str, Text] = {fault.value: text for fault, text in MEANINGS.items()}
+
+
+def render_received(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> str:
+    """The words a candidate reads, message by message; what it gets as a file is named in angle brackets."""
+    went = {(one.message, one.part): one for one in deliveries}
+    blocks = []
+    for at, message in enumerate(chat.messages):
+        for place, part in enumerate(message.parts):
+            if isinstance(part, TextPart):
+                blocks.append(part.text)
+            elif (at, place) in went:
+                one = went[at, place]
+                blocks.append(one.text or f"<{one.file.filename or one.file.mime_type}>")
+    return "\n\n".join(block for block in blocks if block)
+
+
+def complete() -> bool:
+    """Whether every word of the simulation can be chosen."""
+    return set(OUTCOMES) == set(SCRIPTED)

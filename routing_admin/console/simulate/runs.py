@@ -1,0 +1,179 @@
+"""A request along a chain, as the page shows it: with scripted outcomes, or really sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from capabilities.access import actor_of
+from capabilities.acts import Act
+from capabilities.core.delivery.decision import DeliveryForm
+from capabilities.core.message import ChatRequest
+from capabilities.sentences import translate_sentence
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.revisions import ledger
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.console.simulate import phrases as words
+from routing_admin.console.simulate.panel import Panel, RunView, chat_of
+from routing_admin.console.simulate.phrases import StopView
+from routing_admin.core.configuration.specs import RouteSpec
+from routing_admin.core.fallback.chain import OK, Attempt
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.planning.model_names import task_name
+from routing_admin.dispatch.description_preview import estimate_description
+from routing_admin.dispatch.plan import plan_request
+from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.recorded import record_answer_sync
+from routing_admin.dispatch.send import Dispatch
+from routing_admin.dispatch.simulation import Simulated, simulate
+from routing_admin.platform.server.request_id import request_id_of
+from routing_admin.request_log.recorder import RequestRecorder
+from routing_admin.request_log.sentences import render_sentence
+
+
+def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
+    """Simulates the run on that route, stored or a draft; the result stands in the panel."""
+    if not route.candidates:
+        panel.problem = _("There is no candidate to ask yet.")
+        return
+    chat = chat_of(panel)
+    if panel.problem:
+        return
+    found = simulate(
+        state,
+        route,
+        chat,
+        panel.script(),
+        language=panel.language or None,
+        stream=panel.stream or "cut" in {word for _card, _name, word in panel.outcomes},
+        assume_usable=panel.assume_usable,
+    )
+    panel.run_view = run_view(found)
+
+
+def run_view(simulated: Simulated) -> RunView:
+    """A simulated run as the page shows it."""
+    last = max((at for at, stop in enumerate(simulated.stops) if stop.attempt), default=-1)
+    stops = [
+        stop_view(
+            at,
+            stop.candidate.name,
+            stop.outcome,
+            stop.attempt,
+            stop.deliveries,
+            simulated.planned.chat,
+            last=at == last,
+        )
+        for at, stop in enumerate(simulated.stops)
+    ]
+    full = [
+        replace(
+            _add_payload(view, stop.payload, stop.wire, stop.bytes, stop.reason), prefix=translate_sentence(stop.prefix)
+        )
+        for view, stop in zip(stops, simulated.stops, strict=True)
+    ]
+    return RunView(
+        sentence(simulated), "ok" if simulated.ok else "bad", full, False, f"{simulated.status} {simulated.code}"
+    )
+
+
+def sentence(simulated: Simulated) -> str:
+    """Who answers, or what the caller gets instead."""
+    if simulated.answered_by is None:
+        return _("No candidate answers: the caller gets %(status)s %(code)s") % {
+            "status": simulated.status,
+            "code": simulated.code,
+        }
+    named = {"place": simulated.answered_by.index + 1, "name": simulated.answered_by.name}
+    if not simulated.ok:
+        return _("Candidate %(place)s, %(name)s, is cut off: the caller keeps what came") % named
+    return _("Candidate %(place)s, %(name)s, answers") % named
+
+
+def stop_view(
+    at: int,
+    name: str,
+    outcome: str,
+    attempt: Attempt | None,
+    deliveries: Sequence[Any],
+    chat: ChatRequest,
+    *,
+    last: bool,
+) -> StopView:
+    """One candidate without its payload."""
+    tone, icon = words.tone_of(outcome, last=last)
+    described = any(one.delivery.form is DeliveryForm.DESCRIBED for one in deliveries)
+    return StopView(
+        place=at + 1,
+        name=name,
+        tone=tone,
+        icon=icon,
+        code=words.code_of(outcome, attempt),
+        details=words.details(outcome, attempt, deliveries, partial(estimate_description, snapshot.current())),
+        reason=render_sentence(attempt.error if attempt and outcome != OK else ""),
+        text=words.render_received(chat, deliveries),
+        described=described,
+        payload=None,
+        wire="",
+        bytes=0,
+        open=last,
+    )
+
+
+def _add_payload(view: StopView, payload: Any, wire: str, size: int, reason: str) -> StopView:
+    return replace(view, payload=payload, wire=wire, bytes=size, reason=view.reason or render_sentence(reason))
+
+
+def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) -> None:
+    """Sends for real, with the person as actor: it is in the request log and the audit log, and may cost money."""
+    if not route.candidates:
+        panel.problem = _("There is no candidate to ask yet.")
+        return
+    if panel.stand_ins:
+        panel.problem = _("A placeholder has no content to send. Attach a stored file instead.")
+        return
+    planned = plan_request(state, route, chat_of(panel), language=panel.language or None)
+    dispatch = Dispatch(planned)
+    recorder = RequestRecorder(request_id_of(request), "page")
+    recorder.add_facts(asked_model=task_name(route.task_type))
+    record_plan(recorder, planned, route.task_type)
+    with ledger.audit(actor_of(request), Act("request.send", "route", route.task_type)):
+        pass
+    try:
+        done = record_answer_sync(dispatch, recorder)
+    except RouterError as error:
+        said = _("No candidate answers: the caller gets %(status)s %(code)s") % {
+            "status": error.status,
+            "code": error.code,
+        }
+        panel.run_view = _build_sent_view(
+            request, said, "bad", error.attempts, dispatch, str(render_sentence(error.message))
+        )
+        return
+    named = {"place": done.candidate.index + 1, "name": done.candidate.name}
+    said = _("Candidate %(place)s, %(name)s, answered") % named
+    panel.run_view = _build_sent_view(request, said, "ok", done.attempts, dispatch, done.answer.text)
+
+
+def _build_sent_view(
+    request: HttpRequest, headline: str, tone: str, attempts: Sequence[Attempt], dispatch: Dispatch, answer: str
+) -> RunView:
+    """What really happened, in the same shape as a simulation."""
+    stops = []
+    for at, attempt in enumerate(attempts):
+        name = f"{attempt.provider}/{attempt.model}"
+        prepared = dispatch.prepared.get(at)
+        deliveries = prepared.deliveries if prepared else ()
+        view = stop_view(
+            at, name, attempt.outcome, attempt, deliveries, dispatch.planned.chat, last=at == len(attempts) - 1
+        )
+        if prepared:
+            size = prepared.request.content_length
+            view = _add_payload(view, prepared.request.elide(), "", size, "")
+        stops.append(view)
+    return RunView(headline, tone, stops, True, answer=answer, request_id=request_id_of(request))

@@ -1,0 +1,106 @@
+"""Simulate, and send for real: the page for any stored route, or for a request of the log again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods
+
+from artifacts.library.queries import list_attachable
+from capabilities.access import actor_of, may
+from capabilities.core.permissions import PagePart
+from routing_admin.configuration import snapshot
+from routing_admin.console.base.readings import note_body_read
+from routing_admin.console.simulate import phrases as words
+from routing_admin.console.simulate.panel import Panel, panel_in, set_outcomes, write_size
+from routing_admin.console.simulate.runs import run, send
+from routing_admin.core.configuration.route_changes import name_of
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, RouteSpec
+from routing_admin.core.fallback.chain import OK
+from routing_admin.core.fallback.scripts import SCRIPTED
+from routing_admin.request_log.lookup import LoggedRequest, find_logged_request
+from routing_admin.request_log.recorded_bodies import question_of
+
+if TYPE_CHECKING:
+    from routing_admin.models import AttemptLog
+
+
+@require_http_methods(["GET", "POST"])
+def simulate_page(request: HttpRequest) -> HttpResponse:
+    """Simulate on any stored route; `?request=` repeats what became of a request of the log."""
+    state = snapshot.current()
+    data = request.POST if request.method == "POST" else request.GET
+    may_read = may(request.user, PagePart.RECORDED_BODIES)
+    logged_request = find_logged_request(data["request"], body=may_read) if data.get("request") else None
+    logged = logged_request.row if logged_request else None
+    if logged is not None:
+        note_body_read(actor_of(request), logged)
+    task = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
+    route = state.configuration.route(task) or state.configuration.route(DEFAULT_ROUTE)
+    panel = panel_in(data, state.configuration, may_attach=may(request.user, PagePart.ARTIFACT_BYTES))
+    if route is not None:
+        places = [(str(at), name_of(spec)) for at, spec in enumerate(route.candidates, start=1)]
+        set_outcomes(panel, replay_outcomes(data, logged_request, route), places)
+        if logged_request and "sim-message" not in data:
+            panel.language = logged_request.row.language
+            ask_again(panel, logged_request, may_read=may_read)
+        if data.get("act") == "send" and request.method == "POST" and may(request.user, PagePart.REAL_REQUESTS):
+            send(request, panel, state, route)
+        elif data.get("act") == "simulate" or logged:
+            run(panel, state, route)
+    context = {"panel": panel, "route": route, "routes": state.configuration.routes, "logged": logged}
+    return render(request, "routes/simulate_page.html", context)
+
+
+def ask_again(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> None:
+    """Puts a logged request's files into the panel, and its question where it was recorded and may be read.
+
+    For a file that is not stored, or that this person may not attach, one of its kind and size stands in.
+    """
+    question, recorded = question_of(logged.row.body) if may_read else ("", [])
+    files = list_sent_files(logged.attempts)
+    ids = recorded or [file["artifactId"] for file in files if may_read and file.get("artifactId")]
+    if question:
+        panel.message = question
+    if ids:
+        panel.artifacts = list_attachable(ids)
+        panel.artifact_ids = [row.pk for row in panel.artifacts if row.pk in ids]
+    for file in files:
+        if file.get("artifactId") not in panel.artifact_ids and file.get("size"):
+            sizes = (panel.stand_ins.get(file["kind"]), write_size(file["size"]))
+            panel.stand_ins[file["kind"]] = ", ".join(size for size in sizes if size)
+
+
+def list_sent_files(attempts: Sequence[AttemptLog]) -> list[dict[str, Any]]:
+    """The files that the newest message held, as the first candidate that got files was sent them."""
+    files: list[dict[str, Any]] = next((attempt.deliveries for attempt in attempts if attempt.deliveries), [])
+    newest = max((file.get("message", 0) for file in files), default=0)
+    return [file for file in files if file.get("message", 0) == newest]
+
+
+def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteSpec) -> QueryDict:
+    """The page's data with the outcomes of a logged request, where the page has not chosen others."""
+    outcomes = data.copy()
+    if logged is None:
+        return outcomes
+    attempts = {(one.provider, one.model): one for one in logged.attempts}
+    configuration = snapshot.current().configuration
+    for at, spec in enumerate(route.candidates, start=1):
+        provider = configuration.provider(spec.provider)
+        one = attempts.get((spec.provider, spec.model or (provider.default_model if provider else "")))
+        if one is not None and f"out-{at}" not in outcomes:
+            outcomes[f"out-{at}"] = word_of(one)
+    return outcomes
+
+
+def word_of(one: AttemptLog) -> str:
+    """The scripted outcome nearest to what became of an attempt: by its fault, else by its status, else an answer."""
+    by_fault = {word.failure.fault.value: key for key, word in reversed(list(SCRIPTED.items())) if word.failure}
+    if one.outcome in by_fault:
+        return by_fault[one.outcome]
+    if one.status is not None and str(one.status) in SCRIPTED:
+        return str(one.status)
+    return "200" if one.outcome == OK or one.outcome in words.SKIPPED else "503"

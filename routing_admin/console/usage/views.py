@@ -1,0 +1,260 @@
+"""The page of usage and its CSV: both show the same sums."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, TypedDict
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_GET
+
+from capabilities.core.exchange import ExchangeTable
+from capabilities.core.prices import NO_CURRENCY, exact_amount, money_text, money_texts
+from routing_admin.configuration import snapshot
+from routing_admin.core.documents.spreadsheet import safe_cell
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.search_words import Search, moment_text
+from routing_admin.request_log.sum_labels import MOST_USERS, OTHERS
+from routing_admin.request_log.usage import GROUPS, HOURS_UP_TO, Counts, UsageReport, sum_usage, weight_in
+from routing_admin.request_log.usage import LABELS as USAGE_LABELS
+
+PERIODS: Mapping[str, tuple[timedelta, str | Promise]] = {
+    "1": (timedelta(days=1), gettext_lazy("24 hours")),
+    "7": (timedelta(days=7), gettext_lazy("7 days")),
+    "30": (timedelta(days=30), gettext_lazy("30 days")),
+    "90": (timedelta(days=90), gettext_lazy("90 days")),
+    "365": (timedelta(days=365), gettext_lazy("a year")),
+}
+"""How far back the page looks."""
+GROUP_LABELS: Mapping[str, str | Promise] = {
+    "agent": gettext_lazy("Agent"),
+    "route": gettext_lazy("Task route"),
+    "provider": gettext_lazy("Provider"),
+    "model": gettext_lazy("Model"),
+    "team": gettext_lazy("Team"),
+    "project": gettext_lazy("Project"),
+    "user": gettext_lazy("End user"),
+    "day": gettext_lazy("Day"),
+}
+LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAGE_LABELS}
+"""What the page can be limited to one of."""
+LONGEST_LABEL = 200
+DEFAULT_PERIOD, DEFAULT_GROUP = "30", "agent"
+CHART_HEIGHT = 96
+"""Pixels."""
+
+
+class UsageRow(TypedDict):
+    """One group as the table writes it; `share` is its part of the dearest one, or of the busiest, in percent.
+
+    `unpriced` is empty where every request has a price or none has. `address` leads to the page limited to it; empty
+    for what it cannot be limited to. `searches` find its requests in the log, by their ending.
+
+    A dictionary, since templates are quickest with these and rows may be a thousand.
+    """
+
+    name: str
+    requests: str
+    failures: str
+    searches: Mapping[str, str]
+    input_tokens: str
+    output_tokens: str
+    costs: Sequence[str]
+    total: str
+    unpriced: str
+    share: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageBar:
+    """One hour or day of the chart; x and width in percent, y and height in pixels."""
+
+    x: str
+    width: str
+    y: str
+    height: str
+    label: str
+
+
+@require_GET
+def usage(request: HttpRequest) -> HttpResponse:
+    """The page: sums of the chosen time, a chart of it, and a table of what it is grouped by."""
+    period, group, only = _choices(request)
+    exchange = snapshot.current().exchange
+    found = _sums(period, group, exchange, only)
+    currency, _weigh = weight_in(found.total, exchange)
+    context = {
+        "total": found.total,
+        "since": found.since,
+        "searches": _searches(found.since, None, only),
+        "total_cost": total_text(found.total.costs, exchange),
+        "rates": [each for each in exchange.rates if each.currency in found.total.costs],
+        "has_no_rate": bool(exchange.rates) and not total_text(found.total.costs, exchange) and bool(currency),
+        "costs": money_texts(found.total.costs),
+        "savings": money_texts(found.total.savings),
+        "fallback_costs": money_texts(found.total.fallback_costs),
+        "rows": list_rows(found, group, {"days": period, **only}, exchange),
+        "only": [(name, LABELS[name], value) for name, value in only.items()],
+        "query": urlencode({"days": period, "by": group, **only}),
+        "most_users": MOST_USERS if group == "user" else 0,
+        "is_label": group in LABELS,
+        "bars": list_bars(found, exchange),
+        "chart_height": CHART_HEIGHT,
+        "currency": currency,
+        "period": period,
+        "group": group,
+        "periods": [(word, label) for word, (_span, label) in PERIODS.items()],
+        "groups": list(GROUP_LABELS.items()),
+        "group_label": GROUP_LABELS[group],
+    }
+    return render(request, "usage/usage.html", context)
+
+
+@require_GET
+def usage_csv(request: HttpRequest) -> HttpResponse:
+    """The table as CSV: a line per group and currency, amounts exact, times of days as dates."""
+    period, group, only = _choices(request)
+    answer = HttpResponse(content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="usage-by-{group}-{period}-days.csv"'
+    answer.write("\ufeff")  # so that spreadsheets read it as UTF-8
+    writer = csv.writer(answer)
+    counted = ("requests", "failures", "refused", "cancelled", "fallbacks", "attempts", "unpriced")
+    tokens = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+    money = ("currency", "cost", "saved_by_cache", "paid_for_failed_attempts", "total_currency", "total_cost")
+    writer.writerow([group, *counted, *tokens, *money])
+    exchange = snapshot.current().exchange
+    for name, counts in _sums(period, group, exchange, only).groups:
+        total = exchange.total(counts.costs)
+        plain = [getattr(counts, each) for each in (*counted, *tokens)]
+        for at, currency in enumerate(counts.costs or {"": 0}):
+            amounts = [
+                exact_amount(sums.get(currency, 0)) for sums in (counts.costs, counts.savings, counts.fallback_costs)
+            ]
+            line = plain if at == 0 else [""] * len(plain)
+            whole = ("", "") if total is None or at else (exchange.into, exact_amount(total))
+            paid = amounts if currency else ("", "", "")
+            writer.writerow([safe_cell(_name(name, group)), *line, currency, *paid, *whole])
+    return answer
+
+
+def _choices(request: HttpRequest) -> tuple[str, str, dict[str, str]]:
+    """How far back, grouped by what, and limited to which labels."""
+    period, group = request.GET.get("days", ""), request.GET.get("by", "")
+    only = {name: request.GET[name][:LONGEST_LABEL] for name in LABELS if request.GET.get(name)}
+    return (period if period in PERIODS else DEFAULT_PERIOD), (group if group in GROUPS else DEFAULT_GROUP), only
+
+
+def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
+    """Sums of several currencies as one; empty where one has no rate, or there is nothing to add up."""
+    total = exchange.total(sums)
+    plain = {NO_CURRENCY, exchange.into}.issuperset(sums)
+    return "" if total is None or plain else money_text(total, exchange.into)
+
+
+def _sums(period: str, group: str, exchange: ExchangeTable, only: Mapping[str, str]) -> UsageReport:
+    journal.flush()
+    span = PERIODS[period][0]
+    whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today is one of them
+    return sum_usage(timezone.now() - whole_days, group, exchange, until=None, **only)
+
+
+def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], exchange: ExchangeTable) -> list[UsageRow]:
+    """The groups as the table writes them, the dearest first, days the newest first."""
+    _currency, weigh = weight_in(report.total, exchange)
+    weights = [weigh(counts) for _, counts in report.groups]
+    top = max(weights, default=0)
+    return [
+        UsageRow(
+            name=_name(name, group),
+            requests=f"{counts.requests:,}",
+            failures=f"{counts.failures:,}",
+            searches=_searches_of(name, group, report.since, choices),
+            input_tokens=f"{counts.prompt_tokens:,}",
+            output_tokens=f"{counts.completion_tokens:,}",
+            costs=money_texts(counts.costs),
+            total=total_text(counts.costs, exchange),
+            unpriced=f"{counts.unpriced:,}" if counts.unpriced and counts.costs else "",
+            share=f"{100 * weight / top if top else 0:.2f}%",
+            address=_address(str(name), group, choices),
+        )
+        for (name, counts), weight in zip(report.groups, weights, strict=True)
+    ]
+
+
+def list_bars(report: UsageReport, exchange: ExchangeTable) -> list[UsageBar]:
+    """The hours or days of the time as bars, of money where there is some, else of requests; none for nothing."""
+    currency, weigh = weight_in(report.total, exchange)
+    by_hour = timezone.now() - report.since <= HOURS_UP_TO + timedelta(hours=1)
+    step = timedelta(hours=1) if by_hour else timedelta(days=1)
+    known = {timezone.localtime(start): counts for start, counts in report.series}
+    top = max(map(weigh, known.values()), default=0)
+    if not top:
+        return []
+    starts = _steps(timezone.localtime(report.since), step)
+    width = 100 / len(starts)
+    return [
+        _bar(at * width, width, start, (weigh(known.get(start, Counts())), top), currency, by_hour=by_hour)
+        for at, start in enumerate(starts)
+    ]
+
+
+def _steps(start: datetime, step: timedelta) -> list[datetime]:
+    count = int((timezone.now() - start) / step) + 1
+    return [start + at * step for at in range(count)]
+
+
+def _bar(
+    x: float, width: float, start: datetime, measure: tuple[int, int], currency: str, *, by_hour: bool
+) -> UsageBar:
+    """The bar of a moment; `measure` is its weight and the largest one."""
+    weight, top = measure
+    height = CHART_HEIGHT * weight / top
+    when = start.strftime("%H:%M" if by_hour else "%Y-%m-%d")
+    amount = money_text(weight, currency) if currency else f"{weight:,}"
+    return UsageBar(
+        f"{x:.3f}%", f"{width * 0.8:.3f}%", f"{CHART_HEIGHT - height:.1f}", f"{height:.1f}", f"{when}: {amount}"
+    )
+
+
+def _address(name: str, group: str, choices: Mapping[str, str]) -> str:
+    """The page of one label's requests, by model; empty for any other group, and for what has no such label."""
+    return f"?{urlencode({**choices, 'by': 'model', group: name})}" if name and group in LABELS else ""
+
+
+SEARCH_KEYS = {"agent": "agent", "route": "task", **{name: name for name in USAGE_LABELS}}
+"""What the log's search calls a group; those of provider and model find every request that reached them."""
+
+
+def _searches_of(name: Any, group: str, since: datetime, choices: Mapping[str, str]) -> Mapping[str, str]:
+    """The searches that find a group's requests; none where the log cannot be asked for them alone."""
+    only = {each: choices[each] for each in USAGE_LABELS if each in choices}
+    if group == "day":
+        following = name + timedelta(days=1)
+        return _searches(max(name, since), following if following <= timezone.localtime() else None, only)
+    if group not in SEARCH_KEYS or name in ("", OTHERS):
+        return {}
+    return _searches(since, None, {**only, SEARCH_KEYS[group]: name})
+
+
+def _searches(since: datetime, until: datetime | None, only: Mapping[str, str]) -> Mapping[str, str]:
+    """What finds the requests of a time in the log: all, and those of each ending and fallback."""
+    times = {"since": moment_text(since), **({"until": moment_text(until)} if until else {})}
+    plain = Search(tuple({**only, **times}.items()))
+    found = {word: plain.having("status", word).to_text() for word in ("failed", "refused", "cancelled", "fallback")}
+    return {"all": plain.to_text(), **found}
+
+
+def _name(name: Any, group: str) -> str:
+    if group == "day":
+        return f"{name:%Y-%m-%d}"
+    return str(_("others")) if name == OTHERS else str(name) or str(_("(none)"))

@@ -1,0 +1,122 @@
+"""Where and when each session was last seen: noted in memory, written behind the pages, so that none waits for a write.
+
+Django's store holds the sessions themselves and says whose each is; our rows name one by a digest of its key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.models import Session
+from django.db import DatabaseError, InterfaceError, transaction
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+
+from routing_admin.models import SessionSighting
+from routing_admin.platform.auth.addresses import address_in
+
+log = logging.getLogger(__name__)
+
+EVERY = timedelta(minutes=1)
+"""How often a session's last sight is noted at most."""
+LONGEST_AGENT = 300
+"""So many characters of a user agent are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A session that made a request: from which program, from where, when."""
+
+    user_agent: str
+    address: str
+    at: datetime
+
+
+def digest_of_session(key: str) -> str:
+    """What we call a session by: nobody comes in with it."""
+    return hashlib.sha256(f"routing_admin.session:{key}".encode()).hexdigest()  # of 165 random bits: none is guessed
+
+
+def sessions_of(user_id: int) -> Iterator[tuple[str, Session]]:
+    """The sessions of a person that have not ended, each with its digest. Reads every session there is."""
+    for row in Session.objects.filter(expire_date__gt=timezone.now()):
+        if row.get_decoded().get(SESSION_KEY) == str(user_id):
+            yield digest_of_session(row.session_key), row
+
+
+class Sightings:
+    """What this process saw and has not written yet, by the session's digest."""
+
+    def __init__(self) -> None:
+        self._noted: dict[str, Sighting] = {}
+        self._last: dict[str, datetime] = {}
+        self._writing = threading.Lock()
+
+    def note(self, key: str, sighting: Sighting) -> None:
+        """A session made a request; nothing to do within the minute after the last one."""
+        digest = digest_of_session(key)
+        last = self._last.get(digest)
+        if last is None or sighting.at - last > EVERY:
+            self._noted[digest] = sighting
+            self._last = {each: at for each, at in self._last.items() if sighting.at - at <= EVERY}
+            self._last[digest] = sighting.at
+
+    def forget(self) -> None:
+        """Knows nothing, as at the start of a process."""
+        self._noted, self._last = {}, {}
+
+    def waiting(self) -> dict[str, Sighting]:
+        """What is noted and not yet written."""
+        return dict(self._noted)
+
+    def write(self) -> bool:
+        """Writes what is noted, in one transaction; False where the database does not take it, then it stays noted."""
+        with self._writing:
+            noted = self.waiting()
+            try:
+                _update(noted)
+            except (DatabaseError, InterfaceError) as error:
+                log.debug("where %s sessions were last seen could not be written yet: %s", len(noted), error)
+                return False
+            for digest, sighting in noted.items():
+                if self._noted.get(digest) is sighting:
+                    del self._noted[digest]
+            return True
+
+
+def _update(noted: dict[str, Sighting]) -> None:
+    if not noted:
+        return
+    with transaction.atomic():
+        for digest, each in noted.items():
+            fields = {"user_agent": each.user_agent, "address": each.address, "last_seen": each.at}
+            first = {**fields, "first_seen": each.at}
+            SessionSighting.objects.update_or_create(digest=digest, defaults=fields, create_defaults=first)
+
+
+sightings = Sightings()
+"""This process's."""
+
+
+class SightingsMiddleware:
+    """Notes the session of whoever is signed in; stands outside the session's own, which has made the key by then."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """The answer; a note where somebody is signed in."""
+        response = self.get_response(request)
+        session = getattr(request, "session", None)
+        if session is not None and session.accessed and session.session_key and SESSION_KEY in session:
+            agent = request.headers.get("user-agent", "")[:LONGEST_AGENT]
+            address = address_in(request.META, settings.TRUSTED_PROXIES)[:64]
+            sightings.note(session.session_key, Sighting(agent, address, timezone.now()))
+        return response

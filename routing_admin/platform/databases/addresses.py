@@ -1,0 +1,149 @@
+"""The databases that `DATABASE_URL` names, as Django's settings have them; errors are a line without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from routing_admin.environment import database_files
+
+SCHEMES = ("postgres", "postgresql")
+ENGINE = "routing_admin.platform.databases.postgresql"
+CONNECT_SECONDS = 5
+PARAMETERS = frozenset(
+    {
+        *("host", "port", "application_name", "connect_timeout", "options", "passfile", "service"),
+        "target_session_attrs",
+        *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslcrl", "ssl_min_protocol_version"),
+        *("channel_binding", "gssencmode", "krbsrvname", "keepalives", "keepalives_idle", "keepalives_interval"),
+        *("keepalives_count", "tcp_user_timeout", "load_balance_hosts", "require_auth"),
+    }
+)
+"""What may stand behind the question mark: libpq's own parameters."""
+NAMED: dict[str, Any] = {
+    "connect_timeout": CONNECT_SECONDS,
+    "application_name": "routing_admin",
+    "keepalives_idle": 5,  # a machine that is gone without a word is noticed
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""What holds where the address says nothing else."""
+POOL = {"min_size": 1, "max_size": 20, "num_workers": 2, "reconnect_timeout": 1.0, "max_idle": 300.0}
+"""Connections that a serving process keeps for the configuration and, apart, for the request log.
+
+It tries anew for whoever asks instead of growing slower the longer the server is away.
+"""
+FORM = "postgres://user:password@host:5432/name"
+"""Several hosts are joined by commas: `host1:5432,host2:5432`."""
+
+
+def databases(url: str, data_dir: Path) -> dict[str, dict[str, Any]]:
+    """Return both databases, of the configuration and of the request log; an empty address means files in `data_dir`.
+
+    Raises `SystemExit` with one line for an address that is none, or where the driver is missing.
+    """
+    if url.partition("://")[0] in SCHEMES:
+        return postgresql_databases(url)
+    database, logs = database_files(url, data_dir)
+    return {
+        "default": _sqlite_database(database, "FULL", checkpoint_pages=1000),
+        # the log's pages are written again and again while its indexes grow: moved seldom, each is moved once
+        "logs": _sqlite_database(logs, "NORMAL", checkpoint_pages=8000),
+    }
+
+
+def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dict[str, Any]:
+    """Writers wait for one another instead of failing (docs/decisions).
+
+    So many pages gather before they are moved from the write-ahead log into the database.
+    """
+    pragmas = (
+        "journal_mode=WAL",
+        f"synchronous={synchronous}",
+        "journal_size_limit=67108864",
+        f"wal_autocheckpoint={checkpoint_pages}",
+        "cache_size=-8000",
+    )
+    return {
+        "ENGINE": "routing_admin.platform.databases.sqlite",
+        "NAME": path,
+        "OPTIONS": {
+            "timeout": 5,
+            "transaction_mode": "IMMEDIATE",
+            "init_command": ";".join(f"PRAGMA {pragma}" for pragma in pragmas),
+        },
+        "TEST": {"NAME": str(path.with_name(f"test-{path.name}"))},
+    }
+
+
+def postgresql_databases(url: str) -> dict[str, dict[str, Any]]:
+    """Return both databases of the settings in the one that the address names, each with connections of its own."""
+    if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
+        raise SystemExit(
+            "DATABASE_URL names PostgreSQL, whose driver is not installed. "
+            "Run: python -m pip install 'psycopg[binary,pool]' (make run installs it)."
+        )
+    one = _settings_of(url)
+    return {alias: {**one, "OPTIONS": {**one["OPTIONS"], "pool": POOL}} for alias in ("default", "logs")}
+
+
+def _settings_of(url: str) -> dict[str, Any]:
+    try:
+        before, places, after = _split_places(url)
+        parts = urlsplit(before + after)
+        hosts, ports = _hosts_of(places.split(","))
+    except ValueError:
+        raise _refusal("its host or port cannot be read; a password is percent-encoded (@ is %40, / is %2F)") from None
+    options = _options_of(parts)
+    name = unquote(parts.path.removeprefix("/"))
+    if (not name and "service" not in options) or "/" in name:
+        raise _refusal("it names no database")
+    host = hosts or options.pop("host", "")
+    if "," in host:
+        options.setdefault("target_session_attrs", "read-write")  # the others are its replicas
+    return {
+        "ENGINE": ENGINE,
+        "NAME": name,
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": host,
+        "PORT": ports or options.pop("port", ""),
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {**NAMED, **options},
+    }
+
+
+def _split_places(url: str) -> tuple[str, str, str]:
+    """Split an address around its hosts: the library takes one, and brackets of IPv6 at its beginning alone."""
+    scheme, mark, rest = url.partition("://")
+    length = next((at for at, each in enumerate(rest) if each in "/?#"), len(rest))
+    user, at_sign, places = rest[:length].rpartition("@")
+    return f"{scheme}{mark}{user}{at_sign}", places, rest[length:]
+
+
+def _hosts_of(places: Sequence[str]) -> tuple[str, str]:
+    """Hosts and ports, joined by commas as libpq takes them. Raises `ValueError`."""
+    found = [urlsplit(f"//{place}") for place in places]
+    hosts = [unquote(each.hostname or "") for each in found]
+    if len(found) == 1:
+        return hosts[0], str(found[0].port or "")
+    if not all(hosts):
+        raise ValueError("a host is empty")
+    ports = [str(each.port or 5432) for each in found]
+    return ",".join(hosts), ",".join(ports)
+
+
+def _options_of(parts: SplitResult) -> dict[str, str]:
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    unknown = sorted(set(options) - PARAMETERS)
+    if unknown:
+        raise _refusal(f"{', '.join(unknown)} is no parameter of a connection (sslmode, sslrootcert, … are)")
+    return options
+
+
+def _refusal(why: str) -> SystemExit:
+    return SystemExit(f"DATABASE_URL is no address of a PostgreSQL database: {why}. Write it as {FORM}.")

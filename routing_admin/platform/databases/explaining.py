@@ -1,0 +1,123 @@
+"""Why a command cannot have the database, in one line: what, where, and what to do. No line has a password in it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, InterfaceError, NotSupportedError, connections
+
+from routing_admin.platform.databases.router import POSTGRESQL
+from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of, is_away
+
+BOOTSTRAP = "Run: python manage.py bootstrap"
+DRIVER = (
+    "DATABASE_URL names PostgreSQL, whose driver cannot be loaded. "
+    "Run: python -m pip install 'psycopg[binary,pool]' (make run installs it)."
+)
+REASONS: tuple[tuple[str, str], ...] = (
+    (r"Connection refused|No such file or directory", "Nothing answers at {place}. Start PostgreSQL, {correct}."),
+    (
+        r"could not translate host name|resolve host|Name or service not known|Temporary failure in name resolution",
+        "The host of {place} is not found. Start its machine, {correct}.",
+    ),
+    (
+        r"timeout expired|Connection timed out|timed out",
+        "{place} does not answer in time. Look for a firewall, {correct}.",
+    ),
+    (
+        r"password authentication failed|no password supplied",
+        "{place} refuses the user {user}: wrong name or password. Correct DATABASE_URL; in it @ is %40, / is %2F.",
+    ),
+    (
+        r'role "[^"]*" does not exist',
+        "There is no user {user} at {place}. Make one (createuser --pwprompt {user}), or correct DATABASE_URL.",
+    ),
+    (
+        r'database "[^"]*" does not exist',
+        "There is no database {name} at {place}. Make it (createdb --owner {user} {name}), or correct DATABASE_URL.",
+    ),
+    (
+        r"server does not support SSL",
+        "{place} speaks no TLS, for which DATABASE_URL asks. Turn it on there (ssl = on), or write ?sslmode=prefer.",
+    ),
+    (
+        r"certificate|SSL error",
+        "The TLS of {place} is not trusted: {said}. Name its authority in DATABASE_URL: ?sslrootcert=/path/to/ca.pem.",
+    ),
+    (
+        r"no pg_hba.conf entry|SSL",
+        "{place} does not take this connection: {said}. Add ?sslmode=require, or let this machine in (pg_hba.conf).",
+    ),
+    (
+        r"too many clients|connection slots|too many connections",
+        "{place} has no connection left. Raise max_connections, or run fewer processes.",
+    ),
+    (
+        r"permission denied for schema",
+        "The user {user} may not make tables in {name}. Let it: ALTER DATABASE {name} OWNER TO {user}.",
+    ),
+)
+"""What a server's or the driver's words mean."""
+READ_ONLY = (
+    "The database at {place} is read-only: {said}. Name the primary server in DATABASE_URL. If this is the primary, "
+    "make room on its disk, or turn off its default_transaction_read_only."
+)
+READ_ONLY_FILE = "The database {name} is read-only: {said}. Let the server's user write the file and its folder."
+FORBIDDEN = "The user {user} lacks a right in {name}: {said}. Grant it, or make that user the owner of the tables."
+CORRECT = "or correct host and port in DATABASE_URL"
+
+
+def explain_failure(error: BaseException, alias: str = "default") -> str | None:
+    """The line for an error of the database; None for what is no failure of whoever runs the installation."""
+    if isinstance(error, ImportError | ImproperlyConfigured):
+        return DRIVER if "psycopg" in str(error) or "pq wrapper" in str(error) else None
+    if not isinstance(error, DatabaseError | InterfaceError):
+        return None
+    if fault_of(error) is DatabaseFault.OUTDATED:
+        return f"The database lacks the tables of this version. {BOOTSTRAP}."
+    settings = connections[alias].settings_dict
+    if connections[alias].vendor != POSTGRESQL:
+        sentence = (
+            READ_ONLY_FILE
+            if fault_of(error) is DatabaseFault.READ_ONLY
+            else "The database {name} does not answer: {said}."
+        )
+        return sentence.format(name=settings["NAME"], said=_first_line(error)) if is_away(error) else None
+    return _explain_postgresql(error, settings)
+
+
+def _explain_postgresql(error: DatabaseError | InterfaceError, settings: dict[str, Any]) -> str | None:
+    words = {
+        "place": _places_of(settings),
+        "user": settings["USER"] or "of this process",
+        "name": settings["NAME"],
+        "said": _first_line(error),
+        "correct": CORRECT,
+    }
+    if isinstance(error, NotSupportedError):
+        return (
+            f"The server at {words['place']} is too old: {words['said']}. Upgrade it, or name another in DATABASE_URL."
+        )
+    if fault_of(error) is DatabaseFault.READ_ONLY:
+        return READ_ONLY.format(**words)
+    for pattern, sentence in REASONS:
+        if re.search(pattern, str(error)):
+            return sentence.format(**words)
+    if fault_of(error) is DatabaseFault.FORBIDDEN:
+        return FORBIDDEN.format(**words)
+    if is_away(error):
+        return f"The database at {words['place']} does not answer: {words['said']}."
+    return None
+
+
+def _places_of(settings: dict[str, Any]) -> str:
+    hosts, ports = settings["HOST"].split(","), str(settings["PORT"] or 5432).split(",")
+    ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
+    return ", ".join(f"{host or 'the local socket'}:{port}" for host, port in zip(hosts, ports, strict=True))
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".") if lines else type(error).__name__

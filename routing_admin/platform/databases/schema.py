@@ -1,0 +1,147 @@
+"""Which migrations a database has had, and whether this program knows them all."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from django.apps import apps
+from django.core.management import call_command
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from routing_admin.platform.databases.progress import watched
+from routing_admin.platform.databases.router import LOGS
+
+Migration = tuple[str, str]
+"""The app's label and the migration's name."""
+OURS = ("capabilities", "artifacts", "routing_admin")
+APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
+
+
+class NewerSchemaError(Exception):
+    """Rows were written by a newer version of the program; the sentence says which and what to do."""
+
+
+def list_applied(using: str = DEFAULT_DB_ALIAS) -> list[Migration]:
+    """What has been applied to a database; nothing for a new one."""
+    connection = connections[using]
+    if "django_migrations" not in connection.introspection.table_names():
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(APPLIED)
+        return [(app, name) for app, name in cursor.fetchall()]
+
+
+def list_applied_in_file(path: Path) -> list[Migration]:
+    """The same of a copy in an SQLite file."""
+    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        return [(app, name) for app, name in database.execute(APPLIED)]
+    finally:
+        database.close()
+
+
+def list_unknown(applied: Iterable[Migration]) -> list[Migration]:
+    """Of these, our own apps' that this program does not have."""
+    known = {app: _names(app) for app in OURS}
+    return [(app, name) for app, name in applied if app in known and name not in known[app]]
+
+
+def _names(app: str) -> frozenset[str]:
+    folder = Path(apps.get_app_config(app).path) / "migrations"
+    return frozenset(path.stem for path in folder.glob("[0-9]*.py"))
+
+
+@cache
+def newest_migration() -> str:
+    """The newest migration of the project's own app that this program has."""
+    return max(_names("routing_admin"))
+
+
+def refuse_newer(applied: Iterable[Migration], what: str) -> None:
+    """Raises `NewerSchemaError` where a newer program has been at work; `what` begins the sentence."""
+    unknown = list_unknown(applied)
+    if unknown:
+        app, name = unknown[-1]
+        raise NewerSchemaError(
+            f"{what} a newer version of this program: this one does not know the migration {app} {name}. "
+            "Install that version again, or restore a backup from before it."
+        )
+
+
+def refuse_newer_schema() -> None:
+    """Raises `NewerSchemaError` when a database of this installation was migrated by a newer program.
+
+    One that does not answer is nobody's to judge.
+    """
+    for alias in connections:
+        try:
+            applied = list_applied(alias)
+        except DatabaseError:
+            continue
+        refuse_newer(applied, "The database was migrated by")
+
+
+def list_pending() -> list[Migration]:
+    """What is still to be applied to databases that have been migrated before; nothing for new ones."""
+    found = []
+    for alias in connections:
+        if list_applied(alias):
+            executor = MigrationExecutor(connections[alias])
+            found += [
+                (one.app_label, one.name) for one, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())
+            ]
+    return list(dict.fromkeys(found))
+
+
+@dataclass(slots=True)
+class _MigrationStatements:
+    """The statements of migrations, each counted by the rows of the table it names."""
+
+    rows: Mapping[str, int]
+    count: int = 0
+
+    def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        result = execute(sql, params, many, context)
+        self.count += max((count for table, count in self.rows.items() if f'{table}"' in sql), default=0)
+        return result
+
+
+def migrate() -> None:
+    """Apply what is pending, and say how far it is."""
+    for alias in (DEFAULT_DB_ALIAS, LOGS):
+        weights = _weigh_pending(alias)
+        statements = _MigrationStatements({table: rows for table, (rows, _) in weights.items()})
+        total = sum(rows * times for rows, times in weights.values())
+        with (
+            watched(f"Migrations of {alias}, rows", total, partial(getattr, statements, "count")),
+            connections[alias].execute_wrapper(statements),
+        ):
+            call_command("migrate", database=alias, verbosity=0, interactive=False)
+
+
+def _weigh_pending(alias: str) -> dict[str, tuple[int, int]]:
+    """Return each table that pending migrations name, with its rows and how often they do."""
+    connection = connections[alias]
+    if not list_applied(alias):
+        return {}
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    names = [
+        f"{one.app_label}_{name}".lower()
+        for one, _ in plan
+        for operation in one.operations
+        if (name := getattr(operation, "model_name", None) or getattr(operation, "hints", {}).get("model_name"))
+    ]
+    there = set(connection.introspection.table_names())
+    with connection.cursor() as cursor:
+        found = {}
+        for name in set(names) & there:
+            cursor.execute(f'SELECT count(*) FROM "{name}"')  # noqa: S608  # our models' own names
+            found[name] = (cursor.fetchone()[0], names.count(name))
+    return found

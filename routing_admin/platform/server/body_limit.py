@@ -1,0 +1,162 @@
+"""No request body grows past what its address takes, whatever was announced: counted while it is received.
+
+Django writes a whole body to disk before a view, its key check included, sees the request. So the count happens
+outside, in the ASGI application; inside, each address then applies its own and finer limit.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from artifacts.storage.upload_tokens import TokenState, state_of_address
+from capabilities.body_limits import MIB, is_held, received_limit
+from capabilities.fair_slots import requester
+from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
+from routing_admin.platform.server.places import CallPlace, OverloadedError, bodies
+from routing_admin.platform.server.refusals import send_refusal
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[..., Awaitable[None]]
+IsKnown = Callable[[Mapping[str, str]], Awaitable[bool]]
+
+ANOTHER_LINK = "Get a new one with store_artifact or POST /api/v1/uploads."
+SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
+"""The setting that the limits here grow with."""
+
+
+DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+FULL = "The disk for large requests is full. Send the request again once there is space."
+
+log = logging.getLogger(__name__)
+
+
+class _BodyTooLargeError(Exception):
+    """More was received than the address takes."""
+
+
+class UnknownCallerError(Exception):
+    """More was received than a caller may send of whom nothing is known."""
+
+
+def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
+    """Wrap the application so that bodies too large for their address, or for a stranger, are refused at once."""
+
+    async def application(scope: Any, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        body = _CountedBody(scope, receive, send, is_known)
+        try:
+            await body.check_announced()
+            await app(scope, body.receive, body.send)
+        except (_BodyTooLargeError, UnknownCallerError):
+            if not body.started:
+                await body.refuse()
+        except OverloadedError as error:
+            if body.started:
+                raise
+            await send_refusal(scope, error.status, error.code, error.message, send)
+        except OSError as error:
+            if body.started or error.errno not in DISK_IS_FULL:
+                raise
+            log.error("a body cannot be held while it is received: %s", error)
+            await send_refusal(scope, 507, "storage_full", FULL, send)
+        finally:
+            body.room.leave()
+
+    return application
+
+
+class _CountedBody:
+    """One request's body, counted while it is received; `started` once the answer has begun."""
+
+    def __init__(self, scope: Any, receive: Receive, send: Send, is_known: IsKnown) -> None:
+        self._scope, self._receive, self._send, self._is_known = scope, receive, send, is_known
+        self._limit, self._announced = received_limit(scope["path"]), announced_length(scope)
+        self._received, self._known, self.started = 0, False, False
+        self.room = CallPlace(bodies())
+
+    async def check_announced(self) -> None:
+        await self._check(self._announced)
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._received += len(message.get("body", b""))
+        await self._check(self._received)
+        return message
+
+    async def send(self, message: Message) -> None:
+        self.started = True
+        await self._send(message)
+
+    async def refuse(self) -> None:
+        if max(self._announced, self._received) > self._limit:
+            await refuse(self._scope, self._limit, self._send)
+        else:
+            await refuse_unknown(self._scope, self._send)
+
+    async def _check(self, size: int) -> None:
+        if size > self._limit:
+            raise _BodyTooLargeError
+        if size <= UNKNOWN_BYTES or self._known:
+            return
+        is_link = state_of_address(self._scope["path"]) is TokenState.VALID
+        self._known = is_link or await self._is_known(headers_of_scope(self._scope))
+        if not self._known:
+            raise UnknownCallerError
+        if is_held(self._scope["path"]):
+            self.room.enter_at_once(requester.get(), mebibytes(self._announced or self._limit))
+
+
+def announced_length(scope: Any) -> int:
+    """The length a request says it has; 0 when it says none that makes sense."""
+    value = dict(scope["headers"]).get(b"content-length", b"")
+    return int(value) if value.isdigit() and len(value) < 20 else 0
+
+
+def mebibytes(size: int) -> int:
+    """So many bytes in MiB, rounded up."""
+    return -(-size // MIB)
+
+
+async def refuse(scope: Any, limit: int, send: Send) -> None:
+    """413 in the error shape of the address, and the end of the connection."""
+    message = f"The request is larger than the limit of {limit} bytes here. Send less, or raise {SETTING}."
+    await send_refusal(scope, 413, "too_large", message, send, limit=limit)
+
+
+async def refuse_unknown(scope: Any, send: Send) -> None:
+    """The same for a body that only a known caller may send: 401 where a key is missing, 413 on a page."""
+    path = scope["path"]
+    link = state_of_address(path)
+    if link is not None:
+        await _refuse_link(scope, link, send)
+        return
+    rule = f"Without a valid key or session, the limit is {UNKNOWN_BYTES} bytes."
+    if path.startswith(("/api/", "/v1/", "/mcp")):
+        message = f"The agent key is missing or not valid. {rule} Send Authorization: Bearer with a valid key."
+        await send_refusal(scope, 401, "key_invalid", message, send)
+    else:
+        await send_refusal(scope, 413, "too_large", f"{rule} Sign in first.", send, limit=UNKNOWN_BYTES)
+
+
+async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
+    """404 for an upload link that is none, 410 for one past its time: the same as a small file is told."""
+    if state is TokenState.EXPIRED:
+        await send_refusal(scope, 410, "upload_link_over", f"This upload link has expired. {ANOTHER_LINK}", send)
+    else:
+        await send_refusal(scope, 404, "not_found", f"There is no such upload link. {ANOTHER_LINK}", send)
+
+
+def headers_of_scope(scope: Any) -> dict[str, str]:
+    """The headers by their names in lower case; one that came twice is joined by a comma."""
+    headers: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        headers[key] = f"{headers[key]},{text}" if key in headers else text
+    return headers

@@ -1,0 +1,104 @@
+"""Pages of other origins that call the agents' APIs from a browser (CORS, Fetch standard §3.2); off by default.
+
+Only what agents call is shared, and only by key: no cookie is ever accepted from elsewhere, so that a browser's session
+here is worth nothing there. A preflight is answered at once, without a key and without a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from routing_admin.platform.server.body_limit import App, Receive, Send, headers_of_scope
+from routing_admin.platform.server.direct_answers import withdraw_direct_answers
+from routing_admin.platform.server.refusals import send_refusal
+from routing_admin.platform.server.url_aliases import meant_path
+
+SETTING = "ROUTING_ADMIN_CORS_ORIGINS"
+SHARED = re.compile(r"/(?:v1|mcp|api/v1(?!/docs$))(?:/.*)?", re.S)
+"""What agents call; the page that describes their API is none of it."""
+METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+MAX_AGE = "600"
+"""Seconds that a browser remembers a preflight."""
+READABLE = (
+    "x-request-id",
+    "request-id",
+    "x-should-retry",
+    "retry-after",
+    "www-authenticate",
+    "allow",
+    "location",
+    "etag",
+    "x-revision",
+    "accept-ranges",
+    "content-range",
+    "content-disposition",
+    "mcp-session-id",
+    "mcp-protocol-version",
+)
+"""Headers of an answer that a page may read beside those that it always may, and all that begin with a prefix below."""
+PREFIXES = ("x-routing-", "x-ratelimit-", "ratelimit", "anthropic-ratelimit-")
+TOKENS = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
+"""Names of headers in a list (RFC 9110 §5.6.2)."""
+Headers = list[tuple[bytes, bytes]]
+
+
+def share(app: App, origins: Collection[str]) -> App:
+    """The application, whose answers pages of these origins may read; `*` stands for all. Without any it is itself."""
+    if not origins:
+        return app
+    everybody = "*" in origins
+
+    async def application(scope: Any, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not SHARED.fullmatch(meant_path(scope["path"])):
+            await app(scope, receive, send)
+            return
+        headers = headers_of_scope(scope)
+        origin = headers.get("origin", "")
+        grant = "*" if everybody else origin if origin in origins else ""
+        if origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+            await _answer_preflight(scope, grant, headers.get("access-control-request-headers", ""), send)
+            return
+
+        async def sharing(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": _add_grant(message["headers"], grant if origin else "", everybody)}
+            await send(message)
+
+        await app(withdraw_direct_answers(scope), receive, sharing)
+
+    return application
+
+
+async def _answer_preflight(scope: Any, grant: str, wishes: str, send: Send) -> None:
+    """204 with what the page may send, or 403 for a page of another origin."""
+    if not grant:
+        message = f"Pages from this origin cannot call this API. An administrator can add it to {SETTING}."
+        await send_refusal(scope, 403, "origin_not_allowed", message, send)
+        return
+    headers: Headers = [
+        (b"access-control-allow-origin", grant.encode("latin-1")),
+        (b"access-control-allow-methods", METHODS.encode()),
+        (b"access-control-max-age", MAX_AGE.encode()),
+        (b"vary", b"Origin, Access-Control-Request-Method, Access-Control-Request-Headers"),
+    ]
+    if TOKENS.fullmatch(wishes):
+        headers.append((b"access-control-allow-headers", wishes.encode()))
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _add_grant(headers: Iterable[tuple[bytes, bytes]], grant: str, everybody: bool) -> Headers:
+    """An answer's headers with those that let a page read it; caches keep answers to different origins apart."""
+    answer = list(headers)
+    if not everybody:
+        varies = [value for name, value in answer if name.lower() == b"vary"]
+        answer = [pair for pair in answer if pair[0].lower() != b"vary"]
+        answer.append((b"vary", b", ".join([*varies, b"Origin"])))
+    if grant:
+        names = (name.decode("latin-1").lower() for name, _ in answer)
+        readable = [*READABLE, *(name for name in names if name.startswith(PREFIXES))]
+        answer.append((b"access-control-allow-origin", grant.encode("latin-1")))
+        answer.append((b"access-control-expose-headers", ", ".join(dict.fromkeys(readable)).encode("latin-1")))
+    return answer

@@ -1,0 +1,41 @@
+"""Health for load balancers, which needs no key and tells nothing that a stranger could use."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import path
+from django.views.decorators.http import require_safe
+
+from routing_admin.platform.server.readiness import FAILED, OK, check_dependencies, state_of_server
+from routing_admin.platform.server.scrapes import metrics
+
+app_name = "probes"
+
+
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """200 while the process lives; no dependency is asked."""
+    return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
+
+
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """200 while calls can be answered, with the dependencies that do not work; with `?full` 503 where one does not.
+
+    Dependencies are shared: a server that said 503 for them would be ended with every other, and with what they answer
+    from memory.
+    """
+    states = check_dependencies()
+    checks = {"server": state_of_server(), **states}
+    degraded = [name for name, state in states.items() if state != OK]
+    status = "failed" if checks["server"] != OK else "degraded" if degraded else OK
+    is_refused = status == "failed" or ("full" in request.GET and FAILED in states.values())
+    said = {"status": "failed" if is_refused else status, "degraded": degraded, "checks": checks}
+    return JsonResponse(said, status=503 if is_refused else 200)
+
+
+urlpatterns = [
+    path("healthz", healthz, name="healthz"),
+    path("readyz", readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
+]

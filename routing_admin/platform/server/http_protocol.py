@@ -1,0 +1,272 @@
+"""A connection of the server: what uvicorn's does, and no caller holds it for longer than a request needs.
+
+A call whose head and body come at once starts no timer here. Whoever leaves a request in the middle has one, and when
+it fires is told 408 and closed, unless it is we who let it wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from routing_admin.platform.auth.addresses import address_in
+from routing_admin.platform.server.connections import HEALTH_PATHS, Connections, process_connections
+from routing_admin.platform.server.direct_answers import EXTENSION
+from routing_admin.platform.server.http_1_0 import without_chunks
+from routing_admin.platform.server.refusals import send_refusal
+from routing_admin.platform.server.request_reading import RequestReader
+
+TOO_MANY = "too_many_connections"
+TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or retry in a second."
+FULL_MESSAGE = "This server has as many open connections as it may have. Retry in a second."
+LAST_REQUEST_SECONDS = 0.5
+"""How long an idle connection of a server that ends still takes a request: one may be on its way from a proxy."""
+JOINED_BYTES = 65_536
+"""A longer body is not copied to stand behind its head."""
+
+
+class Part(Enum):
+    """What of a request is being received."""
+
+    HEAD = "head"
+    BODY = "body"
+    NOTHING = "nothing"
+
+
+HEAD, BODY, NOTHING = Part
+
+
+class Protocol(RequestReader):
+    """One with limits on how long and how often a caller may hold a connection."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        connections: Connections | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._counted = process_connections() if connections is None else connections
+        self._limits = self._counted.limits
+        self._max_head = self._limits.head_bytes
+        self._timed, self._ends, self._only_health = NOTHING, False, False
+        self._timer: asyncio.TimerHandle | None = None
+        self._extensions: Any = {EXTENSION: {"write_whole": self._write_whole, "write_block": self._write_block}}
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A caller has come: a head is due, if its address may have one more connection."""
+        super().connection_made(transport)
+        self._only_health = not self._counted.add(self)
+        if self._only_health and not self._counted.has_room_for_health():
+            self._refuse(503, TOO_MANY, FULL_MESSAGE)
+        elif not self._only_health and not self._limits.proxies and not self._counted.enter(self, self._peer):
+            self._refuse(503, TOO_MANY, TOO_MANY_MESSAGE)
+        else:
+            self._time(HEAD)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone, and counts for nobody."""
+        super().connection_lost(exc)
+        self._stop_timer()
+        self._counted.remove(self)
+        if not self._limits.proxies:
+            self._counted.leave(self, self._peer)
+
+    def on_headers_complete(self) -> None:
+        """Start the request; where the server ends, the answer says that it is the connection's last."""
+        super().on_headers_complete()
+        if self._ends and self.cycle is not None:
+            self.cycle.keep_alive = False
+
+    def data_received(self, data: bytes) -> None:
+        """The next bytes; a timer runs as long as they leave a request in the middle."""
+        super().data_received(data)
+        if not self._whole or self.cycle.response_complete:
+            self._watch(len(data))
+        elif self._timer is not None:
+            self._stop_timer()
+
+    def on_response_complete(self) -> None:
+        """An answer was handed over; where the connection ends with it the caller has to take it."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._drop_unread()
+
+    def pause_writing(self) -> None:
+        """More is to be sent than the caller takes at once."""
+        super().pause_writing()
+        self._drop_unread()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """No next request has come."""
+        self._close()
+
+    def shutdown(self) -> None:
+        """The server ends: what is under way is answered, and what may be on its way is waited for."""
+        if self.cycle is None or self.cycle.response_complete:
+            self._ends = True
+            self.loop.call_later(LAST_REQUEST_SECONDS, super().shutdown)
+        else:
+            super().shutdown()
+
+    @property
+    def waits_for_head(self) -> bool:
+        """See `Connection`."""
+        waits = self._timed is HEAD and (self.cycle is None or self.cycle.response_complete)
+        return waits and not self.transport.is_closing()
+
+    @property
+    def is_idle(self) -> bool:
+        """See `Connection`."""
+        answered = self._whole and self.cycle is not None and self.cycle.response_complete
+        return answered and not self.transport.is_closing()
+
+    def make_room(self) -> None:
+        """See `Connection`; whoever waits to be answered is told."""
+        if self.waits_for_head:
+            self._refuse(503, TOO_MANY, TOO_MANY_MESSAGE)
+        else:
+            self._close()
+
+    @property
+    def _peer(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def _watch(self, size: int) -> None:
+        """Goes on timing what is not whole; what comes between two requests counts as the beginning of the next."""
+        head_is_whole = self.cycle is not None and self.cycle.scope is self.scope
+        part = BODY if head_is_whole and not self._whole else HEAD
+        if self.transport.is_closing():
+            self._drop_unread()
+            return
+        if self._timed is not part:
+            self._time(part)
+            return
+        self._received += size
+        if part is HEAD and self._received > self._max_head:
+            self._refuse(*self._too_large("request headers"))
+
+    def _time(self, part: Part) -> None:
+        self._stop_timer()
+        self._timed, self._received = part, 0
+        seconds = self._limits.head_seconds if part is HEAD else self._limits.body_seconds
+        self._timer = self.loop.call_later(seconds, self._look)
+
+    def _stop_timer(self) -> None:
+        self._timed = NOTHING
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        """The time of a part is over: it goes on where we let it wait, or enough of it came."""
+        part, limits = self._timed, self._limits
+        if self.transport.is_closing():
+            return
+        if self._lets_wait(part) or self._comes_fast_enough(part):
+            self._time(part)
+        elif part is HEAD:
+            rule = f"The request headers did not arrive within {limits.head_seconds:g} s."
+            self._refuse(408, "request_timeout", f"{rule} Send it again.")
+        else:
+            rate = f"{limits.body_rate} bytes per second"
+            rule = f"The body did not arrive within {limits.body_seconds:g} s, nor at {rate}."
+            self._refuse(408, "request_timeout", f"{rule} Send it again over a faster connection.")
+
+    def _lets_wait(self, part: Part) -> bool:
+        """Whether the caller may have sent more than we have taken so far."""
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            return False
+        return part is HEAD or bool(self.pipeline) or self.flow.read_paused or bool(cycle.body)
+
+    def _comes_fast_enough(self, part: Part) -> bool:
+        """Whether so much of a body came that the rest may, too; of one that is answered already none is wanted."""
+        if part is HEAD or self.cycle.response_complete:
+            return False
+        return self._received >= self._limits.body_seconds * self._limits.body_rate
+
+    def _close(self) -> None:
+        self._stop_timer()
+        if not self.transport.is_closing():
+            self.transport.close()
+            self._drop_unread()
+
+    def _drop_unread(self, before: int | None = None) -> None:
+        """What a closed connection still has to send waits only as long as the caller takes some of it."""
+        left, closing = self.transport.get_write_buffer_size(), self.transport.is_closing()
+        if left and closing and before is not None and left >= before:
+            self.transport.abort()
+        elif left:
+            self.loop.call_later(self._limits.unread_seconds, self._drop_unread, left if closing else None)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if self._only_health and cycle.scope["path"] not in HEALTH_PATHS:
+            app = _refuse_request
+        elif self._limits.proxies:
+            app = self._count_request(app)
+        if cycle.scope["http_version"] == "1.0":
+            app = without_chunks(cycle, app)
+        elif not cycle.access_log and cycle.scope["method"] != "HEAD":
+            cycle.scope["extensions"] = self._extensions
+        super()._start_asgi_task(cycle, app)
+
+    def _write_whole(self, status: int, lines: bytes, body: bytes) -> bool:
+        """Sends an answer as the cycle would in its two steps; False where it cannot be sent at once, or is the last.
+
+        Nothing waits behind it: `self.cycle` is the one that is answered.
+        """
+        cycle = self.cycle
+        if self.pipeline or self.flow.write_paused or cycle.disconnected or not cycle.keep_alive:
+            return False
+        if cycle.response_started:
+            raise RuntimeError("the answer has begun already")
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        ours = b"".join([b"%b: %b\r\n" % pair for pair in cycle.default_headers])
+        head = b"%b%b%b\r\n" % (STATUS_LINE[status], ours, lines)
+        if len(body) > JOINED_BYTES:
+            self.transport.write(head)
+            self.transport.write(body)
+        else:
+            self.transport.write(head + body)
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
+
+    def _write_block(self, block: bytes) -> bool:
+        """Sends a block of an answer without a length; False where the caller takes nothing just now."""
+        cycle = self.cycle
+        if self.pipeline or self.flow.write_paused or cycle.disconnected or not (cycle.chunked_encoding and block):
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(block), block))
+        return True
+
+    def _count_request(self, app: Any) -> Any:
+        """The application, for so many requests at a time of the address that is behind the proxies."""
+
+        async def counting(scope: Any, receive: Any, send: Any) -> None:
+            forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
+            meta = {"HTTP_X_FORWARDED_FOR": forwarded.decode("latin-1"), "REMOTE_ADDR": self._peer}
+            address = address_in(meta, self._limits.proxies)
+            if not self._counted.enter(self, address):
+                await send_refusal(scope, 503, TOO_MANY, TOO_MANY_MESSAGE, send)
+                return
+            try:
+                await app(scope, receive, send)
+            finally:
+                self._counted.leave(self, address)
+
+        return counting
+
+
+async def _refuse_request(scope: Any, receive: Any, send: Any) -> None:
+    """Answer a request of a connection that was accepted for health checks alone."""
+    await send_refusal(scope, 503, TOO_MANY, FULL_MESSAGE, send)

@@ -1,0 +1,86 @@
+"""The server's log: no line of it holds a secret, and each is for people, or one JSON object for machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+from django.core.exceptions import BadRequest, PermissionDenied
+from django.http.multipartparser import MultiPartParserError
+
+from artifacts.core.errors import StoreAwayError
+from capabilities.core.providers.redaction import MASK, redact
+from routing_admin.platform.databases.explaining import explain_failure
+from routing_admin.platform.databases.unavailable import is_away
+from routing_admin.platform.server.places import OverloadedError
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""The id of the request that is answered just now."""
+
+
+class RedactFilter(logging.Filter):
+    """Replaces anything that looks like a key in the finished line, the traceback of an error included."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always lets the record through, cleaned."""
+        record.msg, record.args = redact(_cut(record.getMessage(), LINE_CHARACTERS)), ()
+        if record.exc_info and not record.exc_text:
+            record.exc_text = redact(_cut(TRACEBACKS.formatException(record.exc_info), TRACEBACK_CHARACTERS))
+        return True
+
+
+LINE_CHARACTERS = 8_192
+TRACEBACK_CHARACTERS = 65_536
+"""How much of a line and of its traceback is written: a caller decides how long a path is."""
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}{MASK} ({len(text)} characters)"
+
+
+REFUSALS = (PermissionDenied, BadRequest, MultiPartParserError, OverloadedError)
+"""What a caller is refused for; the line says what and where, and nothing of ours is broken."""
+
+
+class ExplainFilter(logging.Filter):
+    """Tells of a database or a store that is away in one sentence: what to do, of which a traceback says nothing.
+
+    Neither does it say anything of a refusal.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always lets the record through, with the sentence behind its own."""
+        error = record.exc_info[1] if record.exc_info else None
+        problem = error.details if isinstance(error, StoreAwayError) else None
+        if error is not None and is_away(error):
+            problem = explain_failure(error)
+        if problem:
+            record.msg, record.args, record.exc_info = f"{record.getMessage()}: {problem}", (), None
+        elif isinstance(error, REFUSALS):
+            record.exc_info = None
+        return True
+
+
+class JsonFormatter(logging.Formatter):
+    """Each line an object: `time` in UTC, `level`, `logger`, `message`; `request_id` and `error` where known."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The object, without a line break in it."""
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {
+            "time": time.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if current := request_id.get():
+            line["request_id"] = current
+        if record.exc_text:
+            line["error"] = record.exc_text
+        return json.dumps(line, ensure_ascii=False)
+
+
+TRACEBACKS = logging.Formatter()
+"""What writes a traceback as text."""

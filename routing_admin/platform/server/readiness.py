@@ -1,0 +1,107 @@
+"""Whether this process can answer calls, and which of its dependencies work: asked without ever waiting for one.
+
+Each check runs in a thread of its own, one at a time: a dependency that hangs costs a probe `PROBE_SECONDS` once, and
+one thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from django.db import connections
+
+from artifacts.core.errors import ArtifactError
+from artifacts.storage.content import byte_store
+from routing_admin.platform.databases.explaining import explain_failure
+from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.probing import check_writable
+from routing_admin.platform.databases.unavailable import WAIT_SECONDS
+from routing_admin.platform.redis.link import link
+from routing_admin.platform.server.draining import draining
+
+log = logging.getLogger(__name__)
+
+PROBE_SECONDS = 1.5
+"""How long a probe waits for the checks. Orchestrators give it more: their own limit says nothing of the cause."""
+OK, FAILED = "ok", "failed"
+
+
+def _artifacts() -> None:
+    byte_store().check()
+
+
+class DependencyCheck:
+    """A check that runs beside the probes, which wait for its result no longer than `PROBE_SECONDS`."""
+
+    def __init__(self, name: str, check: Callable[[], None]) -> None:
+        self.name, self._check = name, check
+        self._lock, self._problem = threading.Lock(), ""
+        self._over: threading.Event | None = None
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """Start the check unless it is running."""
+        with self._lock:
+            if self._over is None or self._over.is_set():
+                self._over, self._began = threading.Event(), time.monotonic()
+                thread = threading.Thread(target=self._run, args=(self._over,), name=f"check-{self.name}", daemon=True)
+                thread.start()
+
+    def works(self) -> bool:
+        """Return its result; a check that has run for longer than `PROBE_SECONDS` failed."""
+        over = self._over
+        if over is not None and not over.wait(max(0.0, self._began + PROBE_SECONDS - time.monotonic())):
+            self._note(f"no answer within {PROBE_SECONDS:g} s")
+        return not self._problem
+
+    def _run(self, over: threading.Event) -> None:
+        problem = ""
+        try:
+            with waiting_at_most(WAIT_SECONDS):
+                self._check()
+        except Exception as error:
+            problem = _explain(error)
+        finally:
+            connections.close_all()
+            self._note(problem)
+            over.set()
+
+    def _note(self, problem: str) -> None:
+        """Log what is wrong once per outage, and its end."""
+        if problem and not self._problem:
+            log.error("readiness check of %s failed: %s", self.name, problem)
+        elif self._problem and not problem:
+            log.warning("readiness check of %s works again", self.name)
+        self._problem = problem
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, ArtifactError | LookupError):  # ours, in a sentence
+        return str(getattr(error, "details", error))
+    return explain_failure(error) or f"{type(error).__name__}: {error}"
+
+
+CHECKS = [DependencyCheck("databases", check_writable), DependencyCheck("artifacts", _artifacts)]
+"""The dependencies of a server; the room of the configuration adds its own."""
+HAS_CONFIGURATION: list[Callable[[], bool]] = []
+"""Whether a configuration was read; filled with the check."""
+
+
+def check_dependencies() -> dict[str, str]:
+    """Return the state of each dependency by its name, within `PROBE_SECONDS`."""
+    for each in CHECKS:
+        each.begin()
+    states = {each.name: OK if each.works() else FAILED for each in CHECKS}
+    return states | ({"redis": OK if link.is_up else "away"} if link.is_set else {})
+
+
+def state_of_server() -> str:
+    """Return `ok` while calls can be answered, if need be from memory; else why not."""
+    if draining.has_begun:
+        return "draining"
+    if not all(has_configuration() for has_configuration in HAS_CONFIGURATION):
+        return "without configuration"
+    return OK

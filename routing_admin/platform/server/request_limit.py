@@ -1,0 +1,49 @@
+"""Pages and calls that need a thread each: so many at a time, and none of them all for one caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.conf import settings
+
+from capabilities.fair_slots import requester
+from routing_admin.platform.auth.addresses import address_in, place_of
+from routing_admin.platform.server.body_limit import App, Receive, Send, headers_of_scope
+from routing_admin.platform.server.connections import HEALTH_PATHS
+from routing_admin.platform.server.draining import DrainingError
+from routing_admin.platform.server.places import CallPlace, OverloadedError, requests
+from routing_admin.platform.server.refusals import send_refusal
+
+
+def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> App:
+    """The application, with 503 for a request that finds no place.
+
+    `agent_of` names the agent of headers where that is known without asking; others count by their address.
+    """
+
+    async def application(scope: Any, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
+            await app(scope, receive, send)
+            return
+        place, name = CallPlace(requests()), name_of(scope, agent_of)
+        requester.set(name)
+        try:
+            await place.enter(name)
+        except (OverloadedError, DrainingError) as error:
+            await send_refusal(scope, error.status, error.code, error.message, send)
+            return
+        try:
+            await app(scope, receive, send)
+        finally:
+            place.leave()
+
+    return application
+
+
+def name_of(scope: Any, agent_of: Callable[[Mapping[str, str]], str]) -> str:
+    """By whom a request counts: a known agent, else whom its address stands for."""
+    headers = headers_of_scope(scope)
+    peer = (scope.get("client") or ("",))[0]
+    meta = {"HTTP_X_FORWARDED_FOR": headers.get("x-forwarded-for", ""), "REMOTE_ADDR": peer}
+    return agent_of(headers) or place_of(address_in(meta, settings.TRUSTED_PROXIES))

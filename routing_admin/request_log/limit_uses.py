@@ -1,0 +1,129 @@
+"""What agents, keys, teams and projects used of their limits, and how many calls a budget of money could not count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from capabilities.core.exchange import ExchangeTable
+from capabilities.core.prices import amount_text
+from capabilities.core.services.agent_limits import MONEY, AgentLimits, Meter, UnpricedPolicy, limits_of
+from capabilities.core.services.labels import LabelKind
+from capabilities.core.services.limit_holders import id_of_agent, id_of_label
+from routing_admin.configuration import snapshot
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.limits.uses import end_of_window, find_uses
+from routing_admin.models import UsageSum
+from routing_admin.request_log.sum_labels import day_of
+
+PREFIXES = {
+    "agent": id_of_agent(""),
+    "team": id_of_label(LabelKind.TEAM, ""),
+    "project": id_of_label(LabelKind.PROJECT, ""),
+}
+"""What the ids of holders begin with whose calls have sums; keys and end users have none of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitUse:
+    """How much of a limit is used: `used` of `limit`, and when that begins anew; None for what ends with the calls.
+
+    Money is in nanos of `currency`, which is empty for everything else. `uncounted` are the calls that a budget of
+    money let pass since then without a price that it could count.
+    """
+
+    meter: Meter
+    limit: int
+    used: int
+    resets_at: datetime | None = None
+    currency: str = ""
+    uncounted: int = 0
+
+    @property
+    def percent(self) -> int:
+        """The same in whole percent, 100 at most."""
+        return min(100, self.used * 100 // self.limit)
+
+    @property
+    def remaining(self) -> int:
+        """What is left."""
+        return max(0, self.limit - self.used)
+
+    @property
+    def text(self) -> str:
+        """How much of how much, as people read it."""
+        if self.currency:
+            return f"{amount_text(self.used)} / {amount_text(self.limit)} {self.currency}"
+        return f"{self.used:,} / {self.limit:,}"
+
+
+def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Sequence[LimitUse]]:
+    """Return what each holder used of each of its limits, in the order of `Meter`; one query if any has limits."""
+    counted = {holder: each for holder, each in limits.items() if each is not None and each.most}
+    used = find_uses(counted) if counted else {}
+    uncounted = count_uncounted(counted, snapshot.current().exchange)
+    return {
+        holder: [
+            LimitUse(
+                meter,
+                each.most[meter],
+                used.get((holder, meter), 0),
+                end_of_window(meter),
+                each.currency if meter in MONEY else "",
+                uncounted.get((holder, meter), 0),
+            )
+            for meter in Meter
+            if each and meter in each.most
+        ]
+        for holder, each in limits.items()
+    }
+
+
+def count_uncounted(
+    limits: Mapping[str, AgentLimits | None], exchange: ExchangeTable
+) -> Mapping[tuple[str, Meter], int]:
+    """Return how many calls passed uncounted in the window of now, by holder and limit; only those above 0.
+
+    A query for each sort of holder that has a budget of money and lets such calls pass.
+    """
+    allowing = {
+        holder: each
+        for holder, each in limits.items()
+        if each is not None and each.has_money and each.unpriced is UnpricedPolicy.ALLOW
+    }
+    found = Counter[tuple[str, Meter]]()
+    for column, prefix in PREFIXES.items():
+        names = {holder.removeprefix(prefix): each for holder, each in allowing.items() if holder.startswith(prefix)}
+        if names:
+            for name, meter, count in _count(column, names, exchange):
+                found[f"{prefix}{name}", meter] += count
+    return {place: count for place, count in found.items() if count}
+
+
+def list_uncounted(configuration: Configuration, exchange: ExchangeTable) -> Mapping[tuple[str, Meter], int]:
+    """Return the same for every agent, team and project with a budget."""
+    limits = {id_of_agent(each.id): limits_of(each.limits) for each in configuration.agents}
+    for label, each in configuration.limits_by_label.items():
+        kind, _, name = label.partition(":")
+        if kind != LabelKind.USER:
+            limits[id_of_label(LabelKind(kind), name)] = each
+    return count_uncounted(limits, exchange)
+
+
+def _count(column: str, limits: Mapping[str, AgentLimits], exchange: ExchangeTable) -> Iterator[tuple[str, Meter, int]]:
+    day = day_of(timezone.now())
+    month = day.replace(day=1)
+    starts: Mapping[Meter, datetime] = {Meter.MONEY_PER_DAY: day, Meter.MONEY_PER_MONTH: month}
+    rows = UsageSum.objects.filter(span=UsageSum.DAY, start__gte=month, **{f"{column}__in": list(limits)}).order_by()
+    sums = rows.values_list(column, "start", "currency").annotate(Sum("unpriced"), Sum("requests"))
+    for name, start, currency, unpriced, requests in sums:
+        limit = limits[name]
+        has_no_rate = bool(currency) and exchange.convert(1, currency, limit.currency) is None
+        for meter in MONEY:
+            if meter in limit.most and start >= starts[meter]:
+                yield name, meter, requests if has_no_rate else unpriced

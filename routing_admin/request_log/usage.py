@@ -1,0 +1,231 @@
+"""What was used in a time, by agent, route, provider, model, label or day: read from the sums, never from requests."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connections
+from django.db.models import Sum
+from django.utils import timezone
+
+from capabilities.core.exchange import ExchangeTable
+from capabilities.core.prices import NO_CURRENCY
+from routing_admin.models import UsageRollup, UsageSum
+from routing_admin.platform.databases.router import LOGS, one_moment
+from routing_admin.request_log.sum_labels import day_of
+from routing_admin.request_log.usage_rollups import list_folded, list_starts, moment_of
+from routing_admin.request_log.usage_sums import COUNTS
+from routing_admin.request_log.window import DAY, HOUR, hour_of
+
+LABELS = {"team": "team", "project": "project", "user": "end_user"}
+GROUPS = {
+    "agent": "agent",
+    "route": "task_type",
+    "provider": "provider",
+    "model": "model",
+    **LABELS,
+    "day": "start",
+}
+"""What usage can be grouped by, and the column."""
+HOURS_UP_TO = timedelta(days=2)
+"""Times as short as this are read by the hour, longer ones by the day."""
+MONEY = ("cost_nanos", "saved_nanos", "fallback_nanos")
+PLAIN_COUNTS = tuple(name for name in COUNTS if name not in MONEY)
+"""What is counted, as against what is paid."""
+SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
+SERIES_COUNTS = ("requests", "cost_nanos")
+"""What a chart over time shows."""
+NO_RATES = ExchangeTable()
+MOST_GROUPS = 1000
+"""More are never listed; the sums of all of them are right none the less."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """Sums of requests; money by currency, in thousand-millionths of its unit."""
+
+    requests: int = 0
+    failures: int = 0
+    refused: int = 0
+    cancelled: int = 0
+    fallbacks: int = 0
+    attempts: int = 0
+    unpriced: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    costs: dict[str, int] = field(default_factory=dict)
+    savings: dict[str, int] = field(default_factory=dict)
+    fallback_costs: dict[str, int] = field(default_factory=dict)
+
+    def add(self, currency: str, counts: Sequence[int]) -> None:
+        """Adds sums in the order of `COUNTS` whose money is in that currency; empty where none of it has a price."""
+        for name, count in zip(PLAIN_COUNTS, counts[: len(PLAIN_COUNTS)], strict=True):
+            setattr(self, name, getattr(self, name) + count)
+        for sums, nanos in zip(self.money, counts[len(PLAIN_COUNTS) :], strict=True):
+            if currency:
+                sums[currency] = sums.get(currency, 0) + nanos
+
+    def merge(self, other: Counts) -> None:
+        """Adds the sums of another."""
+        for name in PLAIN_COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for sums, more in zip(self.money, other.money, strict=True):
+            for currency, nanos in more.items():
+                sums[currency] = sums.get(currency, 0) + nanos
+
+    @property
+    def money(self) -> tuple[dict[str, int], ...]:
+        """The sums of money by currency, in the order of `MONEY`."""
+        return self.costs, self.savings, self.fallback_costs
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReport:
+    """What was used in a time: in all, by group in the order of its weight, and by hour or day in time's order.
+
+    It goes from `since` until before `until`: whole hours, or whole days of the installation's time zone.
+    """
+
+    since: datetime
+    until: datetime
+    total: Counts
+    groups: Sequence[tuple[Any, Counts]]
+    series: Sequence[tuple[datetime, Counts]]
+    """Requests and costs alone, unless it is grouped by day."""
+
+
+def sum_usage(
+    since: datetime,
+    group_by: str,
+    exchange: ExchangeTable = NO_RATES,
+    *,
+    until: datetime | None = None,
+    **only: str,
+) -> UsageReport:
+    """What was used between two moments, the second now unless given, by one of `GROUPS`.
+
+    The hours of both are counted whole, or their days where the first is longer ago than two. `only` limits it to the
+    requests of one agent, team, project or user. Three queries, whatever the number of requests. Currencies are weighed
+    against one another where `exchange` has their rates.
+    """
+    span, start = _span_of(since)
+    if until is not None:
+        until = _stop_of(span, until)
+    of = {GROUPS[name]: value for name, value in only.items()}
+    is_by_day = group_by == "day"
+    with one_moment(LOGS):
+        starts = [each for each in list_starts(span, start) if until is None or each < until]
+        name, counted = (SMALLEST, COUNTS) if is_by_day else (GROUPS[group_by], SERIES_COUNTS)
+        groups, series = _sum_up(span, starts, name, of, counted)
+    if is_by_day:
+        groups = _by_day(series)
+    total = Counts()
+    for each in groups.values():
+        total.merge(each)
+    if is_by_day:
+        ordered = sorted(groups.items(), reverse=True)
+    else:
+        ordered = sorted(groups.items(), key=_weigher(total, exchange))
+    return UsageReport(start, until or timezone.now(), total, ordered[:MOST_GROUPS], sorted(series.items()))
+
+
+SMALLEST = "provider"
+"""The column with the fewest values: whichever sums are read by hour or day, these have as much."""
+REPORT = """
+WITH pairs (start, value, currency, {counts}) AS ({sums})
+SELECT NULL, value, currency, {all} FROM (
+    SELECT value, currency, {counts} FROM pairs
+    UNION ALL SELECT value, currency, {counts} FROM ({rollups}) AS rollups
+) AS both_parts GROUP BY value, currency
+UNION ALL
+SELECT start, NULL, currency, {series} FROM (
+    SELECT start, currency, {counts} FROM pairs
+    UNION ALL SELECT start, currency, {counts} FROM ({smallest}) AS rollups
+) AS both_parts GROUP BY start, currency
+"""
+"""The sums of a column's values, then those of hours or days: of what has no roll-up, read once, and of roll-ups."""
+
+
+def _sum_up(
+    span: str, starts: Sequence[datetime], name: str, of: Mapping[str, str], series_counts: Sequence[str]
+) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
+    """The sums by the values of a column, and by when their hour or day began; of the latter only `series_counts`.
+
+    There may be thousands of pairs of the two, which stay in the database.
+    """
+    folded = set[datetime]() if of else list_folded(span, starts)
+    rows = UsageSum.objects.filter(span=span, start__in=[each for each in starts if each not in folded], **of)
+    rollups = UsageRollup.objects.filter(span=span, start__in=folded)
+    columns = "start", "value", "currency", *COUNTS
+    queries = {
+        "sums": rows.order_by().values_list("start", name, "currency").annotate(**SUMS),
+        "rollups": rollups.filter(dimension=name).values_list(*columns),
+        "smallest": rollups.filter(dimension=SMALLEST).values_list(*columns),
+    }
+    parts = {part: query.query.get_compiler(LOGS, elide_empty=False).as_sql() for part, query in queries.items()}
+    sql = REPORT.format(
+        **{part: words for part, (words, _) in parts.items()},
+        counts=", ".join(COUNTS),
+        all=", ".join(f"SUM({each})" for each in COUNTS),
+        series=", ".join(f"SUM({each})" if each in series_counts else "0" for each in COUNTS),
+    )
+    groups, moments = defaultdict[Any, Counts](Counts), defaultdict[datetime, Counts](Counts)
+    with connections[LOGS].cursor() as cursor:
+        cursor.execute(sql, [value for _, values in parts.values() for value in values])
+        for start, value, currency, *counts in cursor.fetchall():
+            group = groups[value] if start is None else moments[moment_of(start)]
+            group.add(currency, list(map(int, counts)))  # PostgreSQL's sums are decimals
+    return groups, moments
+
+
+def _span_of(since: datetime) -> tuple[str, datetime]:
+    if timezone.now() - since <= HOURS_UP_TO:
+        return UsageSum.HOUR, hour_of(since)
+    return UsageSum.DAY, day_of(since)
+
+
+def _stop_of(span: str, until: datetime) -> datetime:
+    """When the hour or day ended whose part a moment ends; the moment itself where one began at it."""
+    began = hour_of(until) if span == UsageSum.HOUR else day_of(until)
+    if began == until:
+        return until
+    return began + HOUR if span == UsageSum.HOUR else day_of(began + DAY + HOUR)  # a day may have 23 to 25 hours
+
+
+def _by_day(series: dict[datetime, Counts]) -> dict[Any, Counts]:
+    """The sums of each day in the installation's time zone; hours of one day are added up."""
+    found: dict[Any, Counts] = {}
+    for start, counts in series.items():
+        found.setdefault(day_of(start), Counts()).merge(counts)
+    return found
+
+
+def main_currency(total: Counts) -> str:
+    """The currency of the largest sum; empty where nothing is priced."""
+    paid = [currency for currency in total.costs if currency != NO_CURRENCY]
+    return max(paid, key=lambda currency: (total.costs[currency], currency), default="")
+
+
+def weight_in(total: Counts, exchange: ExchangeTable) -> tuple[str, Callable[[Counts], int]]:
+    """The currency in which sums are compared, and how much there is of it in one: all of them where each has a rate.
+
+    Else it is that of the largest sum alone; where nothing was paid it is empty, and requests are compared.
+    """
+    main = main_currency(total)
+    if main and exchange.total(total.costs) is not None:
+        return exchange.into, lambda counts: max(exchange.total(counts.costs) or 0, 0)
+    if main:
+        return main, lambda counts: max(counts.costs.get(main, 0), 0)
+    return "", lambda counts: counts.requests
+
+
+def _weigher(total: Counts, exchange: ExchangeTable) -> Callable[[tuple[Any, Counts]], tuple[int, int, str]]:
+    """The dearest first, by one currency; then the busiest."""
+    currency, weigh = weight_in(total, exchange)
+    return lambda group: (-weigh(group[1]) if currency else 0, -group[1].requests, str(group[0]))

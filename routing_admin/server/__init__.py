@@ -1,1 +1,0 @@
-"""What lives as long as the process? Limits on bodies, request ids, draining, health checks, logs, throttling."""

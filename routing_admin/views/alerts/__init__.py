@@ -1,1 +1,0 @@
-"""Which alerts are open, and do they reach the chat?"""

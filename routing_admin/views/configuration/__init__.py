@@ -1,1 +1,0 @@
-"""Where is the configuration exported and imported? Both files, and an import that is reviewed first."""

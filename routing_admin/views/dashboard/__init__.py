@@ -1,1 +1,0 @@
-"""How is the installation doing? The first page: routes, providers, what failed, what to do."""

@@ -1,1 +1,0 @@
-"""How are fire drills started, watched and ended in the browser?"""

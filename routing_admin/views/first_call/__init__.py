@@ -1,1 +1,0 @@
-"""Has the first call with a new key arrived, and if not, why?"""

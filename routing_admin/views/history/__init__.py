@@ -1,1 +1,0 @@
-"""What was changed, by whom, and how does one go back?"""

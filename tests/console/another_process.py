@@ -1,0 +1,100 @@
+"""A second process on the same database, which saves when it is told to, at a moment that the test chooses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.db import connection
+
+from tests.engines.databases import url_of
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = """
+import sys
+import django
+django.setup()
+from capabilities.acts import Actor
+from routing_admin.console.routes.actions import save_route
+from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.models import TaskRoute
+print("ready", flush=True)
+for line in sys.stdin:
+    row = TaskRoute.objects.filter(task_type=line.strip()).first() or TaskRoute(task_type=line.strip())
+    row.retries = 9
+    save_route(Actor("person", "bob"), row, [CandidateSpec("echo")])
+    print("saved", flush=True)
+"""
+
+
+BEGINNINGS = ("BEGIN", "SELECT pg_advisory_xact_lock")
+"""The first statement of a change: SQLite's, and on PostgreSQL the lock that changes queue for."""
+
+
+class AnotherProcess:
+    """Bob's process: it makes the task route it is given the name of, or changes it, to 9 retries."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        assert self._said() == "ready"
+
+    def save_route(self, name: str) -> None:
+        """Saves the route; returns once it is committed."""
+        assert self.process.stdin is not None
+        print(name, file=self.process.stdin, flush=True)
+        assert self._said() == "saved"
+
+    def _said(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+
+@contextmanager
+def another_process() -> Iterator[AnotherProcess]:
+    """A running one; it ends with the block."""
+    environment = os.environ | {
+        "DATABASE_URL": url_of(str(connection.settings_dict["NAME"])),
+        "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
+    }
+    command = [sys.executable, "-c", WORK]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) as process:
+        yield AnotherProcess(process)
+
+
+@contextmanager
+def before_the_change(act: Callable[[], None]) -> Iterator[None]:
+    """Lets `act` happen once, when the next transaction of this process is about to begin."""
+    waiting = [act]
+
+    def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if waiting and sql.startswith(BEGINNINGS):
+            waiting.pop()()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(watch):
+        yield
+    assert not waiting
+
+
+@contextmanager
+def after_the_change(act: Callable[[], None]) -> Iterator[None]:
+    """Lets `act` happen once, when the next revision of this process is committed and nothing else was asked yet."""
+    waiting = [act]
+    made = False
+
+    def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        nonlocal made
+        if waiting and made and not connection.in_atomic_block:
+            waiting.pop()()
+        made = made or 'INSERT INTO "routing_admin_auditevent"' in sql
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(watch):
+        yield
+    assert not waiting

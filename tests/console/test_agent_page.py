@@ -1,0 +1,353 @@
+"""An agent's own page: opened by a link that an administrator made, read without an account, gone when revoked."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connections
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from capabilities.access import make_key
+from capabilities.acts import SYSTEM
+from capabilities.agents import delete_agent
+from capabilities.core.services.link_texts import LINK_KIND, public_part_in, secret_in
+from capabilities.models import Agent, AgentLink
+from routing_admin.configuration import snapshot
+from routing_admin.console.providers.stored_keys import agents_behind
+from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLog, SignInAttempt
+from routing_admin.platform.databases.router import LOGS
+from tests.cast import PASSWORD, key_of, person
+from tests.console.visits import queries_of, text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"])]
+LINK = re.compile(r"/agent-page/rap_[0-9a-f]{8}_[\w-]{43}_[0-9a-f]{8}/")
+
+
+@pytest.fixture(autouse=True)
+def installed(demo: None) -> None:
+    """The demo, whose agents are older than every call of a test."""
+    Agent.objects.update(created_at=timezone.now() - timedelta(days=30))
+    RequestLog.objects.all().delete()
+
+
+def make(client: Client, agent: str = "text-agent", **more: str) -> str:
+    """A link that an administrator makes on the page; its address as that page shows it this once."""
+    answer = client.post(f"/links/make/{agent}/", {"link-name": "Mei", "link-days": "90", **more})
+    found = LINK.search(text_of(answer))
+    assert found is not None
+    return found[0]
+
+
+def log(pk: str, agent: str = "text-agent", ago: float = 0, **more: Any) -> RequestLog:
+    """A call of an agent some minutes ago, answered at its second candidate."""
+    at = timezone.now() - timedelta(minutes=ago)
+    chain = [{"name": "gpt", "code": 503, "tone": "bad"}, {"name": "echo", "code": 200, "tone": "ok"}]
+    values = {"surface": "v1", "outcome": "ok", "status": 200, "task_type": "design", "chain": chain, "model": "echo"}
+    row = RequestLog.objects.create(id=pk, agent=agent, started_at=at, **values | more)
+    tries = [{"startedMs": 0, "durationMs": 9, "outcome": "http_503", "status": 503, "key": "the spare key"}]
+    said = "The gateway http://10.0.0.7:8443/internal is down"
+    down = {"outcome": "http_503", "status": 503, "error": said, "tries": tries}
+    AttemptLog.objects.create(request=row, position=0, provider="openai", model="gpt", at=at, **down)
+    files = [
+        {"filename": "plan.png", "kind": "image", "shown": "described", "artifactId": "a1", "sentence": "too large"}
+    ]
+    values = {"outcome": "ok", "status": 200, "deliveries": files, "cost_nanos": 3_000_000, "currency": "USD"}
+    more = {**values, "prompt_tokens": 54, "completion_tokens": 92}
+    AttemptLog.objects.create(request=row, position=1, provider="echo", model="echo-text", at=at, **more)
+    return row
+
+
+def record_bodies(on: bool) -> None:
+    Installation.objects.update(record_bodies=on)
+    snapshot.forget()
+
+
+def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
+    """No later page, row or audit event holds its secret; the audit says that it was made and revoked."""
+    address = make(admin)
+    row = AgentLink.objects.get()
+    secret = secret_in(address.split("/")[-2])
+    assert len(secret) == 43
+    assert timedelta(days=89) < (row.expires_at or timezone.now()) - timezone.now() < timedelta(days=91)
+    assert secret not in text_of(admin.get("/agents/text-agent/")) + str(list(AgentLink.objects.values()))
+    admin.post(f"/links/{row.public_id}/revoke/text-agent/")
+    events = list(AuditEvent.objects.filter(action__startswith="link.").order_by("id").values())
+    assert [event["action"] for event in events] == ["link.make", "link.revoke"]
+    assert secret not in str(events)
+    assert "Link to an agent&#x27;s page created" in text_of(admin.get("/history/audit/"))
+
+
+@pytest.mark.parametrize(("days", "ends"), [("7", 7), ("30", 30), ("0", None)])
+def test_a_link_ends_after_the_days_that_were_chosen_or_never(admin: Client, days: str, ends: int | None) -> None:
+    """7, 30 or 90 days, or until it is revoked; nothing else is taken."""
+    make(admin, **{"link-days": days})
+    found = AgentLink.objects.get().expires_at
+    assert (found is None) == (ends is None)
+    assert found is None or abs(found - timezone.now() - timedelta(days=ends or 0)) < timedelta(minutes=1)
+    assert admin.post("/links/make/text-agent/", {"link-name": "Mei", "link-days": "1000"}).status_code == 422
+    assert admin.post("/links/make/text-agent/", {"link-days": "7"}).status_code == 422
+    assert AgentLink.objects.count() == 1
+
+
+@pytest.mark.parametrize("is_editor", [False, True])
+def test_only_administrators_make_and_see_links(admin: Client, is_editor: bool) -> None:
+    """Others get 403, and the agent's page shows them neither links nor the button."""
+    make(admin)
+    client = Client()
+    client.force_login(person("walker", is_editor=is_editor))
+    assert client.post("/links/make/text-agent/", {"link-name": "x", "link-days": "7"}).status_code == 403
+    page = text_of(client.get("/agents/text-agent/"))
+    assert "Links to its page" not in page
+    assert 'popovertarget="share"' not in page
+
+
+def test_the_page_tells_whoever_has_the_link_what_the_agent_may_know(admin: Client, settings: Any) -> None:
+    """Without an account: its calls, keys, limits, snippets with the real address, its models, the other agents."""
+    settings.PUBLIC_URL = "https://ra.example"
+    key = key_of("text-agent")
+    Agent.objects.filter(agent_id="text-agent").update(limits={"tokensPerDay": 1000})
+    log("r1")
+    page = text_of(Client().get(make(admin)))
+    assert "Writes; its model reads text only." in page
+    assert "503" in page
+    assert f"{key[:11]}…" in page
+    assert key not in page
+    assert "0 / 1,000" in page
+    assert "curl https://ra.example/v1/chat/completions" in page
+    assert "new OpenAI({ baseURL: &quot;https://ra.example/v1&quot;" in page
+    assert "Anthropic(base_url=&quot;https://ra.example&quot;" in page
+    assert "task:<wbr>planning" in page
+    assert "vision-agent" in page
+    assert "handed to multimodal-agent" in page
+
+
+def test_without_a_call_the_page_says_how_one_is_made(admin: Client) -> None:
+    """The empty list teaches the first call; a page beyond the last call leads back to the newest."""
+    address = make(admin)
+    assert "No call yet" in text_of(Client().get(address))
+    log("r1")
+    assert "No call yet" not in text_of(Client().get(address))
+
+
+def test_a_call_opens_to_what_each_model_received(admin: Client) -> None:
+    """File by file and why; neither names of a provider's keys, nor what a provider said, nor prices, nor bytes."""
+    log("r1", body={"messages": "meet me at noon"})
+    address = make(admin)
+    page = text_of(Client().get(address.replace("/agent-page/", "/agent-page/calls/r1/")))
+    assert "plan.png" in page
+    assert "too large" in page
+    assert "54 in, 92 out" in page
+    for hidden in ("the spare key", "10.0.0.7", "USD", "meet me at noon", "/artifacts/"):
+        assert hidden not in page
+
+
+def test_what_the_request_brought_on_itself_is_said_in_the_providers_words(admin: Client) -> None:
+    """A parameter that a model refuses is the builder's to mend, so the refusal is quoted."""
+    row = log("r1", outcome="http_400", status=400)
+    row.attempts.filter(position=0).update(outcome="http_400", status=400, error="Unknown parameter: top_q")
+    address = make(admin)
+    page = text_of(Client().get(address.replace("/agent-page/", "/agent-page/calls/r1/")))
+    assert "Unknown parameter: top_q" in page
+
+
+def test_costs_are_shown_where_the_agent_has_a_limit_in_money(admin: Client) -> None:
+    """An agent with a budget is told what its calls cost; others are told no price."""
+    log("r1", cost_nanos=3_000_000, currency="USD")
+    address = make(admin)
+    places = (address, address.replace("/agent-page/", "/agent-page/calls/r1/"))
+    assert not any("0.003 USD" in text_of(Client().get(place)) for place in places)
+    Agent.objects.filter(agent_id="text-agent").update(limits={"moneyPerDay": "5", "currency": "USD"})
+    assert all("0.003 USD" in text_of(Client().get(place)) for place in places)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("ticked", [False, True])
+def test_recorded_words_need_the_setting_and_the_box_of_the_link(admin: Client, recorded: bool, ticked: bool) -> None:
+    """Both, else nothing of them; who read them is in the audit."""
+    log("r1", body={"messages": "meet me at noon"})
+    address = make(admin, **({"link-with_bodies": "on"} if ticked else {}))
+    record_bodies(recorded)
+    page = text_of(Client().get(address.replace("/agent-page/", "/agent-page/calls/r1/")))
+    assert ("meet me at noon" in page) is (recorded and ticked)
+    readers = list(AuditEvent.objects.filter(action="request.read").values_list("actor_kind", flat=True))
+    assert readers == (["link"] if recorded and ticked else [])
+
+
+def test_calls_of_others_and_of_an_agent_of_before_are_as_if_not_there(admin: Client) -> None:
+    """Another agent's call, one from before this agent was made, and one that never was get the same answer."""
+    log("other", "vision-agent")
+    log("before", ago=60 * 24 * 31)
+    address = make(admin)
+    assert "No call yet" in text_of(Client().get(address))
+    answers = []
+    for name in ("other", "before", "never"):
+        answer = Client().get(address.replace("/agent-page/", f"/agent-page/calls/{name}/"))
+        answers.append((answer.status_code, text_of(answer).replace(name, "")))
+    assert len(set(answers)) == 1
+    assert answers[0][0] == 404
+
+
+def test_twenty_calls_stand_on_a_page_and_older_ones_behind_them(admin: Client) -> None:
+    """Newest first, each once; a cursor that is none shows the newest."""
+    for number in range(45):
+        log(f"r{number:02}", ago=number)
+    address, found = make(admin), []
+    here = ""
+    for _ in range(3):
+        page = text_of(Client().get(address + here))
+        found.append(re.findall(r"/agent-page/calls/(r\d\d)/", page))
+        older = re.search(r'href="(\?before=[^"#]+)', page)
+        here = older[1] if older else ""
+    assert [len(each) for each in found] == [20, 20, 5]
+    assert [pk for page in found for pk in page] == [f"r{number:02}" for number in range(45)]
+    assert re.findall(r"/agent-page/calls/(r\d\d)/", text_of(Client().get(f"{address}?before=nonsense"))) == found[0]
+
+
+def test_a_link_that_is_no_good_any_more_gets_the_same_answer_as_one_that_never_was(admin: Client) -> None:
+    """Unknown, mistyped, revoked, expired, of an agent that is over or deleted: 404, and no word of whose it was."""
+    good = [make(admin, "vision-agent") for _ in range(4)]
+    revoked, expired = AgentLink.objects.order_by("id")[:2]
+    admin.post(f"/links/{revoked.public_id}/revoke/vision-agent/")
+    AgentLink.objects.filter(pk=expired.pk).update(expires_at=timezone.now())
+    unknown = f"/agent-page/{make_key(LINK_KIND)[0]}/"
+    mistyped = good[3][:-12] + ("A" if good[3][-12] != "A" else "B") + good[3][-11:]
+    addresses = [good[0], good[1], unknown, mistyped, "/agent-page/nonsense/"]
+    answers = {(answer.status_code, text_of(answer)) for answer in map(Client().get, addresses)}
+    Agent.objects.filter(agent_id="vision-agent").update(expires_at=timezone.now())
+    assert Client().get(good[2]).status_code == 404
+    delete_agent(SYSTEM, Agent.objects.get(agent_id="vision-agent"))
+    assert not AgentLink.objects.exists()
+    answer = Client().get(good[2])
+    answers.add((answer.status_code, text_of(answer)))
+    assert len(answers) == 1
+    status, page = answers.pop()
+    assert status == 404
+    assert "This link does not work" in page
+    assert "vision-agent" not in page
+
+
+def test_guessing_is_slowed_down_and_bothers_no_other_link(admin: Client) -> None:
+    """Five tries of a public part from an address, then 429 with the wait, even for the right secret; others open."""
+    good, other = make(admin), make(admin)
+    public = public_part_in(good.split("/")[-2])
+    guesses = [re.sub(r"rap_\w{8}", f"rap_{public}", f"/agent-page/{make_key(LINK_KIND)[0]}/") for _ in range(6)]
+    assert [Client().get(each).status_code for each in guesses] == [404] * 5 + [429]
+    answer = Client().get(good)
+    assert answer.status_code == 429
+    assert 0 < int(answer["Retry-After"]) <= 15 * 60
+    assert "Too many invalid links" in text_of(answer)
+    assert Client().get(other).status_code == 200
+    assert SignInAttempt.objects.count() == 5
+
+
+def guess(**headers: str) -> int:
+    """The status of a link that nothing made."""
+    return Client(**headers).get(f"/agent-page/{make_key(LINK_KIND)[0]}/").status_code
+
+
+def test_guessed_links_lock_out_of_links_and_not_out_of_signing_in(admin_account: Any) -> None:
+    """Fifty guesses from an address; then links wait, and people there still sign in."""
+    assert [guess() for _ in range(51)] == [404] * 50 + [429]
+    form = {"username": admin_account.get_username(), "password": PASSWORD}
+    assert Client().post("/login/", form).status_code == 302
+
+
+def test_what_another_site_makes_a_browser_ask_for_counts_nothing() -> None:
+    """A page with images or frames of guessed links locks its readers' office out of nothing."""
+    assert {guess(HTTP_SEC_FETCH_SITE="cross-site") for _ in range(60)} == {404}
+    assert not SignInAttempt.objects.exists()
+
+
+def test_a_good_link_opens_from_another_site(admin: Client) -> None:
+    """It is clicked in a chat program's page."""
+    assert Client(HTTP_SEC_FETCH_SITE="cross-site").get(make(admin)).status_code == 200
+
+
+def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Client) -> None:
+    """No cookie is set, no referrer is sent, nothing is stored or listed; also where the link opens nothing."""
+    address = make(admin)
+    for each in (address, address.replace("/agent-page/", "/agent-page/calls/x/"), "/agent-page/nonsense/"):
+        answer = Client().get(each)
+        assert answer["Referrer-Policy"] == "no-referrer"
+        assert "noindex" in answer["X-Robots-Tag"]
+        assert "no-store" in answer["Cache-Control"]
+        assert not answer.cookies
+        assert "csrf" not in text_of(answer)
+
+
+def test_the_pages_lead_only_to_one_another_and_take_no_form(admin: Client) -> None:
+    """Every link and form stays below /agent-page/; posting is 405."""
+    log("r1")
+    address = make(admin)
+    for each in (address, address.replace("/agent-page/", "/agent-page/calls/r1/")):
+        page = text_of(Client().get(each))
+        ways = re.findall(r'<a [^>]*href="([^"]+)"', page) + re.findall(r' (?:action|hx-[a-z]+)="([^"]+)"', page)
+        assert [way for way in ways if not way.startswith(("/agent-page/", "#", "?"))] == []
+        assert 'method="post"' not in page
+        assert Client().post(each).status_code == 405
+
+
+def test_language_and_theme_are_chosen_without_a_form_that_is_posted(admin: Client) -> None:
+    """The address asks for them, a cookie keeps them, and the page is in Chinese or dark from then on."""
+    address, client = make(admin), Client()
+    answer = client.get(f"{address}?language=zh-hans")
+    assert (answer.status_code, answer["Location"]) == (302, address)
+    client.get(f"{address}?theme=dark")
+    client.get(f"{address}?language=nonsense&theme=nonsense")
+    page = text_of(client.get(address))
+    assert "最近的调用" in page
+    assert 'data-theme="dark"' in page
+    assert {"django_language", "theme"} == set(client.cookies)
+
+
+def test_a_visit_is_noted_and_signs_the_link_with_the_newest_secret(admin: Client, settings: Any) -> None:
+    """Last opened is on the agent's page; after a rotation the link is behind until it is opened."""
+    address = make(admin)
+    assert AgentLink.objects.get().last_seen_at is None
+    settings.SIGNING_SECRETS = ["a newer secret", *settings.SIGNING_SECRETS]
+    assert agents_behind() == ["text-agent"]
+    assert Client().get(address).status_code == 200
+    assert AgentLink.objects.get().last_seen_at is not None
+    assert agents_behind() == []
+    settings.SIGNING_SECRETS = settings.SIGNING_SECRETS[:1]
+    assert Client().get(address).status_code == 200
+
+
+def test_a_link_that_leaked_is_ended_by_the_command(admin: Client, capsys: Any) -> None:
+    """`revoke_key` takes the whole address as it was found."""
+    address = make(admin)
+    call_command("revoke_key", f"http://127.0.0.1:8000{address}")
+    assert "The link for Mei to the page of text-agent" in capsys.readouterr().err
+    assert Client().get(address).status_code == 404
+
+
+def test_the_pages_ask_so_often_however_much_there_is(admin: Client) -> None:
+    """Few queries of each database, the same with few calls, keys and links and with many."""
+    log("r0")
+    address = make(admin)
+    call = address.replace("/agent-page/", "/agent-page/calls/r0/")
+    few = [(queries_of(Client(), each), queries_of(Client(), each, using="logs")) for each in (address, call)]
+    for number in range(60):
+        log(f"more{number}", ago=number + 1)
+        key_of("text-agent")
+        make(admin)
+    assert [(queries_of(Client(), each), queries_of(Client(), each, using="logs")) for each in (address, call)] == few
+    assert few == [(3, 1), (2, 2)]
+
+
+@pytest.mark.sqlite
+def test_the_list_of_calls_is_found_by_its_index(admin: Client) -> None:
+    """However long the log is, the agent's newest calls are met first."""
+    with CaptureQueriesContext(connections[LOGS]) as caught:
+        Client().get(make(admin))
+    (listed,) = [query["sql"] for query in caught if "ORDER BY" in query["sql"]]
+    with connections[LOGS].cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {listed}")
+        plan = str(cursor.fetchall())
+    assert "USING INDEX request_agent (agent=? AND started_at>?)" in plan

@@ -1,0 +1,232 @@
+"""Agents and keys: what each reads and whom it hands over to; a key is shown once, rolled, revoked."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.access import Principal, authenticate
+from capabilities.acts import SYSTEM
+from capabilities.agents import put_agent
+from capabilities.core.permissions import DEFAULT_SCOPES
+from capabilities.models import Agent, AgentKey, Service
+from routing_admin.configuration import snapshot
+from routing_admin.models import AuditEvent, Revision
+from tests.console.visits import queries_of, text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+WHOLE_KEY = re.compile(r"ra_[0-9a-z]{8}_[A-Za-z0-9_-]{43}_[0-9a-f]{8}")
+
+
+def issue(client: Client, agent: str = "text-agent", **more: object) -> str:
+    """Issues a key on the page; the key as the page shows it this once."""
+    answer = client.post(f"/keys/issue/{agent}/", {"scopes": list(DEFAULT_SCOPES), "label": "staging", **more})
+    found = WHOLE_KEY.search(text_of(answer))
+    assert found is not None
+    return found[0]
+
+
+def test_the_list_says_what_each_agent_reads_and_whom_it_hands_over_to(admin: Client) -> None:
+    """The text agent hands over to both others, nobody reads video, and agents without a key are named first."""
+    page = text_of(admin.get("/agents/"))
+    assert "multimodal-agent, vision-agent" in page
+    assert "no agent for videos" in page
+    assert "no working key: multimodal-agent, text-agent, vision-agent" in page
+
+
+@pytest.mark.requirement("MCR-4.4")
+def test_the_agents_page_says_who_takes_what_it_cannot_read(admin: Client) -> None:
+    """Each kind of content is read by itself, by others by name, or by nobody."""
+    page = text_of(admin.get("/agents/vision-agent/"))
+    assert "Hands audio to multimodal-agent." in page
+    assert "itself" in page
+    assert "No agent reads: videos." in " ".join(page.split())
+
+
+def test_the_dialog_says_that_keys_and_links_end_with_the_agent(admin: Client) -> None:
+    """Whoever deletes an agent reads before that its own page is out of reach afterwards, too."""
+    page = " ".join(text_of(admin.get("/agents/vision-agent/")).split())
+    assert "Its keys and the links to its page stop working immediately and cannot be restored." in page
+
+
+def test_the_form_offers_every_service_by_its_id_and_no_service(admin: Client) -> None:
+    """In the order of the services, the agent's own chosen."""
+    html = admin.get("/agents/vision-agent/").content.decode()
+    listed = html[html.index('id="id_service"') :].split("</select>")[0]
+    offered = [" ".join(each.split()) for each in re.findall(r"<option[^>]*>([^<]*)</option>", listed)]
+    assert offered == ["none", *Service.objects.values_list("service_id", flat=True)]
+    assert re.search(r"selected[^>]*>\s*vision-model\s*<", listed) is not None
+
+
+def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
+    """The answer to issuing shows the key; no later page, revision or audit event holds it."""
+    key = issue(admin)
+    found = authenticate({"authorization": f"Bearer {key}"})
+    assert isinstance(found, Principal)
+    assert found.agent == "text-agent"
+    assert key not in text_of(admin.get("/agents/text-agent/"))
+    assert key not in str(list(AuditEvent.objects.values())) + str(list(Revision.objects.values()))
+
+
+def test_a_key_has_the_scopes_and_the_end_that_were_chosen(admin: Client) -> None:
+    """Scopes come from the boxes, the end from the days; the page explains each scope."""
+    page = text_of(admin.get("/agents/text-agent/"))
+    assert "call models" in page
+    issue(admin, scopes=["route"], days="30")
+    row = AgentKey.objects.get()
+    assert row.scopes == ["route"]
+    assert row.expires_at is not None
+    assert timedelta(days=29) < row.expires_at - timezone.now() < timedelta(days=31)
+
+
+def test_a_key_without_a_scope_is_not_issued(admin: Client) -> None:
+    """422 and no key."""
+    answer = admin.post("/keys/issue/text-agent/", {"label": "x"})
+    assert answer.status_code == 422
+    assert not AgentKey.objects.exists()
+
+
+def test_rolling_gives_a_successor_while_the_old_key_goes_on(admin: Client) -> None:
+    """Both keys work during the overlap; rolled without overlap the old one ends at once."""
+    old = issue(admin)
+    public = AgentKey.objects.get().public_id
+    answer = admin.post(f"/keys/{public}/roll/text-agent/", {"overlap": "1h"})
+    found = WHOLE_KEY.search(text_of(answer))
+    assert found is not None
+    assert found[0] != old
+    for key in (old, found[0]):
+        assert isinstance(authenticate({"x-api-key": key}), Principal)
+    admin.post(f"/keys/{public}/roll/text-agent/", {"overlap": "0"})
+    assert not isinstance(authenticate({"x-api-key": old}), Principal)
+
+
+def test_revoking_ends_a_key_at_once_after_a_dialog_that_names_it(admin: Client) -> None:
+    """The dialog says which key and what happens; afterwards it is refused and shown as revoked."""
+    key = issue(admin)
+    row = AgentKey.objects.get()
+    assert "Revoke staging?" in text_of(admin.get("/agents/text-agent/"))
+    admin.post(f"/keys/{row.public_id}/revoke/text-agent/")
+    assert not isinstance(authenticate({"x-api-key": key}), Principal)
+    assert "Revoked" in text_of(admin.get("/agents/text-agent/"))
+
+
+def test_a_key_is_found_under_its_own_agent_only(admin: Client) -> None:
+    """Another agent's address with this key is 404, and the key works on."""
+    key = issue(admin)
+    public = AgentKey.objects.get().public_id
+    assert admin.post(f"/keys/{public}/revoke/vision-agent/").status_code == 404
+    assert isinstance(authenticate({"x-api-key": key}), Principal)
+
+
+def test_an_agent_may_use_a_route_and_sees_what_the_whole_chain_guarantees(admin: Client) -> None:
+    """The page names the first ready candidate, what every candidate reads and what only some read."""
+    admin.post("/new/agent/", {"agent_id": "designer", "task_type": "design"})
+    page = text_of(admin.get("/agents/designer/"))
+    assert "Uses the task route" in page
+    assert "Every candidate reads:" in page
+    assert "Only some can read these; the rest get a description:" in page
+    assert "task:design" in page
+
+
+def test_an_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
+    """422 at the field; nothing is made."""
+    service = Agent.objects.get(agent_id="text-agent").service
+    assert service is not None
+    both = {"agent_id": "greedy", "task_type": "design", "service": service.pk}
+    answer = admin.post("/new/agent/", both)
+    assert answer.status_code == 422
+    assert "An agent uses a service or a task route, not both." in text_of(answer)
+    assert not Agent.objects.filter(agent_id="greedy").exists()
+
+
+def test_an_agent_is_changed_with_undo_and_a_late_save_shows_both_versions(admin: Client) -> None:
+    """Saving makes a revision; saving from an older page answers 409 and writes nothing."""
+    row = Agent.objects.get(agent_id="text-agent")
+    form = {"name": "first", "description": "d", "service": row.service_id, "version": row.version}
+    assert admin.post("/agents/text-agent/", form).status_code == 302
+    answer = admin.post("/agents/text-agent/", form | {"name": "second"})
+    assert answer.status_code == 409
+    assert "first" in text_of(answer)
+    assert Agent.objects.get(agent_id="text-agent").name == "first"
+
+
+def test_the_snippets_carry_the_real_address_and_the_agents_model(admin: Client, settings: object) -> None:
+    """curl, the OpenAI SDK and MCP point at the public URL; the tools are those of /api/v1/tools."""
+    settings.PUBLIC_URL = "https://ra.example"  # type: ignore[attr-defined]
+    page = text_of(admin.get("/agents/text-agent/"))
+    assert "curl https://ra.example/v1/chat/completions" in page
+    assert "base_url=&quot;https://ra.example/v1&quot;" in page
+    assert "https://ra.example/mcp" in page
+    assert "get_artifact" in page
+
+
+def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
+    """The list and the page say who made it, and that it is called with its maker's key."""
+    put_agent(SYSTEM, "text-agent", "worker-1", service_id="vision-model")
+    assert "run time, by text-agent" in text_of(admin.get("/agents/"))
+    page = text_of(admin.get("/agents/worker-1/"))
+    assert "created at run time by text-agent" in page
+    assert "x-agent-id" in page
+    assert "This agent created others that still exist: worker-1." in text_of(admin.get("/agents/text-agent/"))
+
+
+def test_deleting_an_agent_ends_its_keys(admin: Client) -> None:
+    """The dialog names it; its keys no longer work."""
+    key = issue(admin, "vision-agent")
+    assert "Delete vision-agent?" in text_of(admin.get("/agents/vision-agent/"))
+    admin.post("/delete/agent/vision-agent/")
+    assert not isinstance(authenticate({"x-api-key": key}), Principal)
+
+
+def test_the_list_takes_the_same_queries_for_three_and_for_thirty_agents(admin: Client) -> None:
+    """The number of queries does not grow with the rows."""
+    few = queries_of(admin, "/agents/")
+    for number in range(27):
+        Agent.objects.create(agent_id=f"a{number}")
+    assert queries_of(admin, "/agents/") == few
+
+
+def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client) -> None:
+    """Every changing address answers 403, and the page has no button that changes."""
+    issue(admin)
+    public = AgentKey.objects.get().public_id
+    page = text_of(viewer.get("/agents/text-agent/"))
+    assert "Issue a key" not in page
+    assert "Revoke" not in page
+    addresses = ("/keys/issue/", f"/keys/{public}/roll/", f"/keys/{public}/revoke/", "/delete/agent/", "/agents/")
+    for address in addresses:
+        assert viewer.post(f"{address}text-agent/").status_code == 403
+
+
+def test_of_many_that_take_over_the_list_names_a_few(admin: Client) -> None:
+    """The first five by name, and how many there are beside them."""
+    vision = Service.objects.get(service_id="vision-model")
+    for number in range(9):
+        Agent.objects.create(agent_id=f"reader-{number}", service=vision)
+    snapshot.forget()
+    page = " ".join(text_of(admin.get("/agents/?q=text-agent")).split())
+    assert re.search(r"and \d+ more", page)
+
+
+def test_of_many_who_can_take_something_a_few_are_named(admin, demo):
+    """The others are counted: the sentence stays one."""
+    service = Service.objects.get(service_id="vision-model")
+    for number in range(10):
+        Agent.objects.create(agent_id=f"eye-{number}", name="Eye", service=service)
+    snapshot.refresh()
+    page = text_of(admin.get("/agents/text-agent/"))
+    assert re.search(r"Hands images to eye-0(, [\w-]+){4} and 7 more\.", " ".join(page.split()))
+
+
+def test_many_agents_are_listed_in_pages_and_a_search_reaches_every_one(admin: Client) -> None:
+    for number in range(120):
+        Agent.objects.create(agent_id=f"zz-{number:03}")
+    snapshot.forget()
+    pages = [admin.get(f"/agents/?page={number}").content.decode() for number in (1, 2, 3)]
+    assert [sum(f'href="/agents/zz-{number:03}/"' in page for page in pages) for number in range(120)] == [1] * 120
+    assert "1 to 50 of" in pages[0]
+    assert "zz-119" in text_of(admin.get("/agents/?q=zz-119"))

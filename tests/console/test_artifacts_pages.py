@@ -1,0 +1,341 @@
+"""Artifacts in the browser's eyes, without a browser: list, upload, detail, roles, undo."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client, override_settings
+from django.urls import reverse
+
+from artifacts import library as actions
+from artifacts.core.detection.evidence import REASONS
+from artifacts.models import Artifact
+from artifacts.preview import preview
+from artifacts.storage.content import byte_store
+from capabilities.acts import SYSTEM
+from capabilities.core.delivery.receiver import Prepared
+from capabilities.models import Provider, Service
+from routing_admin.configuration import snapshot
+from routing_admin.console.artifacts import receiving
+from routing_admin.console.artifacts.words import EVIDENCE
+from routing_admin.console.requests.send import plan_preview
+from routing_admin.console.services.actions import save_service
+from routing_admin.core.fallback.chain import Call
+from routing_admin.core.planning.params import apply_params
+from routing_admin.dispatch.prepare import prepare_for
+from routing_admin.models import RequestLog
+from tests.cast import HTMX
+from tests.console.page import Page
+from tests.console.visits import queries_of
+
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
+DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "console" / "demo"
+
+
+def picture(width: int = 3, height: int = 2) -> bytes:
+    """A valid PNG of that size."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + b"\x40\x80\xc0" * width for _ in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def stored(name: str = "photo.png", data: bytes | None = None, declared: str = "image/png", **said: Any) -> Artifact:
+    return actions.store_bytes(SYSTEM, picture() if data is None else data, filename=name, declared=declared, **said)
+
+
+def service_of(model: str) -> str:
+    return next(each.id for each in snapshot.current().configuration.services if each.model == model)
+
+
+def page(client: Client, row: Artifact, query: str = "") -> str:
+    response = client.get(reverse("artifact", args=[row.pk]) + query)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
+    return client.post(reverse("artifact_upload"), {"file": list(files)}, headers=headers)
+
+
+@pytest.mark.requirement("ABR-1.1")
+def test_a_file_uploaded_by_a_script_is_kept_and_its_page_named(admin: Client) -> None:
+    """201 with the page's address; the row says who stored it."""
+    response = upload(admin, SimpleUploadedFile("a.png", picture(), "image/png"), accept="application/json")
+    row = Artifact.objects.get()
+    assert (response.status_code, response.json()) == (201, {"url": reverse("artifact", args=[row.pk])})
+    assert (row.filename, row.uploaded_by, row.kind) == ("a.png", "admin", "image")
+
+
+def test_several_files_of_a_plain_form_are_kept_and_lead_back_to_the_list(admin: Client) -> None:
+    """Without scripts the form posts all files at once and is redirected."""
+    files = (SimpleUploadedFile("a.txt", b"one"), SimpleUploadedFile("b.txt", b"two"))
+    response = upload(admin, *files)
+    assert (response.status_code, response["Location"]) == (302, reverse("artifacts"))
+    assert set(Artifact.objects.values_list("filename", flat=True)) == {"a.txt", "b.txt"}
+
+
+@override_settings(MAX_UPLOAD_BYTES=10)
+def test_a_file_over_the_limit_is_refused_with_the_reason_and_not_kept(admin: Client) -> None:
+    """413 and one sentence that names the limit and what to do; no row is made."""
+    response = upload(admin, SimpleUploadedFile("big.bin", b"x" * 11), accept="application/json")
+    assert response.status_code == 413
+    assert "larger than the limit of 10" in response.json()["message"].replace("\xa0", " ")
+    assert not Artifact.objects.exists()
+
+
+def test_a_form_without_a_file_is_told_so(admin: Client) -> None:
+    """422 with a sentence, for a script as for a person."""
+    response = upload(admin, accept="application/json")
+    assert (response.status_code, "Choose one" in response.json()["message"]) == (422, True)
+
+
+def test_a_viewer_reads_about_a_file_and_never_gets_its_bytes(admin: Client, viewer: Client, demo: None) -> None:
+    """The page has the decisions, no picture, no words of the file, no download; the bytes answer 403."""
+    image = stored()
+    secret = stored("diary.txt", b"meet me at noon", "text/plain")
+    for name in ("artifact_raw", "artifact_thumbnail"):
+        assert viewer.get(reverse(name, args=[image.pk])).status_code == 403
+    assert Page(page(admin, image)).picture(f"Picture of {image.filename}")
+    assert not Page(page(viewer, image)).picture(f"Picture of {image.filename}")
+    assert "Described only" in page(viewer, image)
+    assert "meet me at noon" not in page(viewer, secret)
+    assert "meet me at noon" in page(admin, secret)
+
+
+@pytest.mark.parametrize("name", ["artifact_upload", "artifacts_delete", "artifacts_restore"])
+def test_a_viewer_changes_nothing(viewer: Client, name: str) -> None:
+    """Every act is refused with 403."""
+    row = stored()
+    assert viewer.post(reverse(name), {"id": [row.pk]}).status_code == 403
+    assert Artifact.objects.living().filter(pk=row.pk).exists()
+
+
+def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
+    """Bytes and thumbnails carry nosniff, a sandbox and an attachment or a type of our own."""
+    row = stored(
+        "evil.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "image/svg+xml"
+    )
+    raw = admin.get(reverse("artifact_raw", args=[row.pk]))
+    assert raw["Content-Disposition"].startswith("attachment")
+    small = admin.get(reverse("artifact_thumbnail", args=[stored().pk]))
+    assert small["Content-Type"] == "image/png"
+    for response in (raw, small):
+        assert response["X-Content-Type-Options"] == "nosniff"
+        assert "sandbox" in response["Content-Security-Policy"]
+
+
+def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Client) -> None:
+    """The second answer comes from the data directory, even when the bytes are gone by then."""
+    good, bad = stored(), stored("broken.png", picture()[:45], "image/png")
+    first = admin.get(reverse("artifact_thumbnail", args=[good.pk]))
+    byte_store().delete(good.sha256)
+    again = admin.get(reverse("artifact_thumbnail", args=[good.pk]))
+    assert (first.status_code, first.content) == (again.status_code, again.content)
+    assert admin.get(reverse("artifact_thumbnail", args=[bad.pk])).status_code == 404
+
+
+def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: Client) -> None:
+    """One toast, one address; what was deleted by another act stays deleted."""
+    earlier, first, second = stored("0.png"), stored("1.png"), stored("2.png")
+    admin.post(reverse("artifacts_delete"), {"id": [earlier.pk]})
+    response = admin.post(reverse("artifacts_delete"), {"id": [first.pk, second.pk]}, follow=True)
+    text = response.content.decode()
+    assert not Artifact.objects.living().exists()
+    assert "2 artifacts deleted" in text
+    toasts = [each for each in text.split('class="toast"')[1:] if "2 artifacts deleted" in each]
+    address = toasts[0].split('action="')[1].split('"')[0].replace("&amp;", "&")
+    admin.post(address, {"next": reverse("artifacts")})
+    assert set(Artifact.objects.living().values_list("pk", flat=True)) == {first.pk, second.pk}
+
+
+def test_the_list_finds_by_name_and_kind_and_says_when_nothing_matches(admin: Client) -> None:
+    """The address holds the filters; a filter without results offers to clear it."""
+    stored("cat.png")
+    stored("notes.txt", b"words", "text/plain")
+    found = admin.get(reverse("artifacts"), {"q": "CAT"}).content.decode()
+    assert "cat.png" in found
+    assert "notes.txt" not in found
+    assert "notes.txt" in admin.get(reverse("artifacts"), {"kind": "text"}).content.decode()
+    assert "Clear filters" in admin.get(reverse("artifacts"), {"q": "dog"}).content.decode()
+    assert "newest" in admin.get(reverse("artifacts"), {"cursor": "nonsense"}).content.decode()
+
+
+def test_the_list_asks_as_often_for_thirty_as_for_three(admin: Client) -> None:
+    """A constant number of queries."""
+    for number in range(3):
+        stored(f"{number}.txt", f"{number}".encode(), "text/plain")
+    assert queries_of(admin, reverse("artifacts")) == 4
+    for number in range(3, 30):
+        stored(f"{number}.txt", f"{number}".encode(), "text/plain")
+    assert queries_of(admin, reverse("artifacts")) == 4
+
+
+@pytest.mark.requirement("ABR-8.2")
+def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Client, demo: None) -> None:
+    """Evidence is kept and shown: declared, what the bytes say, and which wins."""
+    text = page(admin, stored("photo.png", b"%PDF-1.4\n" + b"1 0 obj\n<<>>\nendobj\nxref\n0 1\ntrailer\n<<>>\n%%EOF\n"))
+    assert "Declared" in text
+    assert "The content decides" in text
+
+
+@pytest.mark.requirement("MCR-2.1", "ABR-4.1")
+def test_each_service_stands_under_the_word_for_how_it_receives_the_file(admin: Client, demo: None) -> None:
+    """The vision model gets the image as it is, the text model its description, with the reason and who else could."""
+    text = page(admin, stored(), "?language=en")
+    as_it_is, described = text.split('id="g-native"')[1].split('id="g-described"')
+    assert 'id="d-vision-model"' in as_it_is
+    assert 'id="d-text-model"' in described
+    assert "[Attachment received]" in described
+    assert "The model does not support vision." in described
+    assert "bytes&gt;" in as_it_is
+
+
+def test_the_texts_models_read_come_in_the_language_asked_for(admin: Client, demo: None) -> None:
+    """`?language=` chooses between the Chinese and the English text, each marked with its own language."""
+    row = stored()
+    chinese = page(admin, row, "?language=zh").split('lang="zh-Hans" hx-disable>')
+    assert "工件ID: " in chinese[1][:200]
+    assert 'lang="en" hx-disable>[Attachment received]' in page(admin, row, "?language=en")
+
+
+def test_services_outside_every_route_can_be_left_out(admin: Client, demo: None) -> None:
+    """`?routed=1` keeps those that stand in a chain."""
+    row = stored()
+    assert 'id="d-text-model"' in page(admin, row)
+    assert 'id="d-text-model"' not in page(admin, row, "?routed=1")
+
+
+def test_one_service_comes_as_a_fragment(admin: Client, demo: None) -> None:
+    """What a closed card loads when it is opened; an unknown service is 404."""
+    row = stored()
+    address = reverse("artifact", args=[row.pk])
+    text = admin.get(address, {"service": "text-model", "fragment": "card"}).content.decode()
+    assert "get_artifact" in text
+    assert not Page(text).is_whole
+    assert admin.get(address, {"service": "none", "fragment": "card"}).status_code == 404
+
+
+def add_services(count: int) -> None:
+    """That many more model services, each of which reads text alone."""
+    echo = Provider.objects.get(name="echo")
+    for number in range(count):
+        row = Service(service_id=f"more-{number:02}", name="more", provider=echo, model=f"m{number}")
+        save_service(SYSTEM, row)
+
+
+def test_of_many_services_a_few_of_each_form_stand_on_the_page(admin: Client, demo: None) -> None:
+    """The numbers are those of all; a form leads to its pages, words and the one asked for are found beyond them."""
+    add_services(50)
+    row = stored()
+    first = page(admin, row)
+    assert first.count('id="d-more-') < receiving.FEW
+    assert "?form=described" in first
+    all_described = page(admin, row, "?form=described") + page(admin, row, "?form=described&page=2")
+    assert all_described.count('<details class="delivery" id="d-more-') == 50
+    assert page(admin, row, "?q=MORE-4").count('<details class="delivery" id="d-more-') == receiving.FEW
+    assert 'id="d-more-49" open' in page(admin, row, "?service=more-49")
+    assert "No model service matches." in page(admin, row, "?q=nothing-like-it")
+
+
+def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: None) -> None:
+    """The first of each form is open where its words are few; a long text comes when its card is opened."""
+    few = page(admin, stored())
+    assert few.count('class="tabset"') == few.count('class="delivery"') - few.count('hx-trigger="toggle once"')
+    row = stored("table.csv", b"one line of a long table\n" * 1000, "text/csv")
+    assert "tabset" not in page(admin, row)
+    assert page(admin, row, "?service=text-model").count('class="tabset"') == 1
+
+
+def test_bytes_that_are_gone_are_told_and_not_served(admin: Client, demo: None) -> None:
+    """The page says so and the download answers 410."""
+    row = stored()
+    byte_store().delete(row.sha256)
+    assert "missing from the store" in page(admin, row)
+    assert admin.get(reverse("artifact_raw", args=[row.pk])).status_code == 410
+
+
+def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, demo: None) -> None:
+    """The embedded model says what it received; the log has the request, its one attempt, and how the file went."""
+    row = stored()
+    address = reverse("artifact_send", args=[row.pk])
+    response = admin.post(address, {"service": service_of("echo-vision")}, headers=HTMX)
+    text = response.content.decode()
+    logged = RequestLog.objects.get()
+    assert (response.status_code, Page(text).is_whole) == (200, False)
+    assert reverse("request", args=[logged.pk]) in text
+    assert (logged.surface, logged.outcome, logged.adaptation) == ("page", "ok", "image=native")
+    assert Page(admin.post(address, {"service": service_of("echo-vision")})).is_whole
+
+
+def test_a_model_without_a_key_says_why_it_cannot_be_tried(admin: Client, demo: None) -> None:
+    """The reason stands where the answer would."""
+    response = admin.post(reverse("artifact_send", args=[stored().pk]), {"service": "text-model"})
+    assert "has no key" in response.content.decode()
+
+
+def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client, viewer: Client, demo: None) -> None:
+    """403 and 404, nothing is logged."""
+    address = reverse("artifact_send", args=[stored().pk])
+    assert viewer.post(address, {"service": "text-model"}).status_code == 403
+    assert admin.post(address, {"service": "none"}).status_code == 404
+    assert not RequestLog.objects.exists()
+
+
+@pytest.mark.parametrize("service", ["echo-vision", "echo-text"])
+def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> None:
+    """The previewed payload equals the dispatched one, byte counts and all."""
+    row, state = stored(), snapshot.current()
+    spec = state.configuration.service(service_of(service))
+    assert spec is not None
+    planned = plan_preview(state, row, spec, "en")
+    call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
+    prepared = prepare_for(planned, apply_params(planned.chat, call), planned.receiver(0), call)
+    shown = next(each for each in preview(row, language="en").deliveries if each.service_id == spec.id)
+    assert isinstance(prepared, Prepared)
+    assert (shown.payload, shown.bytes) == (prepared.request.elide(), prepared.request.content_length)
+
+
+def test_every_reason_of_the_detector_has_its_words() -> None:
+    """The page's table has the detector's sentences, so both speak alike."""
+    assert {code: str(text) for code, text in EVIDENCE.items()} == dict(REASONS)
+
+
+def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
+    """Few letters read as well in another encoding: a note says so in words; a certain one has none."""
+    guess = stored("note.txt", "Müller\n".encode("cp1252"), "text/plain")
+    sure = stored("note.txt", "Müller\n".encode(), "text/plain")
+    assert (guess.encoding_certain, sure.encoding_certain) == (False, True)
+    assert "is a guess; another one fits nearly as well" in page(admin, guess)
+    assert "is a guess" not in page(admin, sure)
+    admin.cookies["django_language"] = "zh-hans"
+    assert "只是推测" in page(admin, guess)
+
+
+def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(admin: Client, viewer: Client) -> None:
+    """Also where somebody corrected the type; the list knows it from then on."""
+    row = stored("odd.bin", b"\x00\x01\x02 no picture at all" * 9, "application/octet-stream")
+    actions.correct_artifact(SYSTEM, row, mime_type="image/x-odd")
+    thumbnail = reverse("artifact_thumbnail", args=[row.pk])
+    assert thumbnail not in page(admin, row)
+    assert "sheet blank" in page(admin, row)
+    assert thumbnail not in admin.get(reverse("artifacts")).content.decode()
+    actions.correct_artifact(SYSTEM, Artifact.objects.get(), mime_type="image/png")
+    assert "<img" not in page(admin, row)
+
+
+@pytest.mark.parametrize(("name", "tag"), [("sine.mp3", "<audio"), ("film.webm", "<video")])
+def test_sound_and_film_have_a_player(admin: Client, viewer: Client, name: str, tag: str) -> None:
+    """For those who may have the bytes."""
+    data = (Path(__file__).resolve().parents[1] / "artifacts" / "files" / name).read_bytes()
+    row = stored(name, data, "")
+    assert tag in page(admin, row)
+    assert tag not in page(viewer, row)

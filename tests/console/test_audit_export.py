@@ -1,0 +1,129 @@
+"""The audit log taken away as a file, and what people look at written into it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from artifacts.library import store_bytes
+from capabilities.acts import SYSTEM, Act, Actor
+from routing_admin.configuration.audit import entry_of, write_event
+from routing_admin.core.audit import AuditEntry, verify_chain
+from routing_admin.models import AuditEvent, RequestLog
+from tests.console.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def body_of(answer: Any) -> str:
+    return b"".join(answer.streaming_content).decode("utf-8-sig")
+
+
+def acts() -> list[tuple[str, str, str]]:
+    return [(one.actor, one.action, one.object_name) for one in AuditEvent.objects.order_by("number")]
+
+
+def test_json_lines_hold_the_whole_chain(admin: Client) -> None:
+    """Law: whoever has the lines can check them without us; the export is the newest of them."""
+    write_event(Actor("person", "ada"), Act("key.issue", "agent", "文", {"scopes": ["route"]}))
+    answer = admin.get(reverse("audit_export", args=["jsonl"]))
+    values = [json.loads(line) for line in body_of(answer).splitlines()]
+    fields = [entry.name for entry in AuditEntry.__dataclass_fields__.values()]
+    entries = [AuditEntry(**dict(zip(fields, value.values(), strict=True))) for value in values]
+    assert verify_chain(entries).problems == ()
+    assert entries == [entry_of(row) for row in AuditEvent.objects.order_by("number")]
+    assert entries[-1].action == "audit.export"
+
+
+def test_the_csv_is_narrowed_as_the_page_and_no_cell_is_a_formula(admin: Client) -> None:
+    """Law: the address that narrows the page narrows the file; the audit log says to what."""
+    for name in ("one", "=1+1"):
+        write_event(Actor("person", name), Act("user.invite", "user", name))
+    query = {"action": "user.invite", "actor": "=1", "since": "2020-01-01", "until": "no day"}
+    rows = list(csv.DictReader(StringIO(body_of(admin.get(reverse("audit_export", args=["csv"]), query)))))
+    assert [row["actor"] for row in rows] == ["'=1+1"]
+    assert AuditEvent.objects.latest("number").details == {
+        "form": "csv",
+        "action": "user.invite",
+        "actor": "=1",
+        "since": "2020-01-01",
+    }
+
+
+def test_days_narrow_the_page(admin: Client) -> None:
+    """Law: the last day counts whole."""
+    write_event(Actor("person", "ada"), Act("user.invite", "user", "eve"))
+    today = str(AuditEvent.objects.get().created_at.date())
+    assert len(admin.get(reverse("audit"), {"since": today, "until": today}).context["events"]) == 1
+    assert "Nothing matches these filters" in text_of(admin.get(reverse("audit"), {"until": "2020-01-01"}))
+
+
+def test_a_viewer_is_offered_no_export(viewer: Client) -> None:
+    """Law: a viewer exports nothing."""
+    assert "audit/export" not in viewer.get(reverse("audit")).content.decode()
+    assert viewer.get(reverse("audit_export", args=["csv"])).status_code == 403
+
+
+def test_the_command_writes_the_same_lines(tmp_path: Path) -> None:
+    """Law: to standard output or into a new file of its owner's alone; one that is there stays as it is."""
+    write_event(Actor("person", "ada"), Act("key.issue", "agent", "one"))
+    file = tmp_path / "audit.jsonl"
+    call_command("audit_export", "--action", "key.issue", "--output", str(file))
+    assert [json.loads(line)["objectName"] for line in file.read_text().splitlines()] == ["one"]
+    assert file.stat().st_mode & 0o077 == 0
+    with pytest.raises(CommandError, match="File exists"):
+        call_command("audit_export", "--output", str(file))
+
+
+def test_looking_at_a_file_is_told_once_in_ten_minutes(admin: Client, viewer: Client) -> None:
+    """Law: its page, its bytes and its comparison; a viewer, who sees none of it, leaves no line."""
+    row = store_bytes(SYSTEM, b"words", filename="a.txt")
+    for client in (admin, admin, viewer):
+        assert client.get(reverse("artifact", args=[row.pk])).status_code == 200
+    admin.get(reverse("artifact_raw", args=[row.pk]))
+    assert [act for act in acts() if act[1] == "artifact.read"] == [("admin", "artifact.read", row.pk)]
+
+
+def test_looking_at_recorded_words_is_told(admin: Client, viewer: Client, demo: None) -> None:
+    """Law: a request whose words were not recorded leaves no line, nor does somebody who may not read them."""
+    RequestLog.objects.create(pk="req_1", started_at=timezone.now(), body={"messages": []})
+    RequestLog.objects.create(pk="req_2", started_at=timezone.now())
+    for client in (admin, viewer):
+        for key in ("req_1", "req_2"):
+            client.get(reverse("request", args=[key]))
+    assert [act for act in acts() if act[1] == "request.read"] == [("admin", "request.read", "req_1")]
+
+
+def test_an_export_of_the_configuration_is_told(admin: Client, demo: None) -> None:
+    """Law: by a person, and by a command."""
+    admin.get(reverse("config_export", args=["llm-routing"]))
+    call_command("export_config", "llmservices", "--for", "seed", stdout=StringIO(), stderr=StringIO())
+    lines = AuditEvent.objects.filter(action="configuration.export").order_by("number")
+    found = [(one.actor_kind, one.object_name, one.details) for one in lines]
+    assert found == [
+        ("person", "llm-routing", {"for": "full"}),
+        ("command", "llmservices", {"for": "seed"}),
+    ]
+
+
+def test_the_page_says_details_as_a_person_reads_them(admin: Client) -> None:
+    """Names and values, lists item by item, and what looks like a key is masked."""
+    details = {
+        "scopes": ["route", "registry:read"],
+        "size": 853,
+        "on": True,
+        "password": "swordfish",
+        "was": [30, None],
+    }
+    write_event(SYSTEM, Act("key.issue", "agent", "text-agent", details))
+    page = text_of(admin.get("/history/audit/"))
+    assert "scopes: route, registry:read · size: 853 · on: true · password: … · was: 30, null" in page

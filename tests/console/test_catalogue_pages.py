@@ -1,0 +1,220 @@
+"""The catalogue's page: where it comes from, and an edition that is looked at, taken, taken back, dropped."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from capabilities.models import CatalogueEdition, Provider, Service, ServiceCapability
+from routing_admin.configuration import snapshot
+from routing_admin.models import AuditEvent, Installation, Revision
+from routing_admin.upstream import process_upstream, run_sync
+from tests.console.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+PAGE = "/matrix/catalogue/"
+API = {
+    "deepseek": {
+        "models": {
+            "deepseek-v4-flash": {"modalities": {"input": ["text", "image"], "output": ["text"]}, "tool_call": True},
+            "deepseek-v5": {"modalities": {"input": ["text", "image"], "output": ["text"]}},
+        }
+    }
+}
+"""models.dev's list as if it had come to agree with LiteLLM."""
+
+
+@pytest.fixture
+def flash() -> Service:
+    """The model that two sources contradict each other about, filled from the shipped catalogue."""
+    provider = Provider.objects.create(
+        name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
+    )
+    row = Service.objects.create(service_id="flash", name="Flash", provider=provider, model="deepseek-v4-flash")
+    for side in ("input", "output"):
+        ServiceCapability.objects.create(service=row, side=side, name="text", source="unknown")
+    return row
+
+
+def words_of(answer: Any) -> str:
+    """What a page says, without its tags."""
+    return " ".join(re.sub(r"<[^>]+>", " ", text_of(answer)).split())
+
+
+def upload(client: Client, value: Any) -> Any:
+    file = BytesIO(value if isinstance(value, bytes) else json.dumps(value).encode())
+    file.name = "api.json"
+    return client.post(PAGE, {"act": "file", "file": file})
+
+
+def vision() -> tuple[bool, str]:
+    return ServiceCapability.objects.values_list("supported", "source").get(side="input", name="vision")
+
+
+def test_the_page_names_sources_editions_days_and_licences(admin: Client) -> None:
+    """Provenance of what is in use, and that nothing is fetched by itself; the matrix leads there."""
+    text = words_of(admin.get(PAGE))
+    for words in ("LiteLLM 1.109.1", "models.dev 2026-08-18", "OpenAI SDK 3.54.0", "Anthropic SDK 2.12.0", "MIT"):
+        assert words in text
+    assert "Nothing is downloaded automatically" in text
+    assert f'href="{PAGE}"' in admin.get("/matrix/").content.decode()
+
+
+def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flash: Service) -> None:
+    """Models by number, our own services by name; the configuration stays as it was."""
+    answer = upload(admin, API)
+    assert answer.status_code == 302
+    text = words_of(admin.get(answer.url))
+    assert "flash vision yes" in text
+    assert " flash audio" not in text
+    assert "deepseek / deepseek-v4-flash vision yes: LiteLLM 1.109.1, models.dev " in text
+    assert "1 added, " in text
+    assert (Installation.current().catalogue, Revision.objects.count()) == ("", 0)
+    assert "models.dev 2026-08-18" in words_of(admin.get(PAGE))
+
+
+def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client, flash: Service) -> None:
+    """Catalogue and cells together, with a line in the audit log and in History."""
+    admin.post("/matrix/fill/", {"act": "catalogue"})
+    assert vision() == (False, "contested")
+    at = upload(admin, API).url
+    admin.post(at)
+    assert vision() == (True, "catalogue")
+    assert "A refreshed edition is in use" in words_of(admin.get(PAGE))
+    assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is not None
+    newest = Revision.objects.latest("number")
+    assert AuditEvent.objects.filter(action="catalogue.take", revision=newest.number).exists()
+    assert "models.dev" in words_of(admin.get(f"/history/{newest.number}/"))
+    admin.post(f"/undo/{newest.number}/")
+    assert vision() == (False, "contested")
+    assert "Shipped with the program" in words_of(admin.get(PAGE))
+    assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is None
+
+
+def test_an_edition_is_dropped_again(admin: Client, flash: Service) -> None:
+    """The shipped catalogue fills what was from the dropped one."""
+    admin.post(upload(admin, API).url)
+    admin.post(PAGE, {"act": "drop"})
+    assert vision() == (False, "contested")
+    assert snapshot.current().configuration.catalogue is None
+
+
+def test_another_process_uses_the_edition_as_soon_as_it_looks(admin: Client, flash: Service) -> None:
+    """It is part of the configuration, which every process looks at within a second."""
+    admin.post(upload(admin, API).url)
+    snapshot.forget()
+    assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is not None
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(b"<html>", "not JSON"), ({"providers": []}, "known format"), (b"", "Choose a file.")],
+)
+def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: Any, words: str) -> None:
+    """422 on the page where it was chosen."""
+    answer = upload(admin, value)
+    assert answer.status_code == 422
+    assert words in words_of(answer)
+    assert not CatalogueEdition.objects.exists()
+
+
+def test_an_edition_that_there_is_not_is_404(admin: Client) -> None:
+    """Looked at and taken."""
+    assert admin.get(f"{PAGE}987/").status_code == 404
+    assert admin.post(f"{PAGE}987/").status_code == 404
+
+
+def test_an_edition_that_this_database_lost_leaves_the_shipped_one(caplog: pytest.LogCaptureFixture) -> None:
+    """A restored configuration may name one; calls go on, and the log says so."""
+    Installation.objects.update_or_create(id=1, defaults={"catalogue": "gone"})
+    snapshot.forget()
+    assert snapshot.current().catalogue.lookup("openai", "gpt-4o") is not None
+    assert "gone is not in this database" in caplog.text
+
+
+@pytest.fixture
+def listing() -> Iterator[str]:
+    """The address of a provider that lists what its models read."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            models = [{"id": "house-model", "capabilities": {"vision": True}}] if "rich" in self.path else [{"id": "m"}]
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps({"data": models}).encode())
+
+        def log_message(self, *args: Any) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    run_sync(process_upstream().close())
+    server.shutdown()
+
+
+def test_a_providers_own_list_is_asked_for_by_a_button(admin: Client, listing: str) -> None:
+    """Once, through the same upstream as everything else; what it says stands under its own address."""
+    Provider.objects.create(name="house", endpoint=f"{listing}/rich", default_model="m", key_source="none")
+    snapshot.refresh()
+    answer = admin.post(PAGE, {"act": "ask", "provider": "house"})
+    assert answer.status_code == 302, words_of(answer)
+    admin.post(answer.url)
+    assert "house" in words_of(admin.get(PAGE))
+    assert "the provider's own list" in words_of(admin.get(PAGE))
+    entry = snapshot.current().catalogue.entry_at("house", f"{listing}/rich", "house-model")
+    assert entry is not None
+    assert entry.capabilities.input == ("text", "vision")
+
+
+def test_a_provider_that_lists_names_alone_or_nothing_is_told_in_a_sentence(admin: Client, listing: str) -> None:
+    """And nothing is kept."""
+    Provider.objects.create(name="plain", endpoint=f"{listing}/v1", default_model="m", key_source="none")
+    Provider.objects.create(name="gone", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
+    snapshot.refresh()
+    for name, words in (
+        ("plain", "only lists model names"),
+        ("gone", "gave no usable answer"),
+        ("none", "Choose a provider."),
+    ):
+        answer = admin.post(PAGE, {"act": "ask", "provider": name})
+        assert answer.status_code == 422
+        assert words in words_of(answer)
+    assert not CatalogueEdition.objects.exists()
+
+
+def test_the_command_does_the_same(flash: Service, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """The difference first; with --dry-run nothing is taken; --drop goes back."""
+    path = tmp_path / "api.json"
+    path.write_text(json.dumps(API))
+    call_command("refresh_catalogue", str(path), "--dry-run")
+    told = capsys.readouterr().out
+    assert "flash: input vision yes (catalogue)" in told
+    assert "Nothing was changed (dry run)." in told
+    assert Installation.current().catalogue == ""
+    call_command("refresh_catalogue", str(path))
+    assert "Applied as revision" in capsys.readouterr().out
+    assert vision() == (True, "catalogue")
+    call_command("refresh_catalogue", "--drop")
+    assert Installation.current().catalogue == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [([], "Give a file"), (["x.json", "--drop"], "Give a file"), (["/no/such/file"], "No such file"),
+     (["--provider", "nobody"], "no enabled provider nobody")],
+)  # fmt: skip
+def test_the_command_says_what_is_wrong_in_one_line(arguments: list[str], words: str) -> None:
+    """Exit status 1, no traceback."""
+    with pytest.raises(CommandError, match=words):
+        call_command("refresh_catalogue", *arguments)

@@ -1,0 +1,116 @@
+"""What sources contradict each other about: it counts as no, and every page that offers it names both."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from capabilities.acts import SYSTEM
+from capabilities.core.vocabulary import Source
+from capabilities.models import Provider, Service, ServiceCapability
+from routing_admin.console.services.actions import set_cell
+from routing_admin.models import Revision
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+CONTEST = "contested: LiteLLM 1.109.1 says yes, models.dev 2026-08-18 says no. Counts as no."
+
+
+@pytest.fixture
+def flash() -> Service:
+    """DeepSeek's model whose images two sources contradict each other about; nothing is known of it yet."""
+    provider = Provider.objects.create(
+        name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
+    )
+    return Service.objects.create(
+        service_id="flash",
+        name="Flash",
+        provider=provider,
+        model="deepseek-v4-flash",
+        declares_capabilities=False,
+    )
+
+
+def cell(row: Service, side: str, name: str) -> tuple[bool, str]:
+    return ServiceCapability.objects.values_list("supported", "source").get(service=row, side=side, name=name)
+
+
+def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admin: Client, flash: Service):
+    """Agreed facts are filled, the contested one counts as no, under its own source."""
+    admin.post("/matrix/fill/", {"act": "catalogue"})
+    assert cell(flash, "input", "text") == (True, "catalogue")
+    assert cell(flash, "input", "audio") == (False, "catalogue")
+    assert cell(flash, "input", "vision") == (False, "contested")
+
+
+def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash: Service):
+    """In the cell's title, and in words beside the switch and in the catalogue's card."""
+    admin.post("/matrix/fill/", {"act": "catalogue"})
+    assert f'data-source="contested" title="{CONTEST}"' in admin.get("/matrix/").content.decode()
+    page = admin.get("/services/flash/").content.decode()
+    assert page.count(CONTEST) == 2
+    assert "Contested" in page
+    assert "LiteLLM 1.109.1, models.dev 2026-08-18 agree" in page
+
+
+def test_what_no_source_has_a_word_on_stays_unknown(admin: Client):
+    """A silent row of LiteLLM fills nothing: the cell is off as unknown, not as the catalogue's no; Undo keeps it."""
+    provider = Provider.objects.create(
+        name="anthropic", endpoint="https://api.anthropic.com/v1", default_model="x", key_source="none"
+    )
+    row = Service.objects.create(
+        service_id="fable", name="F", provider=provider, model="claude-fable-5-1", declares_capabilities=False
+    )
+    admin.post("/matrix/fill/", {"act": "catalogue"})
+    assert cell(row, "input", "vision") == (True, "catalogue")
+    assert cell(row, "input", "audio") == (False, "unknown")
+    page = admin.get("/services/fable/").content.decode()
+    assert "only LiteLLM 1.109.1" in page
+    assert "no source mentions it" in page
+    admin.post(f"/matrix/cell/{row.pk}/?side=input&name=audio", {"on": "1"})
+    admin.post(f"/undo/{Revision.objects.latest('number').number}/")
+    assert cell(row, "input", "audio") == (False, "unknown")
+
+
+def test_an_administrators_choice_settles_a_contest(admin: Client, flash: Service):
+    """The switch is theirs from then on, and the catalogue no longer overrules it, not even when it is applied."""
+    admin.post("/matrix/fill/", {"act": "catalogue"})
+    admin.post(f"/matrix/cell/{flash.pk}/?side=input&name=vision", {"on": "1"})
+    admin.post("/catalogue/flash/")
+    assert cell(flash, "input", "vision") == (True, "declared")
+
+
+def test_a_contest_is_named_where_models_are_chosen(admin: Client, flash: Service):
+    """In the list of models to add, and beside the check box when they are adjusted first."""
+    at = f"/providers/{flash.provider.name}/models/"
+    Service.objects.all().delete()
+    offer = admin.post(at, {"act": "write", "names": "deepseek-v4-flash"}).content.decode()
+    assert CONTEST in offer
+    adjust = admin.post(at, {"act": "adjust", "names": "deepseek-v4-flash", "use": "deepseek-v4-flash"})
+    assert CONTEST in adjust.content.decode()
+
+
+def test_a_model_that_is_added_keeps_its_contested_cell(admin: Client, flash: Service):
+    """Added as offered it is off and contested; ticked by the administrator it is declared."""
+    at = f"/providers/{flash.provider.name}/models/"
+    Service.objects.all().delete()
+    admin.post(at, {"act": "add", "names": "deepseek-v4-flash", "use": "deepseek-v4-flash"})
+    row = Service.objects.get()
+    assert cell(row, "input", "vision") == (False, "contested")
+
+
+def test_undo_brings_a_contested_cell_back(admin: Client, flash: Service):
+    """A revision holds where each value comes from, also of what counts as no."""
+    admin.post("/matrix/fill/", {"act": "catalogue"})
+    admin.post(f"/matrix/cell/{flash.pk}/?side=input&name=vision", {"on": "1"})
+    assert cell(flash, "input", "vision") == (True, "declared")
+    admin.post(f"/undo/{Revision.objects.latest('number').number}/")
+    assert cell(flash, "input", "vision") == (False, "contested")
+
+
+def test_a_probe_settles_a_contest(admin: Client, flash: Service):
+    """What the model itself showed stays, whatever the catalogue's sources say."""
+    admin.post("/matrix/fill/", {"act": "catalogue"})
+    set_cell(SYSTEM, flash, ("input", "vision"), supported=True, source=Source.PROBED)
+    admin.post("/matrix/fill/", {"act": "catalogue"})
+    admin.post("/catalogue/flash/")
+    assert cell(flash, "input", "vision") == (True, "probed")

@@ -1,0 +1,265 @@
+"""A Chinese page speaks Chinese: what cores, checks and logs say is translated, only quotations stay as they came."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from artifacts.models import Artifact
+from capabilities.core.worded import data_of, worded
+from capabilities.models import Agent, Provider, Service
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.keys import no_key
+from routing_admin.configuration.rows import read
+from routing_admin.console.demo.requests import record_demo_request
+from routing_admin.core.fallback.chain import SKIP_SENTENCES
+from routing_admin.core.fallback.errors import EXHAUSTED
+from routing_admin.core.fallback.scripts import SCRIPTED
+from routing_admin.core.files.seed_export import seed_routing
+from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.journal import journal
+from routing_admin.upstream.faults import SENTENCES
+
+SILENT = {"code", "pre", "script", "style", "kbd", "samp", "q", "textarea", "title"}
+VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "use", "wbr"}
+ENGLISH = re.compile(r"(?:[A-Za-z][a-z'’]*[ ,;:]+){3,}[A-Za-z][a-z'’]*")
+pages = pytest.mark.django_db(databases=["default", "logs"])
+
+
+class Read(HTMLParser):
+    """What a person reads of a page, without code, quotations and what is marked as English."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[bool] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        known = {key: value or "" for key, value in attrs}
+        self.texts += [known[key] for key in ("title", "aria-label", "placeholder") if key in known]
+        if tag not in VOID:
+            quiet = tag in SILENT or "said" in known.get("class", "").split() or known.get("lang", "") == "en"
+            self.open.append(quiet)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """`<use/>` and the like hold nothing."""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID and self.open:
+            self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not any(self.open):
+            self.texts.append(data)
+
+
+def english_in(page: str) -> list[str]:
+    """Runs of four English words and more that stand bare on the page."""
+    reader = Read()
+    reader.feed(page)
+    return [found for text in reader.texts for found in ENGLISH.findall(" ".join(text.split()))]
+
+
+def spoken(answer: Any) -> list[str]:
+    return english_in(answer.content.decode())
+
+
+@pytest.fixture
+def admin(demo: None, admin: Client) -> Client:
+    """The administrator's browser, which prefers Chinese."""
+    admin.defaults["HTTP_ACCEPT_LANGUAGE"] = "zh-hans"
+    return admin
+
+
+def test_english_on_a_page_is_found() -> None:
+    """The rule can fail: bare sentences and bare labels are seen, code and quotations are not."""
+    bare = '<p>The provider is disabled.</p><a title="There is nothing to see">x</a>'
+    quiet = '<code>one two three four</code><q>one two three four</q><p lang="en">one two three four</p>'
+    assert len(english_in(bare)) == 2
+    assert english_in(quiet) == []
+
+
+@pages
+def test_every_page_of_the_demo_is_in_chinese(admin: Client) -> None:
+    """Lists, single things, settings and the log, but for what somebody entered as a description or searches by."""
+    key = record_demo_request()
+    journal.flush()
+    lists = ("dashboard", "providers", "provider_new", "services", "service_new", "agents", "agent_new", "matrix")
+    lists += ("routes", "artifacts", "requests", "history", "audit", "config", "settings", "users", "simulate")
+    addresses = [reverse(name) for name in lists] + [reverse("request", args=[key]), reverse("route", args=["design"])]
+    addresses += [reverse("service", args=[row.service_id]) for row in Service.objects.all()]
+    addresses += [reverse("agent", args=[row.agent_id]) for row in Agent.objects.all()]
+    addresses += [reverse("artifact", args=[row.pk]) for row in Artifact.objects.all()]
+    entered = " ".join(
+        [*(row.description for row in Agent.objects.all()), *(row.description for row in Service.objects.all())]
+    )
+    found = {
+        (at, text) for at in addresses for text in spoken(admin.get(at)) if text not in entered and ":" not in text
+    }
+    assert found == set()
+
+
+BROKEN: dict[str, Any] = {
+    "providers": [
+        {"providerName": "a", "apiKey": "YOUR_API_KEY", "endpoint": "http://10.0.0.1/v1", "defaultModel": "m"},
+        {"providerName": "a", "apiKey": "${HOME}", "endpoint": "ftp://x", "defaultModel": "", "enabled": "yes"},
+        {"providerName": "ä", "apiKey": "a\nb", "endpoint": "https://u:p@h/", "proxy": 3, "quirks": {"x": 1}},
+        {"quirks": {"system_role": 5}, "timeouts": {"connect": -1, "x": 2}, "protocol": "soap"},
+        "not an object",
+    ],
+    "routing": {
+        "planning": {
+            "provider": "b",
+            "temperature": 9,
+            "maxTokens": "1",
+            "fallback": ["a", "a", {"provider": "zz"}, 4],
+            "onError": {"teapot": "next", "429": "panic"},
+            "deadline": [],
+            "retries": 99,
+        },
+        "x": [],
+    },
+    "defaultLanguage": "tlh",
+}
+SERVICES: dict[str, Any] = {
+    "services": [
+        {"id": "", "name": 3, "baseURL": "x", "model": "m", "apiKey": "", "capabilities": {"input": [""]}},
+        {"id": "s", "name": "s", "baseURL": "https://h.example/v1", "model": "m", "apiKey": "k", "description": ""}
+        | {"capabilityTags": [1], "capabilities": []},
+        {"id": "s", "capabilities": {"in": []}, "capabilityTags": "x", "limits": []},
+        7,
+    ]
+}
+FILES = [
+    json.dumps(BROKEN),
+    json.dumps(SERVICES),
+    '{"providers": 1, "providers": 2}',
+    "{",
+    '{"providers": NaN}',
+    "[1, ]",
+    "[" * 200 + "]" * 200,
+    "{}",
+    json.dumps({"providers": [], "routing": {}}),
+]
+
+
+@pages
+@pytest.mark.parametrize("text", FILES, ids=range(len(FILES)))
+@pytest.mark.requirement("MMR-E3")
+def test_the_problems_of_an_import_are_told_in_chinese(admin: Client, text: str) -> None:
+    """Every rule of both files, and what cannot be read as JSON."""
+    answer = admin.post(reverse("config_import"), {"text": text, "name": "x.json"})
+    assert answer.status_code in (200, 422)
+    assert spoken(answer) == []
+
+
+@pages
+def test_what_a_seed_export_cannot_say_is_told_in_chinese(admin: Client) -> None:
+    """The sentences beside the download, in the reader's language; the command's stay English."""
+    Provider.objects.update(timeouts={"connect": 3}, proxy="none")
+    snapshot.forget()
+    answer = admin.get(reverse("config") + "?for=seed")
+    assert "未写入" in answer.content.decode()
+    assert spoken(answer) == []
+    assert all(english_in(text) for text in seed_routing(read())[1][:1])
+
+
+@pages
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"endpoint": "https://api.example.com/v1/chat/completions", "protocol": "openai"},
+        {"endpoint": "http://api.example.com/v1/chat/completions", "protocol": "openai"},
+        {"endpoint": "https://10.0.0.1/v1/chat/completions", "protocol": "openai"},
+        {"endpoint": "https://host.example:8443/v1", "protocol": "openai"},
+    ],
+    ids=["no key", "plain http", "private address", "another port"],
+)
+def test_why_a_provider_cannot_be_used_is_told_in_chinese(admin: Client, changes: dict[str, str]) -> None:
+    """On its page, in the list, on the dashboard, in a route, and by the test of its connection."""
+    row = Provider.objects.get(name="echo")
+    needs_key = "api.example.com" in changes["endpoint"] and changes["endpoint"].startswith("https")
+    Provider.objects.filter(pk=row.pk).update(**changes, key_source="env" if needs_key else row.key_source)
+    snapshot.forget()
+    for name, args in (("provider", ["echo"]), ("providers", []), ("dashboard", []), ("route", ["design"])):
+        answer = admin.get(reverse(name, args=args))
+        assert answer.status_code == 200
+        assert spoken(answer) == [], name
+    tested = admin.post(reverse("provider_test", args=["echo"]), headers={"hx-request": "true"})
+    assert spoken(tested) == []
+
+
+def logged(error: str, *attempts: tuple[str, str]) -> str:
+    row = RequestLog.objects.create(
+        id="req_zh",
+        started_at=timezone.now(),
+        task_type="design",
+        outcome="all_providers_failed",
+        status=502,
+        sentence=data_of(error),
+    )
+    for at, (outcome, said) in enumerate(attempts):
+        AttemptLog.objects.create(
+            request=row,
+            position=at,
+            provider="echo",
+            model=f"m{at}",
+            outcome=outcome,
+            sentence=data_of(said),
+            at=row.started_at,
+        )
+    return row.pk
+
+
+FAULTS = [(fault.value, sentence) for fault, sentence in SENTENCES.items()]
+SKIPPED = [(reason.value, sentence) for reason, sentence in SKIP_SENTENCES.items()]
+
+
+@pages
+def test_a_failed_request_is_told_in_chinese(admin: Client) -> None:
+    """Our own sentences of the log in Chinese, each with its facts; a provider's words in a quotation."""
+    key = logged(
+        worded(EXHAUSTED, count=2, said="echo/m0: boom; echo/m1: There is no such model as that"),
+        *FAULTS,
+        *SKIPPED,
+        ("http_404", "There is no such model as that"),
+        ("key_missing", no_key("echo", "LLM_PROVIDER_ECHO_API_KEY")),
+    )
+    answer = admin.get(reverse("request", args=[key]))
+    assert answer.status_code == 200
+    assert spoken(answer) == []
+    page = answer.content.decode()
+    assert "2 个候选模型均未能回答" in page
+    assert "There is no such model as that" in page
+    assert "LLM_PROVIDER_ECHO_API_KEY" in page
+
+
+@pages
+def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
+    """The request that the demo walks with one model down."""
+    key = record_demo_request()
+    journal.flush()
+    assert spoken(admin.get(reverse("request", args=[key]))) == []
+
+
+@pages
+@pytest.mark.parametrize("word", sorted(SCRIPTED))
+def test_a_simulated_walk_is_told_in_chinese(admin: Client, word: str) -> None:
+    """Whatever a candidate is told to do."""
+    chain = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
+    data: dict[str, Any] = {"act": "simulate", "preset": "seed", "enabled": "on", "version": "1", "sim-message": "好"}
+    data["card"] = ["1", "2", "3"]
+    for at, name in enumerate(chain, start=1):
+        provider, _, model = name.partition("/")
+        data |= {f"c-{at}-provider": provider, f"c-{at}-model": model, f"sim-{at}": word}
+    answer = admin.post(reverse("route", args=["design"]), data)
+    assert answer.status_code == 200
+    assert answer.context["panel"].run_view is not None
+    assert spoken(answer) == []

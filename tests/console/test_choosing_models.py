@@ -1,0 +1,71 @@
+"""Choosing among many models of a provider: a table with a search, all shown chosen at once, adjusted before adding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from capabilities.models import Service
+from routing_admin.models import Alias, Revision
+from tests.cast import HTMX
+from tests.console.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ADDRESS = "/providers/echo/models/"
+NAMES = [f"model-{number:03}" for number in range(340)]
+
+
+@pytest.fixture
+def admin(demo: None, admin: Client) -> Client:
+    return admin
+
+
+def post(client: Client, act: str, *use: str, names: list[str] = NAMES, **more: Any) -> Any:
+    return client.post(ADDRESS, {"act": act, "names": "\n".join(names), "use": use, **more.pop("data", {})}, **more)
+
+
+def test_a_search_keeps_what_it_leaves_out_chosen(admin: Client) -> None:
+    """The lines are those with the words in them; a chosen one beside them stays chosen, unseen."""
+    page = text_of(post(admin, "find", "model-001", data={"q": "MODEL-33"}, headers=HTMX))
+    assert page.count('type="checkbox"') == 10
+    assert '<input type="hidden" name="use" value="model-001">' in page
+    assert "10 of 340 models" in " ".join(page.split())
+
+
+def test_all_that_are_shown_are_chosen_at_once(admin: Client) -> None:
+    """Every line the search leaves is ticked, none is added, and the button says how many there are."""
+    page = text_of(post(admin, "all", "model-001", data={"q": "model-33"}))
+    assert page.count("checked>") == 10
+    assert "Add 11" in page
+    assert "Add 1 " in " ".join(text_of(post(admin, "count", "model-001", headers=HTMX)).split())
+    assert "Add selected" in text_of(post(admin, "none"))
+
+
+def test_what_is_a_service_already_is_not_chosen_with_all(admin: Client) -> None:
+    """It says so in its line and can still be chosen by itself."""
+    page = text_of(post(admin, "all", names=["echo-vision", "new-one"]))
+    assert "is already echo-vision" in page
+    assert "Add 1" in page
+
+
+def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
+    """One revision; a name that is taken gets the provider's in front."""
+    before = Revision.objects.count()
+    made = post(admin, "add", "new-one", "echo-vision", names=["echo-vision", "new-one", "left-alone"])
+    assert made["Location"] == "/matrix/?provider=echo"
+    assert Revision.objects.count() == before + 1
+    assert Service.objects.filter(service_id__in=["new-one", "echo-echo-vision"]).count() == 2
+    assert not Service.objects.filter(model="left-alone").exists()
+    assert post(admin, "add").status_code == 422
+
+
+def test_chosen_models_can_be_adjusted_first(admin: Client) -> None:
+    """Id, alias and capabilities of the chosen ones alone; they are added as written."""
+    page = text_of(post(admin, "adjust", "model-007", data={"q": "nothing"}))
+    assert page.count('name="model" value=') == 1
+    line = {"act": "make", "model": "model-007", "use-0": "on", "id-0": "seven", "alias-0": "james"}
+    admin.post(ADDRESS, {**line, "caps-0": ["input:text", "input:vision", "output:text"]})
+    assert Service.objects.get(service_id="seven").capabilities.get(side="input", name="vision").supported
+    assert Alias.objects.get(name="james").target == "seven"

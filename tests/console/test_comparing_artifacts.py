@@ -1,0 +1,59 @@
+"""Two models side by side: what each gets of one artifact, what differs, and how many tokens that makes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from artifacts.library import store_bytes
+from artifacts.models import Artifact
+from artifacts.preview import Previewer
+from capabilities.acts import SYSTEM
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+PICTURE = Path(__file__).resolve().parents[1] / "artifacts" / "files" / "magick.png"
+
+
+@pytest.fixture
+def row(demo: None) -> Artifact:
+    return store_bytes(SYSTEM, PICTURE.read_bytes(), filename="photo.png", declared="image/png")
+
+
+def compare(client: Client, row: Artifact, a: str = "", b: str = "") -> str:
+    return client.get(reverse("artifact_compare", args=[row.pk]), {"a": a, "b": b, "language": "en"}).content.decode()
+
+
+def test_what_differs_between_two_models_is_marked(admin: Client, row: Artifact) -> None:
+    """How each gets it, in which place, and the payloads line beside line."""
+    text = compare(admin, row, "vision-model", "text-model")
+    assert "the model gets the file" in text
+    assert "the model only gets a description" in text
+    assert text.count("differs") >= 3
+    assert 'class="diff"' in text
+    assert "image_url" in text
+
+
+def test_a_model_beside_itself_differs_in_nothing(admin: Client, row: Artifact) -> None:
+    """Every text is the very same, and the tokens are alike."""
+    text = compare(admin, row, "text-model", "text-model")
+    assert "differs" not in text
+    assert "Both get exactly the same." in text
+    assert "Tokens: about" in text
+
+
+def test_names_that_there_are_none_of_give_the_first_two(admin: Client, row: Artifact) -> None:
+    """As an address without names does."""
+    first, second = (each.name for each in Previewer(row).receivers[:2])
+    assert re.findall(r"<option selected>([^<]+)", compare(admin, row, "nobody", "")) == [first, second]
+
+
+def test_a_viewer_compares_without_the_words_of_the_file(viewer: Client, demo: None) -> None:
+    """The decisions are there, what the file says is not."""
+    row = store_bytes(SYSTEM, b"meet me at noon", filename="a.txt", declared="text/plain")
+    text = compare(viewer, row, "text-model", "vision-model")
+    assert "How it is received" in text
+    assert "meet me at noon" not in text

@@ -1,0 +1,211 @@
+"""Configuration out and in through the browser: export, problems with lines, difference, apply, 409."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from capabilities.acts import Actor
+from routing_admin.configuration import exports
+from routing_admin.console.routes.actions import save_route
+from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.core.files.importing import FileFormat
+from routing_admin.models import Revision, TaskRoute
+from tests.cast import load_demo
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ADA = Actor("person", "ada")
+SECRET = "sk-live-0123456789abcdef"
+FILE: dict[str, Any] = {
+    "providers": [
+        {
+            "providerName": "deepseek",
+            "apiKey": SECRET,
+            "endpoint": "https://api.deepseek.com/chat/completions",
+            "defaultModel": "deepseek-chat",
+            "region": "cn",
+        }
+    ],
+    "routing": {"default": {"provider": "deepseek"}, "review": {"provider": "deepseek", "fallback": ["deepseek"]}},
+}
+
+
+def text(**changes: Any) -> str:
+    return json.dumps(FILE | changes, indent=2)
+
+
+def send(client: Client, *texts: str, **fields: Any) -> Any:
+    return client.post(reverse("config_import"), {"text": list(texts), "mode": "merge", **fields})
+
+
+def newest() -> int:
+    found = Revision.objects.first()
+    return found.number if found else 0
+
+
+# Export
+
+
+@pytest.mark.parametrize("mode", ["full", "seed", "gateway"])
+def test_each_mode_explains_itself_and_gives_both_files(admin: Client, demo: None, mode: str) -> None:
+    """The page leads to downloads that are the exports of the command."""
+    page = admin.get(reverse("config"), {"for": mode}).content.decode()
+    for name in FileFormat:
+        assert f"{reverse('config_export', args=[name])}?for={mode}" in page
+        answer = admin.get(reverse("config_export", args=[name]), {"for": mode})
+        assert answer.content.decode() == exports.export(name, exports.Mode(mode)).text
+        assert f'filename="{name}.json"' in answer.headers["Content-Disposition"]
+
+
+def test_what_the_seed_format_cannot_say_is_listed(admin: Client, demo: None) -> None:
+    """The embedded provider has no call URL there, and the page says so."""
+    page = admin.get(reverse("config"), {"for": "seed"})
+    assert page.context["left_out"]
+    assert "cannot be expressed in this format" in page.content.decode()
+
+
+def test_a_viewer_sees_what_there_is_and_exports_nothing(viewer: Client, demo: None) -> None:
+    """403 for a download and for an import; the page gives the reason."""
+    page = viewer.get(reverse("config")).content.decode()
+    assert "Exports need the editor role" in page
+    assert "download" not in page
+    assert viewer.get(reverse("config_export", args=["llm-routing"])).status_code == 403
+    assert send(viewer, text()).status_code == 403
+
+
+@pytest.mark.parametrize("name", ["other", "llm-routing.json"])
+def test_another_name_is_404(admin: Client, name: str) -> None:
+    """There are two files."""
+    assert admin.get(reverse("config_export", args=[name])).status_code == 404
+
+
+# Import
+
+
+def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, demo: None) -> None:
+    """In words and side by side, what is kept with its line, and the warning with its line."""
+    before = newest()
+    page = send(admin, text())
+    assert page.status_code == 200
+    assert [(one.label, one.kind, one.name) for one in page.context["changes"][:1]] == [("New", "provider", "deepseek")]
+    assert page.context["kept_fields"] == [("providers[0].region", (8, 7))]
+    assert [(one.problem.field, one.place) for one in page.context["warnings"]] == [
+        ("routing.review.fallback[0]", (18, 9))
+    ]
+    assert page.context["rows"]
+    assert newest() == before
+
+
+def test_a_key_is_nowhere_but_in_the_text_that_was_pasted(admin: Client, demo: None) -> None:
+    """The difference shows that there is a key, never the key."""
+    page = send(admin, text(comment=f"Bearer {SECRET}")).content.decode()
+    area = page[page.index("<textarea") : page.index("</textarea>")]
+    assert SECRET in area
+    assert SECRET not in page.replace(area, "")
+
+
+def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, demo: None) -> None:
+    """The text comes back with the form, so no session and no script is needed."""
+    page = send(admin, text())
+    sent = {"expected": page.context["revision"], "act": "apply", "message": "deepseek joins"}
+    answer = admin.post(reverse("config_import"), {"text": [text()], "mode": "merge", **sent}, follow=True)
+    assert answer.redirect_chain == [(reverse("revision", args=[newest()]), 302)]
+    assert Revision.objects.get(number=newest()).message == "deepseek joins"
+    assert TaskRoute.objects.filter(task_type="review").exists()
+    assert f"/undo/{newest()}/" in answer.content.decode()
+    admin.post(reverse("undo", args=[newest()]))
+    assert not TaskRoute.objects.filter(task_type="review").exists()
+
+
+def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: None) -> None:
+    """Merge keeps it; the difference says which."""
+    merged = {one.name for one in send(admin, text()).context["changes"] if one.label == "Removed"}
+    replaced = {one.name for one in send(admin, text(), mode="replace").context["changes"] if one.label == "Removed"}
+    assert merged == set()
+    assert "planning" in replaced
+
+
+def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: None) -> None:
+    """422; applying all the same writes nothing."""
+    bad = text(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
+    page = send(admin, bad)
+    assert page.status_code == 422
+    assert [(one.problem.field, one.place) for one in page.context["errors"]] == [
+        ("routing.default.provider", (13, 7)),
+        ("routing.x.maxTokens", (17, 7)),
+    ]
+    before = newest()
+    assert send(admin, bad, act="apply", expected=before).status_code == 422
+    assert newest() == before
+
+
+def test_broken_json_names_line_and_column(admin: Client) -> None:
+    """The text stays, so it can be corrected where it stands."""
+    page = send(admin, '{"providers": [,]}')
+    assert page.status_code == 422
+    assert "line 1, column 16" in page.content.decode()
+    assert "{&quot;providers&quot;: [,]}" in page.content.decode()
+
+
+def test_a_file_that_is_no_utf8_is_named_by_its_encoding(admin: Client) -> None:
+    """It is read, not guessed."""
+    file = SimpleUploadedFile("llm-routing.json", '{"providers": "中文"}'.encode("gb18030"))
+    page = admin.post(reverse("config_import"), {"file": file, "mode": "merge"})
+    assert page.status_code == 422
+    assert "GB18030" in page.content.decode()
+
+
+def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
+    """Uploaded together, recognised each, applied as one revision."""
+    texts = {name: exports.export(name).text for name in FileFormat}
+    files = [SimpleUploadedFile(f"{name}.json", body.encode()) for name, body in texts.items()]
+    page = admin.post(reverse("config_import"), {"file": files, "mode": "replace"})
+    assert page.status_code == 200
+    assert page.context["changes"] == []
+    assert [file_format for _file, file_format in page.context["files"]] == [
+        "recognized as task routing",
+        "recognized as model services",
+    ]
+
+
+def test_a_change_made_meanwhile_is_409_and_shows_the_new_difference(admin: Client, demo: None) -> None:
+    """Nothing is written; applying once more, having seen it, is."""
+    page = send(admin, text())
+    seen = page.context["revision"]
+    save_route(ADA, TaskRoute(task_type="meanwhile"), [CandidateSpec("echo")])
+    before = newest()
+    answer = send(admin, text(), act="apply", expected=seen)
+    assert answer.status_code == 409
+    assert "changed in the meantime" in answer.content.decode()
+    assert (newest(), answer.context["revision"]) == (before, before)
+    assert send(admin, text(), act="apply", expected=before).status_code == 302
+    assert TaskRoute.objects.filter(task_type="meanwhile").exists()
+
+
+def test_the_first_import_needs_no_configuration(admin: Client) -> None:
+    """Against the empty one; somebody else's first revision in between is a conflict too."""
+    page = send(admin, text())
+    assert page.context["revision"] == 0
+    load_demo()
+    assert send(admin, text(), act="apply", expected=0).status_code == 409
+
+
+def test_nothing_sent_says_what_to_do(admin: Client) -> None:
+    """Back to the page with a sentence."""
+    answer = admin.post(reverse("config_import"), {"text": "  "}, follow=True)
+    assert "Choose a file, or paste its text" in answer.content.decode()
+
+
+def test_what_only_the_whole_configuration_shows_is_told_too(admin: Client, demo: None) -> None:
+    """Files that are right in themselves and would take away a service that an agent uses: 422 with the sentence."""
+    before = newest()
+    answer = send(admin, '{"services": []}', mode="replace", act="apply", expected=before)
+    assert answer.status_code == 422
+    assert all("which would no longer exist" in one.message for one in answer.context["errors"])
+    assert len(answer.context["errors"]) == 3
+    assert newest() == before

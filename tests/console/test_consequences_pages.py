@@ -1,0 +1,105 @@
+"""What an act changes for routes and agents is on the page before it is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from capabilities.acts import Actor
+from capabilities.agents import put_agent, save_agent
+from capabilities.models import Agent, Provider, Service
+from routing_admin.console.base.consequences import foresee_disabling
+from routing_admin.console.routes.actions import save_alias
+from routing_admin.console.settings.actions import save_language
+from routing_admin.models import Revision
+from tests.cast import AgentProgram
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+ADA = Actor("person", "ada")
+LOSS = "In design, echo/echo-vision gets images as descriptions."
+
+
+def fields_of(client: Client, url: str, form: str) -> dict[str, Any]:
+    """What the page's form of that context name would send, were nothing changed."""
+    bound = client.get(url).context[form]
+    values = {name: bound[name].value() for name in bound.fields}
+    return {name: value for name, value in values.items() if value not in (None, False)}
+
+
+def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
+    """Nothing is written before the person has read what it changes."""
+    url = reverse("service", args=["echo-vision"])
+    data = fields_of(admin, url, "form") | {"switch": []}
+    data.pop("enabled")
+    before = Revision.objects.count()
+    answer = admin.post(url, data)
+    assert answer.status_code == 422
+    assert "design loses echo-vision." in answer.content.decode()
+    assert (Revision.objects.count(), Service.objects.get(service_id="echo-vision").enabled) == (before, True)
+    admin.post(url, data | {"confirmed": "1"})
+    assert (Revision.objects.count(), Service.objects.get(service_id="echo-vision").enabled) == (before + 1, False)
+
+
+def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None:
+    """Nor does one that was disabled before."""
+    url = reverse("service", args=["echo-vision"])
+    assert admin.post(url, fields_of(admin, url, "form") | {"name": "Eyes"}).status_code == 302
+    Service.objects.filter(service_id="echo-vision").update(enabled=False)
+    data = fields_of(admin, url, "form")
+    assert "enabled" not in data
+    assert admin.post(url, data | {"name": "Shut eyes"}).status_code == 302
+
+
+def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Client) -> None:
+    """The list names all that the chosen ones change together, on a page of its own."""
+    url = reverse("provider", args=["echo"])
+    data = fields_of(admin, url, "form") | {"key_act": "keep"}
+    data.pop("enabled")
+    assert "design has no model left that can be called." in admin.post(url, data).content.decode()
+    choice = {"name": ["echo", "openai"], "enabled": "0"}
+    text = admin.post(reverse("providers_switch"), choice).content.decode()
+    assert "design has no model left that can be called." in text
+    assert Provider.objects.get(name="echo").enabled
+    admin.post(reverse("providers_switch"), choice | {"confirmed": "1"})
+    assert not Provider.objects.filter(name__in=["echo", "openai"], enabled=True).exists()
+
+
+def test_the_dialog_before_deleting_says_what_goes(admin: Client) -> None:
+    """A model service, an agent, a task route; where nothing changes, it says that."""
+    assert LOSS in admin.get(reverse("service", args=["echo-vision"])).content.decode()
+    agent = admin.get(reverse("agent", args=["text-agent"])).content.decode()
+    assert "The agent text-agent is deleted, and its keys stop working." in agent
+    assert (
+        "design is removed; its tasks go to default." in admin.get(reverse("route", args=["design"])).content.decode()
+    )
+    Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=9)
+    assert "No task route and no agent changes." in admin.get(reverse("provider", args=["spare"])).content.decode()
+
+
+def test_removing_a_language_says_in_which_one_is_answered_then(admin: Client) -> None:
+    """Before the button that does it."""
+    save_language(ADA, "pt", "Responda em português.")
+    assert "Requests in pt are answered in zh." in admin.get(reverse("settings")).content.decode()
+
+
+def test_removing_the_demo_lists_what_goes_and_what_that_takes_from_the_rest(admin: Client) -> None:
+    """By kind, on both pages that offer it; what somebody made of the demo stays, and says what it loses."""
+    save_agent(ADA, Agent(agent_id="mine", name="mine", task_type="design"))
+    save_alias(ADA, "gpt-4", "vision-model")
+    for page in ("settings", "dashboard"):
+        text = admin.get(reverse(page)).content.decode()
+        assert "multimodal-agent, text-agent, vision-agent" in text
+        assert "planning, chapter_generation, one_shot_generation, optimization" in text
+        assert "The alias gpt-4 no longer leads anywhere." in text
+        assert "vision-agent goes" not in text
+
+
+def test_an_agent_made_at_run_time_counts_as_any_other(text_agent: AgentProgram) -> None:
+    """It is in no file and no revision, and yet loses its model."""
+    put_agent(ADA, "text-agent", "helper", service_id="echo-text")
+    assert "The agent helper no longer reaches any model." in [
+        one.sentence for one in foresee_disabling("service", ["echo-text"])
+    ]

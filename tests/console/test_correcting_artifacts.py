@@ -1,0 +1,131 @@
+"""An artifact's page corrects what the file is: type, encoding, who may read it, and back again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from artifacts import library as actions
+from artifacts.core.detection.encoding_names import CHOICES
+from artifacts.core.detection.kinds import clean_mime
+from artifacts.models import Artifact
+from capabilities.acts import SYSTEM
+from routing_admin.console.artifacts.forms import ENCODINGS, TYPES
+from routing_admin.models import AuditEvent
+from tests.cast import HTMX
+from tests.console.page import Page
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+BINARY = bytes(range(256)) * 8
+CHINESE = "季度报告：收入增长百分之十二，成本下降。\n" * 20
+
+
+@pytest.fixture
+def binary(demo: None) -> Artifact:
+    return actions.store_bytes(SYSTEM, BINARY, filename="data.bin", owner="text-agent")
+
+
+@pytest.fixture
+def guess(demo: None) -> Artifact:
+    """A Chinese text that was read in another encoding, by a guess."""
+    row = actions.store_bytes(SYSTEM, CHINESE.encode("gb18030"), filename="notes.txt", owner="text-agent")
+    Artifact.objects.filter(pk=row.pk).update(encoding="big5", encoding_certain=False)
+    return row
+
+
+def page(client: Client, row: Artifact) -> Page:
+    return Page(client.get(reverse("artifact", args=[row.pk])))
+
+
+def fill(client: Client, row: Artifact, query: str = "", **words: str) -> Any:
+    """Sends the page's form with what stands in it but for these words."""
+    row.refresh_from_db()
+    before = {name: getattr(row, name) for name in ("mime_type", "encoding", "visibility")}
+    sent = {**before, **words, **{f"before_{name}": value for name, value in before.items()}}
+    return client.post(reverse("artifact_correct", args=[row.pk]) + query, sent, headers=HTMX, follow=True)
+
+
+def test_the_page_corrects_the_type_and_shows_the_delivery_anew(admin: Client, binary: Artifact) -> None:
+    """The answer to the form is the page as it is now, with its words before each model; the toast says it."""
+    answer = fill(admin, binary, "?language=en", mime_type="text/x-thing", encoding="cp1252")
+    now = Page(answer)
+    assert answer.redirect_chain == [(reverse("artifact", args=[binary.pk]) + "?language=en", 302)]
+    assert "Models receive the file as it is shown now." in answer["HX-Trigger"]
+    assert (now.field("Type").value, now.is_whole) == ("text/x-thing", True)
+    assert "corrected" in answer.content.decode()
+    binary.refresh_from_db()
+    assert (binary.kind, binary.encoding, binary.encoding_certain) == ("text", "cp1252", True)
+    event = AuditEvent.objects.filter(action="artifact.correct").latest("pk")  # the page itself is a reading
+    assert (event.actor, event.object_name) == ("admin", binary.pk)
+
+
+def test_one_button_goes_back_to_what_was_detected(admin: Client, binary: Artifact) -> None:
+    """It is there only while something is corrected."""
+    assert page(admin, binary).button("Use the detected values") is None
+    fill(admin, binary, mime_type="text/plain")
+    assert page(admin, binary).button("Use the detected values")
+    admin.post(reverse("artifact_correct", args=[binary.pk]), {"back": "1"})
+    row = Artifact.objects.get()
+    assert (row.mime_type, row.kind, row.correction) == (binary.mime_type, binary.kind, None)
+
+
+def test_a_guessed_encoding_is_corrected_where_it_is_shown(admin: Client, guess: Artifact) -> None:
+    """The note has the choice; the same encoding again makes the guess certain, another reads the words anew."""
+    assert page(admin, guess).button("Use this encoding")
+    address = reverse("artifact_correct", args=[guess.pk])
+    admin.post(address, {"encoding": "big5"})
+    assert Artifact.objects.get().encoding_certain
+    answer = admin.post(address, {"encoding": "gb18030"}, follow=True)
+    assert Page(answer).button("Use this encoding") is None
+    assert "季度报告：收入增长百分之十二" in answer.content.decode()
+
+
+def test_what_the_form_leaves_as_it_was_is_no_correction(admin: Client, guess: Artifact) -> None:
+    """A guess is not made certain by correcting something else; without any change nothing is done and that is said."""
+    fill(admin, guess, visibility="private")
+    row = Artifact.objects.get()
+    assert (row.visibility, row.encoding_certain, row.correction) == ("private", False, None)
+    before = AuditEvent.objects.count()
+    assert "Nothing was changed" in fill(admin, guess)["HX-Trigger"]
+    assert AuditEvent.objects.count() == before
+
+
+def test_a_wrong_word_stands_in_its_field_with_the_reason(admin: Client, binary: Artifact) -> None:
+    """422, the form is open, the field is marked and described by the reason; nothing changed."""
+    answer = fill(admin, binary, mime_type="png")
+    assert answer.status_code == 422
+    assert Page(answer).error("Type").endswith("png is not a valid type. Did you mean image/png?")
+    assert Page(answer).field("Type").value == "png"
+    both = fill(admin, binary, mime_type="image/png", encoding="cp1252")
+    assert "is not text" in Page(both).error("Encoding")
+    assert Artifact.objects.get().correction is None
+
+
+def test_a_file_of_a_person_can_be_kept_from_every_agent(admin: Client, demo: None) -> None:
+    """It belongs to no agent, and the page says so."""
+    row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin", uploaded_by="admin")
+    answer = fill(admin, row, visibility="private").content.decode()
+    assert answer.count("no agent, only people on these pages") == 2
+
+
+def test_bytes_that_an_encoding_loses_are_told(admin: Client, guess: Artifact) -> None:
+    """The words stand there with U+FFFD, and a note beside them."""
+    assert "Some bytes are not valid" in fill(admin, guess, encoding="utf-8").content.decode()
+
+
+def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artifact) -> None:
+    """Nor the choice at the guess; the post is 403."""
+    seen = page(viewer, guess)
+    assert [seen.button(name) for name in ("Correct it", "Use this encoding", "Correct the type")] == [None] * 3
+    assert fill(viewer, guess, encoding="gb18030").status_code == 403
+    assert Artifact.objects.get().encoding == "big5"
+
+
+def test_every_encoding_and_type_that_is_offered_is_one(db: None) -> None:
+    """Each encoding of the core stands in one group, each type is written as we write it."""
+    assert sorted(name for _, names in ENCODINGS for name in names) == sorted(CHOICES)
+    assert [name for name in TYPES if clean_mime(name) != name] == []

@@ -1,0 +1,261 @@
+"""The dashboard: health and numbers as plain values, the checklist, the demo's removal with Undo."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db.models import F
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.acts import SYSTEM
+from capabilities.models import Provider
+from routing_admin.configuration import snapshot
+from routing_admin.console.base.tags.moments import exact
+from routing_admin.console.dashboard.figures import figures_of, percent_text
+from routing_admin.console.dashboard.tiles import configured_models, tiles_of
+from routing_admin.console.people.actions import choose_password
+from routing_admin.models import AttemptLog, Installation, RequestLog
+from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.request_log import health
+from routing_admin.request_log.health import Sample, judge, quantile
+from tests.console.page import Page
+from tests.gateway.plane import without
+
+NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
+
+
+def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
+    """Newest first, a minute apart."""
+    return [Sample(NOW - timedelta(minutes=at), outcome, ms) for at, outcome in enumerate(outcomes)]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "ms", "status"),
+    [
+        ((), 100, "unknown"),
+        (("ok",), 100, "ok"),
+        (("ok", "http_500", "http_500"), 100, "ok"),
+        (("http_500",), 100, "down"),
+        (("http_500", "http_503", "http_500", "ok"), 100, "down"),
+        (("http_500", "ok", "ok"), 100, "ok"),
+        (("ok", "ok"), 12_000, "slow"),
+        (("http_500", "http_500", "http_401"), 100, "down"),
+    ],
+)
+def test_a_providers_health_is_judged_by_its_newest_calls(outcomes: tuple[str, ...], ms: float, status: str) -> None:
+    """Down when the last three, or all there were, failed; slow when half the answers take ten seconds."""
+    assert judge(samples(*outcomes, ms=ms), NOW).status == status
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
+def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: list[float], share: float) -> None:
+    """Nearest rank: at least that share of the values is not above it."""
+    found = quantile(sorted(values), share)
+    assert found in values
+    assert sum(value <= found for value in values) >= share * len(values) - 1e-9
+
+
+@given(st.lists(st.sampled_from(["ok", "http_500"]), max_size=50))
+def test_every_call_of_the_hour_is_in_the_sparkline(outcomes: list[str]) -> None:
+    """The series sums up to the calls, however old they are within the hour."""
+    assert sum(judge(samples(*outcomes), NOW).series) == len(outcomes)
+
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def logged(key: str, hours: float, outcome: str = "ok", **said: Any) -> RequestLog:
+    row = RequestLog.objects.create(
+        id=key, started_at=timezone.now() - timedelta(hours=hours), surface="chat", outcome=outcome,
+        **{"task_type": "planning", **said},
+    )  # fmt: skip
+    AttemptLog.objects.create(
+        request=row, position=0, provider="echo", outcome=outcome, at=row.started_at, duration_ms=5
+    )
+    return row
+
+
+def test_two_days_are_counted_by_the_hour(db: None) -> None:
+    """The current hour is the last; what is older than a day is the day before; older still is left out."""
+    for number, hours in enumerate((0, 0, 3, 30, 60)):
+        logged(f"r{number}", hours, "http_500" if number == 2 else "ok", fell_back=number == 1)
+    today, yesterday = health.two_days(timezone.now())
+    assert (today.total, yesterday.total) == (3, 1)
+    assert today.requests[-1] + today.requests[-2] == 2
+    assert (sum(today.fell_back), sum(today.failed)) == (1, 1)
+    assert round(today.share(today.failed) or 0) == 33
+
+
+@pytest.mark.parametrize(
+    ("outcome", "count"),
+    [("all_providers_failed", 1), ("http_500", 1), ("stream_broken", 1), ("internal_error", 1), ("overloaded", 1),
+     ("invalid_json", 0), ("model_not_found", 0), ("client_cancelled", 0), ("upstream_413", 0), ("would_drop", 0)],
+)  # fmt: skip
+def test_what_a_caller_brought_about_is_no_failure(db: None, outcome: str, count: int) -> None:
+    """A request that was wrong, too large or left by its caller counts as a request, and as no failure."""
+    logged("r1", 0, outcome)
+    today, _yesterday = health.two_days(timezone.now())
+    assert (today.total, sum(today.failed)) == (1, count)
+
+
+def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(db: None) -> None:
+    """Of streamed answers alone, by the hour; nothing is said where there was none."""
+    assert health.first_content(timezone.now()) == health.FirstContent()
+    for number, ms in enumerate((100, 200, 9000, None)):
+        logged(f"r{number}", 0, first_content_ms=ms)
+    logged("old", 30, first_content_ms=1)
+    first = health.first_content(timezone.now())
+    assert (first.p50, first.p95, max(first.series)) == (200, 9000, 200)
+    assert "95% within 9.00 s" in [figure.beside for figure in figures_of(health.Day(), health.Day(), first, NOW)]
+
+
+@pytest.mark.parametrize(("share", "text"), [(None, "–"), (0, "0%"), (0.01, "<0.1%"), (4.321, "4.3%"), (100, "100.0%")])
+def test_a_share_of_nothing_is_no_number(share: float | None, text: str) -> None:
+    """Nor is nothing written with a decimal."""
+    assert percent_text(share) == text
+
+
+def test_the_worst_provider_stands_first(db: None, demo: None) -> None:
+    """Down before fine before not called; one without a key counts as trouble only where a route leads to it."""
+    done = {"echo": judge(samples("ok"), NOW), "gemini": judge(samples("http_500"), NOW)}
+    Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=0)
+    snapshot.forget()
+    tiles = tiles_of(snapshot.current(), done)
+    ranks = [tile.rank for tile in tiles]
+    assert ranks == sorted(ranks)
+    names = [tile.name for tile in tiles]
+    assert names.index("openai") < names.index("echo") < names.index("spare")
+
+
+def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: None) -> None:
+    """The first answer begins with none, each one after it adds a batch, and the last says who gave no answer."""
+    url, htmx = reverse("providers_test"), {"hx-request": "true"}
+    count = Provider.objects.filter(enabled=True).count()
+    first = admin.post(url, headers=htmx).content.decode()
+    assert f"0 of {count} tested" in first
+    page = admin.post(url, {"from": "0"}, headers=htmx).content.decode()
+    assert 'id="tested-echo"' in page
+    last = admin.post(url, {"from": str(count), "failed": ["openai"]}, headers=htmx).content.decode()
+    assert f"1 of {count} without an answer: openai" in " ".join(last.split())
+    assert "Test all" in last
+
+
+@pytest.mark.parametrize("outcome", ["skipped_cooling", "client_cancelled", "http_400", "http_413", "http_400_content"])
+def test_what_is_not_the_providers_doing_says_nothing_about_it(db: None, outcome: str) -> None:
+    """A candidate passed by, a caller that left, and a request that is wrong or too large count as no call."""
+    logged("r1", 0.1, outcome)
+    assert health.provider_health(timezone.now()) == {}
+
+
+def test_a_model_that_nobody_configured_marks_no_provider(db: None, demo: None) -> None:
+    """404 for a name that a caller made up says nothing about the provider; for one of the configuration it does."""
+    logged("r1", 0.1, "http_404")
+    models = configured_models(snapshot.current().configuration)
+    assert health.provider_health(timezone.now(), models) == {}
+    AttemptLog.objects.update(model=Provider.objects.get(name="echo").default_model)
+    assert health.provider_health(timezone.now(), models)["echo"].status == "down"
+
+
+def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None) -> None:
+    """With the demo all can, because echo needs no key; with echo disabled the page names those that cannot."""
+    assert "All 6 task routes are working." in admin.get(reverse("dashboard")).content.decode()
+    Provider.objects.filter(name="echo").update(enabled=False)
+    snapshot.forget()
+    text = admin.get(reverse("dashboard")).content.decode()
+    assert "6 of 6 task routes cannot answer" in text
+    assert "has no key" in text
+
+
+def test_an_empty_installation_is_told_what_is_missing(admin: Client) -> None:
+    """No route, no provider: the sentence and the empty states say so."""
+    text = admin.get(reverse("dashboard")).content.decode()
+    assert "No task route yet" in text
+    assert "No providers yet" in text
+
+
+def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> None:
+    """Nothing is done at first; an answered request and a password of one's own cross their lines off."""
+    assert "0 of 7 done" in admin.get(reverse("dashboard")).content.decode()
+    logged("r1", 0.1)
+    assert "1 of 7 done" in admin.get(reverse("dashboard")).content.decode()
+    user = get_user_model().objects.get(username="admin")
+    choose_password(SYSTEM, user, "another horse battery staple")
+    admin.force_login(user)
+    assert "2 of 7 done" in admin.get(reverse("dashboard")).content.decode()
+
+
+def test_the_living_part_alone_comes_when_it_asks_for_itself(admin: Client, demo: None) -> None:
+    """The refresh gets the fragment without the frame; a boosted link gets the page."""
+    text = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}).content.decode()
+    assert text.lstrip().startswith('<div id="live"')
+    assert not Page(text).is_whole
+    boosted = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "main"}).content.decode()
+    assert Page(boosted).is_whole
+
+
+def test_removing_the_demo_can_be_undone(admin: Client, demo: None) -> None:
+    """The toast's Undo brings every route back."""
+    text = admin.post(reverse("demo_remove"), follow=True).content.decode()
+    assert snapshot.current().configuration.routes == ()
+    address = next(part.split('"')[0] for part in text.split('action="')[1:] if part.startswith("/undo/"))
+    admin.post(address, {"next": "/"})
+    assert len(snapshot.current().configuration.routes) == 6
+
+
+def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
+    """403, and the button is not there."""
+    assert reverse("demo_remove") not in viewer.get(reverse("dashboard")).content.decode()
+    assert viewer.post(reverse("demo_remove")).status_code == 403
+
+
+def test_the_page_asks_as_often_for_thirty_requests_as_for_three(
+    admin: Client, demo: None, django_assert_num_queries: Any
+) -> None:
+    """A constant number of queries to the log: hours, first contents, attempts, the newest that fell back, the newest
+    that failed, whether any was answered.
+    """
+    for number in range(3):
+        logged(f"a{number}", 0.1, "http_500")
+    admin.get(reverse("dashboard"))
+    with django_assert_num_queries(6, using="logs"):
+        admin.get(reverse("dashboard"))
+    for number in range(27):
+        logged(f"b{number}", 0.1, "http_500")
+    with django_assert_num_queries(6, using="logs"):
+        admin.get(reverse("dashboard"))
+
+
+@pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        (
+            "en",
+            "Since {since} the configuration cannot be read from the database. Calls continue with revision {number};",
+        ),
+        ("zh-hans", "自 {since} 起无法从数据库读取配置。调用继续使用版本 {number}，之后的改动尚未生效。"),
+    ],
+)
+def test_the_page_says_since_when_the_configuration_cannot_be_read(
+    admin: Client, demo: None, language: str, sentence: str
+) -> None:
+    """In a plain sentence with the revision that calls go on with; it goes when the database can be read again."""
+    number = snapshot.current().revision
+    Installation.objects.update(version=F("version") + 1)
+    with without("routing_admin_alias"):
+        with waiting_at_most(0.1):
+            snapshot.look()
+        since = snapshot.unread_since()
+        assert since is not None
+        page = admin.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
+        assert sentence.format(since=exact(since), number=number) in page
+    snapshot.look()
+    page = admin.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
+    assert sentence.split("{since}")[1].split("{number}")[0] not in page

@@ -1,0 +1,170 @@
+"""Files described by a model, on the pages: foreseen without asking, asked for on purpose, kept, and told of."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from artifacts import library as actions
+from artifacts.models import Artifact
+from artifacts.preview import preview
+from capabilities.acts import SYSTEM
+from routing_admin.configuration import snapshot
+from routing_admin.console.routes.actions import delete_route, save_route
+from routing_admin.console.settings.actions import set_content_policy
+from routing_admin.models import FileDescription, RequestLog, TaskRoute
+from tests.cast import HTMX
+from tests.describing.describers import POLICY, WORDS, bodies_to, describing_lab
+from tests.gateway.plane import PNG, image, logged, post, said
+
+pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+
+
+def stored() -> Artifact:
+    return actions.store_bytes(SYSTEM, PNG, filename="cat.png", declared="image/png")
+
+
+def described_everywhere() -> None:
+    set_content_policy(SYSTEM, POLICY)
+    snapshot.refresh()
+
+
+def card(client: Client, row: Artifact) -> str:
+    return client.get(reverse("artifact", args=[row.pk]) + "?service=blind&fragment=card&language=en").content.decode()
+
+
+def ask(client: Client, row: Artifact, **headers: str) -> str:
+    address = reverse("artifact_describe", args=[row.pk])
+    return client.post(address, {"service": "blind", "language": "en"}, headers=headers, follow=True).content.decode()
+
+
+def test_a_preview_says_by_whom_and_asks_nobody(admin: Client) -> None:
+    """The describer, that nothing is kept, a button, and a marked place in the payload."""
+    with describing_lab() as lab:
+        described_everywhere()
+        text = card(admin, stored())
+        assert lab.requests == []
+    assert "Would be described by seer; not cached, tokens unknown" in text
+    assert "Ask seer now" in text
+    assert text.count("[Here seer describes the file; it was not asked yet]") == 2
+
+
+def test_asking_shows_the_words_and_the_next_look_finds_them(admin: Client) -> None:
+    """One call, in the log under its own id; then the words stand in what the model sees and the button is gone."""
+    with describing_lab() as lab:
+        described_everywhere()
+        row = stored()
+        answered = ask(admin, row, **HTMX)
+        again = card(admin, row)
+        assert len(bodies_to(lab, "seer")) == 1
+        assert bodies_to(lab, "blind") == []
+    logged = RequestLog.objects.get(surface="describe")
+    assert "seer described the file; its words are kept." in answered
+    assert reverse("request", args=[logged.pk]) in answered
+    for text in (answered, again):
+        assert f"&gt; {WORDS}" in text
+        assert "Described by seer; cached" in text
+        assert "Ask seer now" not in text
+
+
+def test_asking_in_vain_says_so_and_can_be_tried_again(admin: Client) -> None:
+    """The fault's code and the log; without scripts the page itself says it."""
+    with describing_lab({"seer": ["http_401", f"say:{WORDS}"]}) as lab:
+        described_everywhere()
+        row = stored()
+        answered = ask(admin, row)
+        assert "seer described the file" in ask(admin, row, **HTMX)
+        assert len(bodies_to(lab, "seer")) == 2
+    assert "seer did not describe the file (" in answered
+    assert "seer failed to describe the file" in answered
+    assert "Ask seer now" in answered
+
+
+def test_a_viewer_asks_nobody_and_reads_no_words(admin: Client, viewer: Client) -> None:
+    """A description holds what the file says."""
+    with describing_lab():
+        described_everywhere()
+        row = stored()
+        assert "Ask seer now" not in card(viewer, row)
+        assert viewer.post(reverse("artifact_describe", args=[row.pk]), {"service": "blind"}).status_code == 403
+        ask(admin, row)
+        assert WORDS not in card(viewer, row)
+    assert FileDescription.objects.count() == 1
+
+
+def test_the_preview_of_the_api_says_the_same(admin: Client) -> None:
+    """Who, what is there, and about how many tokens."""
+    with describing_lab():
+        described_everywhere()
+        row = stored()
+        before = {each.service_id: each.as_json()["description"] for each in preview(row, language="en").deliveries}
+        ask(admin, row)
+        after = {each.service_id: each.as_json()["description"] for each in preview(row, language="en").deliveries}
+    nobody_knows = {"estimatedTokens": None, "estimatedBy": None, "fault": None}
+    assert before["seer"] is None
+    assert before["blind"] == {"describer": "seer", "state": "not_asked", "cached": False, **nobody_knows}
+    assert after["blind"] == {"describer": "seer", "state": "by_model", "cached": True, **nobody_knows}
+
+
+def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, key: str) -> None:
+    """A bar and a row of its own with tokens, cost and a link to its entry; the next turn asks nobody and has none."""
+    with describing_lab():
+        first = post(key, said(image(), model="task:blind", language="en"))
+        second = post(key, said(image(), model="task:blind", language="en"))
+    text = admin.get(reverse("request", args=[logged(first.headers["x-request-id"]).pk])).content.decode()
+    asked = RequestLog.objects.get(surface="describe")
+    assert text.count("seer describes the image") == text.count(">describes the image<") == 1  # waterfall and table
+    assert reverse("request", args=[asked.pk]) in text
+    assert f"{asked.prompt_tokens} in, {asked.completion_tokens} out" in text
+    assert "describing a file" in text
+    later = admin.get(reverse("request", args=[logged(second.headers["x-request-id"]).pk])).content.decode()
+    assert "seer describes " not in later
+    assert admin.get(reverse("request", args=[asked.pk])).status_code == 200
+
+
+def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
+    """With the code, and nothing it cost."""
+    with describing_lab({"seer": "http_401"}):
+        answer = post(key, said(image(), model="task:blind", language="en"))
+    text = admin.get(reverse("request", args=[logged(answer.headers["x-request-id"]).pk])).content.decode()
+    assert text.count("seer describes the image") == 1
+    assert RequestLog.objects.get(surface="describe").outcome in text
+
+
+def test_a_simulation_says_by_whom_and_asks_nobody(admin: Client) -> None:
+    """Along the chain: who describes, and that nothing is kept; the marked place stands in the payload."""
+    with describing_lab() as lab:
+        sent = {"task": "blind", "act": "simulate", "sim-message": "Look!", "sim-artifact": stored().pk}
+        text = admin.post(reverse("simulate"), {**sent, "sim-language": "en"}).content.decode()
+        assert lab.requests == []
+    assert "an image would be described by seer; not cached, tokens unknown" in text
+    assert "[Here seer describes the file; it was not asked yet]" in text
+
+
+def test_a_route_says_where_nobody_is_asked_and_offers_the_route(admin: Client) -> None:
+    """On its page and above the list: missing, then disabled, then nothing."""
+    with describing_lab():
+        row = TaskRoute.objects.get(task_type="describe")
+        row.enabled = False
+        save_route(SYSTEM, row, expected=row.version)
+        for address in (reverse("route", args=["blind"]), reverse("routes")):
+            assert "The task route describe is disabled" in admin.get(address).content.decode()
+        delete_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
+        text = admin.get(reverse("route", args=["blind"])).content.decode()
+        offer = reverse("route_new") + "?task_type=describe"
+        assert "There is no task route describe" in text
+        assert offer in text
+        assert 'value="describe"' in admin.get(offer).content.decode()
+
+
+def test_a_preview_says_why_no_model_describes_a_file(admin: Client) -> None:
+    """A film that is too long, and a route that is not there."""
+    with describing_lab():
+        described_everywhere()
+        row = stored()
+        sound = actions.store_bytes(SYSTEM, b"ID3\x04" + bytes(40), filename="song.mp3", declared="audio/mpeg")
+        assert "No model describes it: The model does not support" in card(admin, sound)
+        delete_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
+        snapshot.refresh()
+        assert "The route describe is missing or disabled, or none of its models can be called." in card(admin, row)

@@ -1,0 +1,148 @@
+"""A model that refuses what it is said to read: flagged, with the request as evidence, until somebody decides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.acts import SYSTEM
+from capabilities.core.vocabulary import Capabilities
+from capabilities.doubts import noted_refusals
+from capabilities.models import Drift, Provider, Service
+from routing_admin.console.providers.actions import save_provider
+from routing_admin.console.routes.actions import save_route_as
+from routing_admin.console.services.actions import save_service
+from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
+from routing_admin.models import AuditEvent
+from routing_admin.request_log.journal import journal
+from tests.console.visits import text_of
+from tests.gateway.plane import image, post, said
+from tests.lab.received_requests import ReceivedRequest
+from tests.lab.server import Lab
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+SENTENCE = "eyes should read images, but answered a request containing them with status 400."
+REFUSAL = "http_400:message=image input is not supported by this model"
+
+
+def blind(heard: ReceivedRequest) -> str:
+    """A model that refuses every file."""
+    return REFUSAL if heard.media else "ok"
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with Lab(model=blind) as lab:
+        yield lab
+
+
+@pytest.fixture
+def eyes(demo: None, lab: Lab) -> Service:
+    """A service that is declared to read images and sounds, whose model reads neither; the first of its own route."""
+    provider = Provider(name="lab", protocol="openai", endpoint=lab.url(), default_model="x-1", key_source="none")
+    save_provider(SYSTEM, provider)
+    row = Service(service_id="eyes", name="eyes", provider=provider, model="x-1")
+    save_service(SYSTEM, row, capabilities=Capabilities(("text", "vision", "audio"), ("text",)))
+    return row
+
+
+def refuse_once(key: str) -> str:
+    """A request with an image, answered in the end; its id, once everything behind the answer is done."""
+    answer = post(key, said({"type": "text", "text": "What is it?"}, image(), model="eyes"))
+    assert answer.status_code == 200
+    journal.flush()
+    noted_refusals.write()
+    return str(answer.headers["x-request-id"])
+
+
+def test_a_refusal_flags_the_service_with_the_request_as_evidence(
+    admin: Client, key: str, eyes: Service, lab: Lab
+) -> None:
+    """On its page, the dashboard and the matrix; the next image goes out as before."""
+    request_id = refuse_once(key)
+    found = Drift.objects.get()
+    assert (found.capability, found.kind, found.request, found.status) == ("vision", "refused", request_id, 400)
+    for address in ("/services/eyes/", "/"):
+        page = text_of(admin.get(address))
+        assert SENTENCE in page
+        assert f'href="/requests/{request_id}/"' in page
+        assert "Requests are handled as before until you or a probe decides." in page
+    cell = re.search(rf'<input[^>]*id="c-{eyes.pk}-input-vision"[^>]*>', text_of(admin.get("/matrix/")))
+    assert cell is not None
+    assert " data-doubt" in cell[0]
+    assert "doubtful" in cell[0]
+    lab.requests.clear()
+    refuse_once(key)
+    assert [len(each.heard.media) for each in lab.requests] == [1, 0]
+
+
+def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, eyes: Service) -> None:
+    """In the list of routes and in its editor."""
+    save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("lab", "x-1"),)))
+    refuse_once(key)
+    sentence = "It is declared to read images, but that is in doubt. See its model service."
+    assert f"Candidate 1: {sentence}" in text_of(admin.get("/routes/"))
+    assert sentence in text_of(admin.get("/routes/look/"))
+
+
+def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
+    admin: Client, key: str, eyes: Service
+) -> None:
+    """The cell is declared off, and nothing is in doubt any more; taken back, it is again."""
+    refuse_once(key)
+    page = text_of(admin.post("/doubt/eyes/", {"capability": "vision", "act": "off"}, follow=True))
+    assert "eyes no longer reads vision" in page
+    assert SENTENCE not in page
+    cell = eyes.capabilities.get(side="input", name="vision")
+    assert (cell.supported, cell.source) == (False, "declared")
+    undo = re.search(r'action="(/undo/\d+/)"', page)
+    assert undo is not None
+    admin.post(undo[1])
+    assert SENTENCE in text_of(admin.get("/services/eyes/"))
+
+
+def test_a_dismissed_doubt_is_told_again_after_a_week(admin: Client, key: str, eyes: Service) -> None:
+    """Until then further refusals are no news; what the model is said to read stays, and the act is audited."""
+    refuse_once(key)
+    answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "dismiss", "back": "dashboard"})
+    assert answer["Location"] == "/"
+    assert AuditEvent.objects.filter(action="drift.dismiss", object_name="eyes").exists()
+    refuse_once(key)
+    assert SENTENCE not in text_of(admin.get("/"))
+    assert eyes.capabilities.get(side="input", name="vision").supported
+    Drift.objects.update(dismissed_at=timezone.now() - timedelta(days=8), at=timezone.now() - timedelta(days=8))
+    refuse_once(key)
+    assert SENTENCE in text_of(admin.get("/"))
+
+
+def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(key: str, eyes: Service, lab: Lab) -> None:
+    """Neither words alone nor an image before a 400 that says nothing of it."""
+    post(key, said("hello", model="eyes"))
+    lab.model = lambda _: "http_400:message=temperature is too high"
+    post(key, said({"type": "text", "text": "What is it?"}, image(), model="eyes"))
+    journal.flush()
+    noted_refusals.write()
+    assert not Drift.objects.exists()
+
+
+def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, eyes: Service) -> None:
+    """Whoever declared it decides; the page says what the probe found, in place of what a request showed."""
+    admin.post("/probe/eyes/")
+    assert dict(Drift.objects.values_list("capability", "kind")) == {"vision": "denied", "audio": "denied"}
+    page = text_of(admin.get("/services/eyes/"))
+    assert "eyes is declared to read images, but a probe found that it cannot." in page
+
+
+def test_a_viewer_sees_the_doubt_and_decides_nothing(viewer: Client, key: str, eyes: Service) -> None:
+    """No buttons, and 403."""
+    refuse_once(key)
+    page = text_of(viewer.get("/services/eyes/"))
+    assert SENTENCE in page
+    assert "/doubt/eyes/" not in page
+    assert viewer.post("/doubt/eyes/", {"capability": "vision", "act": "off"}).status_code == 403

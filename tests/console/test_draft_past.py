@@ -1,0 +1,148 @@
+"""A draft of a route against the requests of the last 24 hours, on the page: from the log, calling nobody."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from routing_admin.console.routes import retrospect
+from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.platform.databases.router import LOGS
+from tests.console.test_routes import design, draft
+from tests.console.visits import queries_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+PICTURE = {
+    "message": 0,
+    "part": 1,
+    "kind": "image",
+    "filename": "plan.png",
+    "artifactId": None,
+    "mimeType": "image/png",
+    "size": 500,
+    "outcome": "native",
+    "reason": "fits",
+    "sentence": {"code": "…", "facts": {}},
+}
+
+
+def past(
+    key: str, *attempts: tuple[str, str], at: datetime | None = None, picture: bool = False, **columns: Any
+) -> None:
+    """A logged request of the route `design` along echo's models, each attempt as (model, outcome)."""
+    began = at or timezone.now()
+    values = {"task_type": "design", "surface": "v1", "outcome": "ok", "started_at": began, **columns}
+    row = RequestLog.objects.create(id=key, **values)
+    for place, (model, outcome) in enumerate(attempts):
+        status = 200 if outcome == "ok" else 503
+        said = {"provider": "echo", "model": model, "outcome": outcome, "status": status, "at": began}
+        AttemptLog.objects.create(request=row, position=place, deliveries=[PICTURE] if picture else [], **said)
+
+
+def card(admin: Client, data: dict[str, Any], task_type: str = "design") -> Any:
+    return admin.post(reverse("route", args=[task_type]), {**data, "act": "past"})
+
+
+def texts(answer: Any) -> list[str]:
+    return [row.text for row in answer.context["rows"]]
+
+
+def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, demo: None) -> None:
+    """Each difference with its requests, linked; how they end and how files arrive, before and after."""
+    past("r1", ("echo-503", "http_503"), ("echo-vision", "http_503"), ("echo-text", "ok"), picture=True)
+    past("r2", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
+    answer = card(admin, design(2, 1, 3))
+    assert texts(answer) == ["2 go to echo/echo-vision first", "1 fewer falls back"]
+    page = " ".join(answer.content.decode().split())
+    assert "2 requests used this route in the last 24 hours." in page
+    assert reverse("request", args=["r2"]) in page
+    assert "<html" not in page
+    answer = card(admin, design(3, 1, 2))
+    assert texts(answer) == [
+        "1 now has its image only described",
+        "2 go to echo/echo-text first",
+        "Not known: 1 would reach echo/echo-text, which was not called then",
+        "1 fewer falls back",
+    ]
+    (example,) = answer.context["rows"][0].examples
+    assert (example.file, str(example.before)) == ("plan.png", "echo/echo-vision: As it is")
+    assert answer.context["rows"][2].hint == "echo/echo-text answered 100% of its calls in these 24 hours (1)."
+
+
+def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(admin: Client, demo: None) -> None:
+    """Nor does what reached no model; the page says of how many it speaks."""
+    past("old", ("echo-503", "http_503"), ("echo-vision", "ok"), at=timezone.now() - timedelta(hours=25))
+    past("other", ("echo-text", "ok"), task_type="planning")
+    answer = card(admin, design(2, 1, 3))
+    assert "No request used this route in the last 24 hours." in answer.content.decode()
+    past("refused", outcome="budget")
+    past("new", ("echo-503", "http_503"), ("echo-vision", "ok"))
+    page = " ".join(card(admin, design(2, 1, 3)).content.decode().split())
+    assert "2 requests used this route" in page
+    assert "Based on the newest 1 that reached a model." in page
+
+
+def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client, demo: None) -> None:
+    """And one that changes nothing for them says that."""
+    past("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
+    assert "Change the draft" in card(admin, design()).content.decode()
+    assert "nothing would have changed" in card(admin, design(temperature="0.3")).content.decode()
+
+
+def test_the_newest_requests_are_looked_at_and_how_many_there_were_is_said(
+    admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy day costs no more than a quiet one."""
+    monkeypatch.setattr(retrospect, "MOST", 2)
+    monkeypatch.setattr(retrospect, "MOST_COUNTED", 3)
+    for number in range(5):
+        past(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
+    answer = card(admin, design(2, 1, 3))
+    page = " ".join(answer.content.decode().split())
+    assert "More than 3 requests used this route" in page
+    assert "Based on the newest 2 that reached" in page
+    assert texts(answer) == ["2 go to echo/echo-vision first", "2 fewer fall back"]
+
+
+def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: Client, demo: None) -> None:
+    """Those that asked for the task type; what goes to a model nobody asked is said to be unknown."""
+    for number in range(3):
+        past(f"r{number}", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:painting")
+    past("other", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:singing")
+    data = draft(("1", "echo/echo-vision", ""), ("2", "echo/echo-text", ""), task_type="painting")
+    answer = admin.post(reverse("route_new"), {**data, "act": "past"})
+    page = " ".join(answer.content.decode().split())
+    assert "3 requests asked for this task type in the last 24 hours and went to default." in page
+    assert texts(answer)[-1] == "Not known: 3 would reach echo/echo-vision, which was not called for them then"
+    assert answer.context["rows"][-1].hint == "echo/echo-vision was not called in these 24 hours."
+    nameless = admin.post(reverse("route_new"), {**data, "task_type": "", "act": "past"})
+    assert "See what this draft would have changed" in nameless.content.decode()
+
+
+def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: None) -> None:
+    """As it will be once it is saved."""
+    past("r1", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
+    assert texts(card(admin, design(enabled="")))[0] == "1 no longer reaches a model that can read its image"
+
+
+def test_the_card_takes_the_same_few_queries_for_one_request_and_for_many(admin: Client, demo: None) -> None:
+    """Three of the log, and one for each model nobody knows of."""
+    counts = []
+    for number in range(30):
+        past(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
+        if number in (0, 29):
+            data = {**design(3, 1, 2), "act": "past"}
+            counts.append(queries_of(admin, reverse("route", args=["design"]), using=LOGS, post=data))
+    assert counts == [4, 4]
+
+
+def test_nobody_is_asked_for_it_who_may_not_change_routes(viewer: Client, demo: None) -> None:
+    """A viewer has no draft, so the page does not ask, and what is posted all the same is what is stored."""
+    assert 'id="past"' not in viewer.get(reverse("route", args=["design"])).content.decode()
+    past("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
+    assert "Change the draft" in card(viewer, design(2, 1, 3)).content.decode()

@@ -1,0 +1,103 @@
+"""Models that end stand on the dashboard, their service's page and in chains; a successor is one click and an Undo."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.acts import Act, Actor
+from capabilities.core.providers.catalogue import default_catalogue
+from capabilities.models import Provider, Service, ServiceCapability
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.revisions import ledger
+from routing_admin.models import AuditEvent, Candidate, TaskRoute
+from tests.console.visits import text_of, undo_in
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+PRICE = {"currency": "USD", "input": 1, "output": 1}
+ENDPOINT, MODEL = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
+
+
+@pytest.fixture
+def end(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A route whose only model that sees ends in ten days."""
+    found = default_catalogue().retirement_at("claude", ENDPOINT, MODEL)
+    assert found is not None
+    monkeypatch.setattr(timezone, "localdate", lambda: found.day - timedelta(days=10))
+    with ledger.change(Actor("user", "admin"), Act("service.add", "service", "sonnet")):
+        row = Provider.objects.create(
+            name="claude", endpoint=ENDPOINT, default_model=MODEL, protocol="anthropic", key_source="none"
+        )
+        service = Service.objects.create(service_id="sonnet", name="sonnet", provider=row, model=MODEL, price=PRICE)
+        for position, (name, source) in enumerate([("text", "declared"), ("vision", "declared"), ("video", "probed")]):
+            ServiceCapability.objects.create(
+                service=service, side="input", name=name, supported=True, source=source, position=position
+            )
+        route = TaskRoute.objects.create(task_type="pictures", position=99)
+        Candidate.objects.create(route=route, provider=row, model=MODEL, position=1)
+        Candidate.objects.create(route=route, provider=Provider.objects.get(name="echo"), model="echo-text", position=2)
+    snapshot.refresh()
+    return found
+
+
+def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: Client, end: Any) -> None:
+    """With the day, who says so, and the successor as a button for whoever may press it."""
+    page = text_of(admin.get("/"))
+    assert f"<code>claude/{MODEL}</code>" in page
+    assert f"served until {end.day}" in page
+    assert "pictures loses its last model that reads images" in page
+    assert f"Use {end.successor} instead" in page
+    assert f"Use {end.successor} instead" not in text_of(viewer.get("/"))
+
+
+def test_the_chain_and_the_service_say_it_too(admin: Client, end: Any) -> None:
+    """At the candidate, in the list of routes, and on the service's page."""
+    assert f"Its vendor recommends {end.successor} instead." in admin.get("/routes/pictures/").content.decode()
+    assert f"{MODEL} is served until {end.day}" in text_of(admin.get("/routes/"))
+    assert f"The vendor serves this model until {end.day}" in text_of(admin.get("/services/sonnet/"))
+
+
+def test_what_is_lost_and_the_successor_stand_where_the_model_does(admin: Client, end: Any) -> None:
+    """On the route's page and the service's, each leading back to itself."""
+    for address, back in (("/routes/pictures/", "route"), ("/services/sonnet/", "service")):
+        page = text_of(admin.get(address))
+        assert "pictures loses its last model that reads images" in page
+        assert f"Use {end.successor} instead" in page
+        sent = {"model": MODEL, "successor": "another", back: address.split("/")[2]}
+        assert admin.post("/successor/claude/", sent)["Location"] == address
+
+
+def test_a_route_that_loses_nothing_says_nothing(admin: Client, end: Any) -> None:
+    """Only what concerns it."""
+    assert "Models being retired" not in text_of(admin.get("/routes/planning/"))
+
+
+def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) -> None:
+    """In its services, chains and as its provider's default; what was declared stays, what was probed is asked anew."""
+    answer = admin.post("/successor/claude/", {"model": MODEL, "successor": end.successor})
+    number = undo_in(admin, answer)
+    service = Service.objects.get(service_id="sonnet")
+    places = (service.model, Candidate.objects.get(route__task_type="pictures", position=1).model)
+    assert (*places, Provider.objects.get(name="claude").default_model) == (end.successor,) * 3
+    sources = {cell.name: cell.source for cell in service.capabilities.filter(side="input")}
+    assert (sources["vision"], sources.get("video") == "probed") == ("declared", False)
+    assert service.price == {}
+    assert AuditEvent.objects.filter(action="model.replace", object_name="claude").exists()
+    assert f"<code>claude/{MODEL}</code>" not in text_of(admin.get("/"))
+    admin.post(f"/undo/{number}/")
+    service = Service.objects.get(service_id="sonnet")
+    assert (service.model, service.price) == (MODEL, PRICE)
+
+
+@pytest.mark.parametrize(
+    "sent", [{"model": MODEL, "successor": "my-own"}, {"model": "other", "successor": "x"}, {"model": MODEL}]
+)
+def test_only_the_catalogues_successor_is_put_in_its_place(admin: Client, end: Any, sent: dict[str, str]) -> None:
+    """Anything else is chosen on the service's page."""
+    page = text_of(admin.post("/successor/claude/", sent, follow=True))
+    assert "The catalogue does not name this successor." in page
+    assert Service.objects.get(service_id="sonnet").model == MODEL

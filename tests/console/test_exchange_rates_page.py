@@ -1,0 +1,113 @@
+"""An administrator sets exchange rates on the settings page; usage has a total by them, and budgets count by them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from capabilities.acts import SYSTEM
+from capabilities.core.wire import Usage
+from capabilities.models import Provider, Service
+from routing_admin.configuration import snapshot
+from routing_admin.console.history.actions import undo
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.models import Revision
+from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
+from tests.cast import AgentProgram
+from tests.console.visits import text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+RATE = {"currency": "usd", "rate": "7.1", "into": "CNY", "day": "2026-11-20", "source": "our bank"}
+
+
+def set_rate(admin: Client, **change: str) -> Any:
+    return admin.post(reverse("settings_rate_set"), {**RATE, **change}, follow=True)
+
+
+@pytest.fixture
+def used() -> datetime:
+    """A request of a dollar per million tokens, and one of two yuan; both of the same agent."""
+    for name, currency, amount in (("dollars", "USD", 1), ("yuan", "CNY", 2)):
+        row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
+        price = {"currency": currency, "input": amount, "output": amount}
+        Service.objects.create(service_id=name, name=name, provider=row, model="m", price=price)
+    snapshot.refresh()
+    now = timezone.now()
+    for name in ("dollars", "yuan"):
+        facts = RequestFacts(f"req_{name}", now, "v1", agent="text-agent", usage=Usage(1_000_000, 0))
+        write([entry_of(facts, (Attempt(name, "m", "ok"),))])
+    return now
+
+
+def test_a_rate_is_one_revision_with_undo(admin: Client) -> None:
+    """It says what it is, since when and by whom; history tells of it in words."""
+    assert "1 USD = 7.1 CNY" in text_of(set_rate(admin))
+    number = Revision.objects.latest("number").number
+    assert "exchange rate" in text_of(admin.get(reverse("revision", args=[number])))
+    undo(SYSTEM, number)
+    assert snapshot.current().exchange.rates == ()
+
+
+def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
+    """One a currency; the last one leaves none."""
+    set_rate(admin)
+    set_rate(admin, rate="7.2", day="2026-11-21")
+    assert [str(each) for each in snapshot.current().exchange.rates] == ["1 USD = 7.2 CNY"]
+    admin.post(reverse("settings_rate_remove"), {"currency": "USD"})
+    assert snapshot.current().exchange.rates == ()
+    assert admin.post(reverse("settings_rate_remove"), {"currency": "USD"}).status_code == 404
+
+
+def test_what_is_no_rate_stands_at_its_field(admin: Client) -> None:
+    """422, and nothing is changed."""
+    answer = set_rate(admin, rate="much")
+    assert answer.status_code == 422
+    assert "The rate must be a number above 0" in text_of(answer)
+    assert snapshot.current().exchange.rates == ()
+
+
+def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
+    """Beside the sums, with the rate it is added up by; without a rate nothing is."""
+    page = text_of(admin.get("/usage/", {"by": "agent"}))
+    assert "1.00 USD" in page
+    assert "together" not in page
+    set_rate(admin)
+    page = text_of(admin.get("/usage/", {"by": "agent"}))
+    for words in ("1.00 USD", "2.00 CNY", "total 9.10 CNY", "at 1 USD = 7.1 CNY, set 2026-11-20"):
+        assert words in page
+    assert "= 9.10 CNY" in page
+
+
+def test_a_currency_without_a_rate_leaves_no_total(admin: Client, used: datetime) -> None:
+    """A total of some would be wrong."""
+    set_rate(admin, currency="EUR")
+    page = text_of(admin.get("/usage/"))
+    assert "together" not in page
+    assert "no total: a currency has no exchange rate" in page
+
+
+def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, used: datetime) -> None:
+    """A dollar is more than two yuan."""
+    set_rate(admin)
+    rows = list(csv.DictReader(io.StringIO(admin.get("/csv/usage/?by=provider").content.decode("utf-8-sig"))))
+    assert [(each["provider"], each["total_cost"], each["total_currency"]) for each in rows] == [
+        ("dollars", "7.1", "CNY"),
+        ("yuan", "2", "CNY"),
+    ]
+
+
+def test_the_api_has_the_total_and_its_rates(admin: Client, text_agent: AgentProgram, used: datetime) -> None:
+    """None without a rate."""
+    assert text_agent.get("/usage").json()["total"]["cost"] is None
+    set_rate(admin)
+    found = text_agent.get("/usage").json()
+    assert found["total"]["cost"] == {"amount": "9.1", "currency": "CNY"}
+    assert found["exchangeRates"] == [{**RATE, "currency": "USD"}]

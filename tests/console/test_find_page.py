@@ -1,0 +1,183 @@
+"""Find: what a few typed words lead to, for whom, in both languages, and what it asks the databases."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.db import connections
+from django.test import Client
+from django.utils import timezone
+
+from artifacts.library import store_bytes
+from artifacts.library.queries import find_artifacts_beginning
+from artifacts.models import Artifact
+from capabilities.acts import SYSTEM
+from routing_admin.console.find.queries import find_requests
+from routing_admin.core.ranking import MOST_OF_KIND, Findable, FoundKind, rank
+from routing_admin.models import RequestLog
+from routing_admin.platform.databases.router import LOGS
+from tests.cast import HTMX, browser_of, key_of, person
+from tests.console.visits import text_of
+from tests.engines.databases import is_postgresql
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+LIST = HTMX | {"HX-Target": "options"}
+
+
+def named(name: str, kind: FoundKind = FoundKind.SERVICE, *also: str) -> Findable:
+    return Findable(kind, name, f"/{name}/", (name, *also))
+
+
+def found(typed: str, *things: Findable) -> list[str]:
+    return [thing.label for thing in rank(typed, things)]
+
+
+def ask(client: Client, typed: str) -> str:
+    return text_of(client.get("/find/", {"q": typed}, headers=LIST))
+
+
+def log(key: str) -> RequestLog:
+    return RequestLog.objects.create(id=key, started_at=timezone.now(), surface="v1", outcome="ok", task_type="design")
+
+
+def test_a_whole_name_stands_before_its_beginning_that_before_a_word_and_that_before_letters_inside() -> None:
+    """The order of fits; case makes no difference, and neither does the order of what is there."""
+    things = [named("my-flashlight"), named("aflash"), named("gemini-flash"), named("Flash-lite"), named("flash")]
+    assert found("FLASH", *things) == ["flash", "Flash-lite", "my-flashlight", "gemini-flash", "aflash"]
+
+
+def test_every_typed_word_has_to_fit_and_the_name_of_a_kind_is_such_a_word() -> None:
+    """`渠道 deep` and `channel deep` are the provider, whatever else is called so."""
+    things = [named("deepseek", FoundKind.PROVIDER), named("deepseek-chat"), named("other", FoundKind.PROVIDER)]
+    assert found("渠道 deep", *things) == found("channel deep", *things) == ["deepseek"]
+    assert found("deep nothing", *things) == found("  ", *things) == []
+
+
+def test_of_one_kind_only_so_many_are_listed() -> None:
+    """A thousand services leave room for the one route."""
+    things = [*(named(f"echo-{number}") for number in range(1000)), named("my echo", FoundKind.ROUTE)]
+    assert len(found("echo", *things)) == MOST_OF_KIND + 1
+    assert found("echo", *things)[-1] == "my echo"
+
+
+def test_find_knows_what_there_is(demo: None, admin: Client) -> None:
+    """Providers, services, routes, agents, artifacts by name and id, requests by the beginning of their id, keys."""
+    file = store_bytes(SYSTEM, b"a plan", filename="Quarter plan.txt")
+    log("req_6741a2b3c4d5e6f7")
+    for typed, address in {
+        "echo-vis": "/services/echo-vision/",
+        "design": "/routes/design/",
+        "ECHO": "/providers/echo/",
+        "text-agent": "/agents/text-agent/",
+        "quarter": f"/artifacts/{file.pk}/",
+        file.ref: f"/artifacts/{file.pk}/",
+        file.pk[:8]: f"/artifacts/{file.pk}/",
+        "req_6741a2": "/requests/req_6741a2b3c4d5e6f7/",
+        "exchange": "/settings/#rates",
+        "new route": "/routes/new/",
+        "test all": "/providers/#test-all",
+    }.items():
+        assert f'href="{address}"' in ask(admin, typed), typed
+
+
+def test_an_exact_id_stands_first(demo: None, admin: Client) -> None:
+    """Enter on a pasted id opens that very request."""
+    log("req_6741a2b3c4d5e6f7")
+    log("req_6741a2b3c4d5e6f7b")
+    first = ask(admin, "req_6741a2b3c4d5e6f7").split('aria-selected="true"')[0]
+    assert 'href="/requests/req_6741a2b3c4d5e6f7/"' in first
+    assert first.count("href") == 1
+
+
+@pytest.mark.parametrize("language", ["en", "zh-hans"])
+@pytest.mark.parametrize("typed", ["渠道", "提供商", "providers", "Vendors"])
+def test_providers_are_found_by_every_name_they_have(demo: None, admin: Client, typed: str, language: str) -> None:
+    """Also by those of the other language and of other programs."""
+    assert 'href="/providers/"' in text_of(
+        admin.get("/find/", {"q": typed}, headers=LIST | {"Accept-Language": language})
+    )
+
+
+def test_readers_are_offered_no_act_that_is_not_theirs(demo: None) -> None:
+    """A viewer finds the pages and things; new routes are an editor's, providers and keys an administrator's."""
+    acts = {"/routes/new/", "/new/provider/", "/providers/#test-all", "/config/#in", "/users/#invite", "/tokens/"}
+    typed = ("new route", "provider", "test all", "import", "invite", "token", "issue")
+    seen = {}
+    for name, role in {"viewer": {}, "editor": {"is_editor": True}, "administrator": {"is_staff": True}}.items():
+        client = browser_of(person(name, **role))
+        pages = "".join(ask(client, words) for words in typed)
+        seen[name] = {address for address in acts if f'href="{address}"' in pages}
+        assert 'href="/providers/"' in pages
+    assert seen == {"viewer": set(), "editor": {"/routes/new/"}, "administrator": acts}
+
+
+def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client) -> None:
+    """The first offer is chosen, so that Enter goes on searching."""
+    page = ask(admin, "nothing <is> called so")
+    assert "No match for “nothing &lt;is&gt; called so”" in page
+    assert 'href="/artifacts/?q=nothing+%3Cis%3E+called+so"' in page.split('aria-selected="true"')[0]
+    assert "/requests/?q=" not in page
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("Design", "task%3Adesign"),
+        ("echo", "provider%3Aecho"),
+        ("text-agent", "agent%3Atext-agent"),
+        ("req_67", "req_67"),
+        ("status:429 since:1h", "status%3A429+since%3A1h"),
+    ],
+)
+def test_requests_are_searched_as_their_search_understands(demo: None, admin: Client, typed: str, asked: str) -> None:
+    """By the key whose name was typed, by the beginning of an id, or as it was typed with keys."""
+    assert f'href="/requests/?q={asked}"' in ask(admin, typed)
+
+
+def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
+    """The dialog's form leads to it; before anything is typed it says what can be."""
+    page = text_of(admin.get("/find/?q=echo"))
+    assert "<h1>Find</h1>" in page
+    assert 'href="/providers/echo/"' in page
+    assert 'role="option"' not in page
+    assert "Try a provider" in text_of(admin.get("/find/"))
+
+
+@pytest.mark.parametrize("typed", ["\0", "%", "ra_", "a" * 5000, "'", "\U0010ffff", "req_\0", "artifact:"])
+def test_whatever_is_typed_is_looked_for(demo: None, admin: Client, typed: str) -> None:
+    """No text makes it fail."""
+    assert admin.get("/find/", {"q": typed}, headers=LIST).status_code == 200
+
+
+def test_a_pasted_key_finds_its_agent(demo: None, admin: Client) -> None:
+    """Of an agent's key its public part is enough."""
+    key = key_of("text-agent")
+    assert 'href="/agents/text-agent/#keys"' in ask(admin, key)
+
+
+@pytest.mark.skipif(is_postgresql(), reason="plans are read as SQLite writes them")
+def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
+    """A million rows are not walked through: each read is a search of an index by range, sorted by it."""
+    reads = {LOGS: lambda: find_requests("req_6741"), "default": lambda: find_artifacts_beginning("abcd")}
+    for alias, read in reads.items():
+        with_plans = connections[alias]
+        with_plans.force_debug_cursor = True
+        with_plans.queries_log.clear()
+        read()
+        asked = [each["sql"] for each in with_plans.queries_log]
+        with_plans.force_debug_cursor = False
+        assert asked
+        for sql in asked:
+            with with_plans.cursor() as cursor:
+                cursor.execute("EXPLAIN QUERY PLAN " + sql.replace("%", "%%"))
+                plan = " ".join(row[-1] for row in cursor.fetchall())
+            assert re.search("SEARCH .* INDEX", plan), plan
+            assert not re.search("SCAN|TEMP B-TREE", plan), plan
+
+
+def test_names_in_other_letters_are_found_in_any_case(demo: None) -> None:
+    """As far as the database knows letters; Chinese has no cases."""
+    file = store_bytes(SYSTEM, b"x", filename="设计稿 Final.png")
+    assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]

@@ -1,0 +1,152 @@
+"""A provider's fire drills in the browser: what one would mean, who may begin it, where it stands, what came of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.acts import SYSTEM
+from capabilities.errors import NotFoundError
+from routing_admin.configuration import snapshot
+from routing_admin.console.drills.actions import DrillRefusedError, note_drill_ends, start_drill, stop_drill
+from routing_admin.models import AttemptLog, AuditEvent, FireDrill, RequestLog, Revision
+from routing_admin.request_log.drill_results import find_result
+from routing_admin.request_log.health import provider_health
+from tests.console.visits import text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+
+PAGE = "/providers/echo/drill/"
+MET = (
+    *({"outcome": "ok", "provider": name} for name in ("two", "three", "two")),
+    {"outcome": "all_providers_failed", "task_type": "planning"},
+    {"outcome": "client_cancelled"},
+)
+
+
+def log_calls(drill: FireDrill) -> None:
+    """Five calls that met the drill, and one that the provider answered before in 100 ms."""
+    at = drill.started_at + timedelta(seconds=1)
+    for number, said in enumerate(MET):
+        row = RequestLog.objects.create(
+            id=f"met{number}", started_at=at, surface="v1", duration_ms=220 + number, fell_back=True, **said
+        )
+        AttemptLog.objects.create(request=row, position=0, provider="echo", outcome="fire_drill", at=at)
+    before = drill.started_at - timedelta(minutes=5)
+    row = RequestLog.objects.create(id="before", started_at=before, surface="v1", outcome="ok", provider="echo")
+    AttemptLog.objects.create(request=row, position=0, provider="echo", outcome="ok", duration_ms=100, at=before)
+
+
+def over(drill: FireDrill) -> FireDrill:
+    """The drill as if it had begun 100 seconds ago."""
+    drill.started_at -= timedelta(seconds=100)
+    drill.ends_at -= timedelta(seconds=100)
+    drill.save()
+    snapshot.refresh()
+    return drill
+
+
+def test_before_it_begins_the_page_says_who_has_nobody_else(admin: Client) -> None:
+    """Routes that would fail first, the calls of a minute, and 60 seconds proposed."""
+    log_calls(FireDrill(started_at=timezone.now()))
+    page = text_of(admin.get(PAGE))
+    assert "planning has no model left that can be called." in page
+    assert "recently answered calls per minute: 0.1" in page
+    html = admin.get(PAGE).content.decode()
+    assert 'value="60" checked' in html
+    assert 'id="drills"' not in html
+
+
+def test_a_drill_stands_on_every_page_until_it_is_ended(admin: Client, viewer: Client) -> None:
+    """With the provider, who began it and the seconds left; only an administrator has the button."""
+    assert admin.post(PAGE, {"seconds": "30"}).status_code == 302
+    for place in ("/", "/routes/", "/providers/echo/"):
+        page = text_of(admin.get(place))
+        assert "Fire drill by admin:" in page
+        assert "fails on purpose." in page
+        assert "30 s left" in page or "29 s left" in page
+        assert "End now" in page
+    assert "Fire drill by admin" in text_of(viewer.get("/drill/"))
+    assert "End now" not in text_of(viewer.get("/"))
+    assert viewer.post("/drill/end/").status_code == 403
+    assert viewer.post(PAGE, {"seconds": "30"}).status_code == 403
+    assert "is over" in text_of(admin.post("/drill/end/", follow=True))
+    assert "fails on purpose" not in text_of(admin.get("/"))
+    acts = AuditEvent.objects.order_by("number").values_list("action", "actor", "object_name")
+    assert list(acts)[-2:] == [("provider.drill", "admin", "echo"), ("provider.drill_stop", "admin", "echo")]
+
+
+def test_it_is_no_revision_and_no_part_of_the_configuration(admin: Client) -> None:
+    """Nothing to undo, nothing to export."""
+    before = Revision.objects.count()
+    start_drill(SYSTEM, "echo", 60)
+    stop_drill(SYSTEM)
+    assert Revision.objects.count() == before
+
+
+def test_a_second_one_is_refused_in_a_sentence(admin: Client) -> None:
+    """Whichever provider it is of; so is a time that is no choice, a disabled provider, and ending none."""
+    start_drill(SYSTEM, "echo", 60)
+    page = text_of(admin.post("/providers/openai/drill/", {"seconds": "30"}, follow=True))
+    assert "is running a fire drill of echo until" in page
+    assert "Only one can run at a time." in page
+    stop_drill(SYSTEM)
+    assert "lasts 30, 60 or 300 seconds" in text_of(admin.post(PAGE, {"seconds": "7"}, follow=True))
+    assert "lasts 30, 60 or 300 seconds" in text_of(admin.post(PAGE, {"seconds": "½"}, follow=True))
+    admin.post("/switch/providers/", {"name": "openai", "enabled": "0", "confirmed": "1"})
+    with pytest.raises(DrillRefusedError, match="openai is disabled"):
+        start_drill(SYSTEM, "openai", 60)
+    with pytest.raises(NotFoundError):
+        stop_drill(SYSTEM)
+
+
+def test_what_came_of_it_stands_on_the_page_and_in_the_audit_log(admin: Client) -> None:
+    """Who answered how many, which call got no answer, and how much later; the end is noted once."""
+    start_drill(SYSTEM, "echo", 60)
+    drill = over(FireDrill.objects.get())
+    log_calls(drill)
+    page = text_of(admin.get(PAGE))
+    for said in (
+        "5 calls were affected.",
+        "3 were answered by two (2), three (1).",
+        "1 failed.",
+        "1 was left or refused.",
+    ):
+        assert said in page
+    assert "Median: 121 ms slower than the provider" in page
+    assert 'href="/requests/met3/"' in admin.get(PAGE).content.decode()
+    for _ in range(2):
+        note_drill_ends()
+    event = AuditEvent.objects.get(action="provider.drill_end")
+    assert (event.actor_kind, event.object_name, event.details["met"]) == ("system", "echo", 5)
+    assert "5 calls were affected. 3 were answered by two (2), three (1). 1 failed." in text_of(
+        admin.get("/history/audit/")
+    )
+    assert snapshot.current().drill is None
+
+
+def test_calls_that_met_it_say_nothing_of_the_providers_health() -> None:
+    """Who was not called cannot have failed."""
+    drill = FireDrill(provider="echo", started_at=timezone.now() - timedelta(seconds=30))
+    log_calls(drill)
+    health = provider_health(timezone.now())["echo"]
+    assert (health.status, health.calls) == ("ok", 1)
+
+
+def test_a_drill_that_nobody_met_says_so(admin: Client) -> None:
+    """And has neither answers nor a median."""
+    start_drill(SYSTEM, "echo", 30)
+    drill: Any = FireDrill.objects.get()
+    assert find_result("echo", drill.started_at, drill.ends_at).met == 0
+    assert "No call was affected." in text_of(admin.get(PAGE))
+
+
+def test_an_unknown_provider_has_no_drill(admin: Client) -> None:
+    """404 by the page, a sentence by the action."""
+    assert admin.get("/providers/nobody/drill/").status_code == 404
+    with pytest.raises(NotFoundError, match="no provider nobody"):
+        start_drill(SYSTEM, "nobody", 60)

@@ -1,0 +1,171 @@
+"""The panel that waits for a new key's first call: waiting, arrived, or explained; what nobody can know it says so."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.models import AgentKey
+from routing_admin.models import MissedCall, RequestLog
+from routing_admin.platform.server.rejected_calls import (
+    MOST_KEPT,
+    MOST_NOTED,
+    KeyShape,
+    MissedCalls,
+    missed_calls,
+    shape_of,
+)
+from routing_admin.request_log.journal import journal
+from tests.cast import key_of
+from tests.console.visits import text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture
+def key() -> str:
+    missed_calls.forget()
+    return key_of("text-agent")
+
+
+def panel(client: Client, key: str, **query: Any) -> Any:
+    """The panel of a key, once everything noted is written."""
+    journal.flush()
+    missed_calls.write()
+    return client.get(f"/first-call/{key[3:11]}/text-agent/", query)
+
+
+def call(key: str, model: str = "task:planning", path: str = CHAT) -> int:
+    body = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    return int(Client().post(path, body, content_type="application/json", headers=headers).status_code)
+
+
+def test_it_waits_and_asks_again_by_itself(admin: Client, key: str) -> None:
+    """With the base URL; where nothing has changed the answer is empty, so that nobody is told twice."""
+    page = text_of(panel(admin, key))
+    assert "Waiting for the first call" in page
+    assert "/v1</code>" in page
+    again = re.search(r'hx-get="([^"]+)"\s+hx-trigger="every 2s"', page)
+    assert again is not None
+    assert admin.get(again[1].replace("&amp;", "&")).status_code == 204
+
+
+def test_an_answered_call_is_told_with_who_answered(admin: Client, viewer: Client, key: str) -> None:
+    """The model asked for, the candidate, the tokens, the way to the request; nothing is asked any more."""
+    assert call(key) == 200
+    for client in (admin, viewer):
+        page = text_of(panel(client, key, mark="old"))
+        assert "The first call arrived and was answered" in page
+        assert "<code>task:planning</code>" in page
+        assert "The route planning puts this line before the system prompt of each call: “请使用中文回答。”" in page
+        assert "echo/echo-text" in page
+        assert re.search(r"\d+ in, \d+ out", page)
+        assert f'href="/requests/{RequestLog.objects.get(key=key[3:11]).pk}/"' in page
+        assert "every 2s" not in page
+    assert call(key, "task:planing") == 200
+    assert "There is no route for task:planing" in text_of(panel(admin, key))
+
+
+def test_a_refused_call_is_explained_and_waiting_goes_on(admin: Client, key: str) -> None:
+    """An unknown model with the names like it; the next call that is answered ends it."""
+    assert call(key, "text-modle") == 404
+    page = text_of(panel(admin, key))
+    assert "A call arrived and got no answer" in page
+    assert "An alias can map it to one." in page
+    assert "<code>text-model</code>" in page
+    assert "every 2s" in page
+    assert call(key) == 200
+    assert "was answered" in text_of(panel(admin, key))
+
+
+def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key: str) -> None:
+    """A wrong address, a key cut off, a scope that lacks."""
+    assert call(key, path="/v1/v1/chat/completions") == 404
+    assert call(key[:30]) == 401
+    page = text_of(panel(admin, key))
+    assert "with this key went to /v1/v1/chat/completions, which does not exist here. The base URL is" in page
+    assert "It may have been cut off when copied" in page
+    assert "Other calls arrived in the meantime" not in page
+    narrow = key_of("text-agent", scopes=["registry:read"])
+    missed_calls.forget()
+    assert call(narrow) == 403
+    assert "for which the key lacks the scope" in text_of(panel(admin, narrow))
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ("", "A call arrived without a key."),
+        ("sk-proj-0123456789", "Keys here begin with ra_."),
+        ("rat_01234567_x", "a token for scripts"),
+        ("ra_01234567_" + "x" * 43 + "_00000000", "another key (ra_01234567…)"),
+        ("something", "not a key of this installation"),
+    ],
+)
+def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, sent: str, said: str) -> None:
+    """By what the key looked like, never the key; only what came since the waiting began."""
+    assert call(sent) == 401
+    since = int(timezone.now().timestamp()) - 60
+    page = text_of(panel(admin, key, since=since)).replace("&#x27;", "'")
+    assert "Other calls arrived in the meantime" in page
+    assert said in page
+    assert "proj" not in page
+    MissedCall.objects.update(at=timezone.now() - timedelta(minutes=2))
+    assert said not in text_of(panel(admin, key, since=since))
+
+
+def test_after_five_minutes_it_asks_only_when_told_to(admin: Client, key: str) -> None:
+    """A button begins anew; a moment that is none is now."""
+    page = text_of(panel(admin, key, since=int(timezone.now().timestamp()) - 400))
+    assert "Keep waiting" in page
+    assert "every 2s" not in page
+    for odd in ("x", "99999999999999999999", "-5", "²"):
+        assert "every 2s" in text_of(panel(admin, key, since=odd))
+
+
+def test_it_stands_with_a_key_that_is_new_or_was_never_used(admin: Client, viewer: Client) -> None:
+    """The page that shows a key has it in the calls to copy; later pages have a variable there."""
+    AgentKey.objects.all().delete()
+    page = text_of(admin.post("/keys/issue/text-agent/", {"scopes": ["route"], "label": "new", "expires": ""}))
+    issued = re.search(r"ra_[0-9a-z]{8}_[\w-]{43}_[0-9a-f]{8}", page)
+    assert issued is not None
+    assert page.count(issued[0]) == 7  # shown, and in the six calls
+    place = f"/first-call/{issued[0][3:11]}/text-agent/"
+    assert place in page
+    for client in (admin, viewer):
+        later = text_of(client.get("/agents/text-agent/"))
+        assert place in later
+        assert "$ROUTING_ADMIN_KEY" in later
+        assert issued[0] not in later
+    assert call(issued[0]) == 200
+    assert "/first-call/" not in text_of(admin.get("/agents/text-agent/"))
+    assert admin.get("/first-call/nobody/text-agent/").status_code == 404
+
+
+def test_few_are_noted_and_few_are_kept() -> None:
+    """A flood costs five rows every two seconds, and 200 in all; no row has a secret or a query."""
+    moments = iter(range(0, 1000, 3))
+    noted = MissedCalls(lambda: float(next(moments)))
+    for _ in range(MOST_KEPT // MOST_NOTED + 3):
+        for _ in range(MOST_NOTED * 2):
+            noted.note("key_invalid", "/v1/models", {"authorization": "Bearer ra_01234567_secret"})
+        noted.write()
+    assert MissedCall.objects.count() <= MOST_KEPT
+    row = MissedCall.objects.first()
+    assert row is not None
+    assert (row.key, row.shape) == ("01234567", "ra")
+    noted.note("key_invalid", "/v1/models", {})
+    MissedCall.objects.update(at=timezone.now() - timedelta(hours=1))
+    noted.write()
+    assert MissedCall.objects.count() == 1
+    assert [shape_of(each) for each in ("", "rat_1", "sk-1", "ra_1", "x")] == [
+        *(KeyShape.NONE, KeyShape.SCRIPTS, KeyShape.VENDORS, KeyShape.OURS, KeyShape.OTHER)
+    ]

@@ -1,0 +1,219 @@
+"""History in the browser: revisions in words, any two compared, one restored, the audit log."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from capabilities.acts import Act, Actor
+from capabilities.agents import issue_key, put_agent, save_agent
+from capabilities.models import Agent, Service
+from capabilities.sentences import translate_sentence
+from routing_admin.configuration.audit import write_event
+from routing_admin.console.base.keyset import PAGE
+from routing_admin.console.history.phrases import change_line
+from routing_admin.console.routes.actions import save_alias, save_route
+from routing_admin.core.configuration.diff import Change, ChangeKind
+from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.models import Revision, TaskRoute
+from tests.console.visits import queries_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ADA = Actor("person", "ada")
+
+
+def alias(name: str, target: str = "task:default") -> int:
+    save_alias(ADA, name, target)
+    return number()
+
+
+def number() -> int:
+    return Revision.objects.values_list("number", flat=True).first() or 0
+
+
+def test_the_list_says_who_changed_what_in_words(admin: Client, demo: None) -> None:
+    """The act's name, its author, the first changes, and how many more there were."""
+    alias("gpt-4o")
+    page = admin.get(reverse("history")).content.decode()
+    assert f"Revision {number()} is in use" in page
+    assert "Alias set" in page
+    assert "alias gpt-4o → task:default" in " ".join(page.split())
+    assert "ada" in page
+    assert "more" in page
+
+
+def test_the_list_takes_the_same_queries_for_three_and_for_thirty_revisions(admin: Client) -> None:
+    """No query per row."""
+    counts = []
+    for names in (range(3), range(3, 30)):
+        for name in names:
+            alias(f"alias-{name}")
+        counts.append(queries_of(admin, reverse("history")))
+    assert counts[0] == counts[1]
+
+
+def rows_of(number_from: int, count: int) -> None:
+    Revision.objects.bulk_create(
+        Revision(actor_kind="person", actor="ada", message=f"change {at}", snapshot={}, sha256="x")
+        for at in range(number_from, number_from + count)
+    )
+
+
+def test_pages_go_back_and_forth_without_losing_a_revision(admin: Client) -> None:
+    """Keyset pages: older, then newer again, each revision exactly once."""
+    rows_of(1, 2 * PAGE + 5)
+    seen: list[int] = []
+    address = ""
+    while True:
+        page = admin.get(reverse("history") + address)
+        seen += [one.revision.number for one in page.context["lines"]]
+        address = page.context["older"]
+        if not address:
+            break
+    assert seen == sorted(seen, reverse=True)
+    assert len(set(seen)) == len(seen) == 2 * PAGE + 5
+    back = admin.get(reverse("history") + page.context["newer"])
+    assert [one.revision.number for one in back.context["lines"]] == seen[PAGE : 2 * PAGE]
+
+
+def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None) -> None:
+    """Against the one before it; one that is not there is 404."""
+    row = TaskRoute.objects.get(task_type="design")
+    row.retries = 5
+    save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
+    page = admin.get(reverse("revision", args=[number()]))
+    texts = [f"{one.kind} {one.name} {one.text}" for one in page.context["changes"]]
+    assert texts == ["task route design echo/echo-text", "task route design 5"]
+    assert page.context["changes"][0].was == "was: echo/echo-503 → echo/echo-vision → echo/echo-text"
+    assert any(line.tag != "equal" for line in page.context["rows"])
+    assert admin.get(reverse("revision", args=[10**12])).status_code == 404
+
+
+def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo: None) -> None:
+    """0 is the empty configuration; without numbers the newest two."""
+    first, second = alias("one"), alias("two")
+    page = admin.get(reverse("compare"), {"a": first, "b": second})
+    assert [(one.label, one.name) for one in page.context["changes"]] == [("New", "two")]
+    page = admin.get(reverse("compare"), {"a": second, "b": first})
+    assert [(one.label, one.name) for one in page.context["changes"]] == [("Removed", "two")]
+    assert (admin.get(reverse("compare")).context["left"], page.context["right"]) == (first, first)
+    assert admin.get(reverse("compare"), {"a": 0, "b": first}).status_code == 200
+    assert admin.get(reverse("compare"), {"a": 10**12}).status_code == 404
+
+
+def test_restoring_is_one_click_and_can_be_undone(admin: Client, demo: None) -> None:
+    """The restored state is a new revision that says which it restores."""
+    before = number()
+    alias("gpt-4o")
+    answer = admin.post(reverse("restore", args=[before]), follow=True)
+    made = Revision.objects.get(number=number())
+    assert (made.restores, [change["name"] for change in made.changes]) == (before, ["gpt-4o"])
+    assert f"/undo/{made.number}/" in answer.content.decode()
+    admin.post(reverse("undo", args=[made.number]))
+    assert "gpt-4o" in {change["name"] for change in Revision.objects.get(number=number()).changes}
+    again = admin.post(reverse("restore", args=[number()]), follow=True)
+    assert "Nothing to restore" in again.content.decode()
+
+
+def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: Client, demo: None) -> None:
+    """They and their keys stay, without a route that is not there then; only Undo of their making takes them away."""
+    before = number()
+    save_route(ADA, TaskRoute(task_type="fresh"), [CandidateSpec("echo", "echo-text")])
+    for name, task in (("newer", "fresh"), ("steady", "default")):
+        save_agent(ADA, Agent(agent_id=name, task_type=task))
+        issue_key(ADA, Agent.objects.get(agent_id=name))
+    newest = number()
+    asked = admin.post(reverse("restore", args=[before]), follow=True)
+    assert number() == newest
+    told = [translate_sentence(one.sentence) for one in asked.context["restoring"]]
+    assert "Agents made since stay, with their keys: newer, steady." in told
+    assert "The agent newer no longer reaches any model." in told
+    admin.post(reverse("restore", args=[before]), {"seen": "1"})
+    assert (Revision.objects.get(number=number()).restores, number()) == (before, newest + 1)
+    kept = Agent.objects.filter(keys__revoked_at=None, keys__isnull=False, agent_id__in=["newer", "steady"])
+    assert [*kept.values_list("agent_id", "task_type")] == [("newer", ""), ("steady", "default")]
+    assert not TaskRoute.objects.filter(task_type="fresh").exists()
+    admin.post(reverse("undo", args=[number()]))
+    assert Agent.objects.get(agent_id="newer").task_type == "fresh"
+
+
+def test_undoing_an_agent_takes_none_along_that_it_made(admin: Client, demo: None) -> None:
+    """The sentence of deleting it, and it stays."""
+    save_agent(ADA, Agent(agent_id="maker", task_type="default"))
+    put_agent(ADA, "maker", "made")
+    answer = admin.post(reverse("undo", args=[number()]), follow=True)
+    assert "This agent created others that still exist: made." in answer.content.decode()
+    assert Agent.objects.filter(agent_id="made").exists()
+
+
+def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None) -> None:
+    """No button, and 403."""
+    alias("gpt-4o")
+    first = Revision.objects.last()
+    assert first is not None
+    for name in ("history", "compare", "audit"):
+        assert viewer.get(reverse(name)).status_code == 200
+    assert "Restore this revision" not in viewer.get(reverse("revision", args=[first.number])).content.decode()
+    assert viewer.post(reverse("restore", args=[first.number])).status_code == 403
+
+
+def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: None) -> None:
+    """Filters stand in the address; nothing found offers to clear them."""
+    alias("gpt-4o")
+    page = admin.get(reverse("audit"), {"action": "alias.change", "actor": "ADA", "object": "gpt"})
+    assert [one.event.object_name for one in page.context["events"]] == ["gpt-4o"]
+    none = admin.get(reverse("audit"), {"actor": "nobody"}).content.decode()
+    assert "Nothing matches these filters" in none
+    assert "Clear filters" in none
+
+
+def test_pages_of_the_audit_log_keep_its_filters(admin: Client) -> None:
+    """Keyset pages over one act only."""
+    for action in ["key.issue"] * (PAGE + 3) + ["key.revoke"] * 5:
+        write_event(Actor("person", "ada"), Act(action))
+    first = admin.get(reverse("audit"), {"action": "key.issue"})
+    second = admin.get(first.context["older"])
+    assert [len(page.context["events"]) for page in (first, second)] == [PAGE, 3]
+    assert {one.event.action for one in second.context["events"]} == {"key.issue"}
+
+
+def test_a_key_that_strayed_into_a_change_is_masked() -> None:
+    """Unknown fields are kept as they came, and shown without what looks like a key."""
+    change = Change(ChangeKind.ADDED, "provider", "x", "extra.note", None, "sk-live-0123456789abcdef")
+    assert "0123456789" not in change_line(change).text
+
+
+def test_empty_history_teaches(admin: Client) -> None:
+    """It says what a revision is and leads to the import."""
+    assert reverse("config") in admin.get(reverse("history")).content.decode()
+
+
+def edit_cells(client: Client, *names: str) -> None:
+    for name in names:
+        pk = Service.objects.get(service_id="text-model").pk
+        client.post(reverse("matrix_cell", args=[pk]) + f"?side=input&name={name}", {"on": "1"})
+
+
+def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client, demo: None) -> None:
+    """Law: neighbours of one author, every edit within reach to look at and to restore; another act stands alone."""
+    before = number()
+    edit_cells(admin, "vision", "audio", "video")
+    alias("gpt-4o")
+    page = admin.get(reverse("history"))
+    found = [(one.first, one.revision.number, one.count) for one in page.context["lines"]]
+    assert found[:2] == [(before + 4, before + 4, 1), (before + 1, before + 3, 3)]
+    assert f'id="restore-{before + 1}"' in page.content.decode()
+
+
+def test_edits_of_two_people_or_of_two_hours_are_lines_of_their_own(admin: Client, demo: None) -> None:
+    """Law: whose edits they are, and when, stays visible."""
+    edit_cells(admin, "vision", "audio", "video")
+    newest = number()
+    Revision.objects.filter(number=newest).update(actor="eve")
+    Revision.objects.filter(number=newest - 2).update(created_at=timezone.now() - timedelta(hours=2))
+    page = admin.get(reverse("history"))
+    assert [one.count for one in page.context["lines"]][:3] == [1, 1, 1]

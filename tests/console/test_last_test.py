@@ -1,0 +1,53 @@
+"""The last test of a provider is kept with its time, and the list begins with the worst."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.models import Provider, ProviderTest
+from tests.cast import HTMX
+from tests.console.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture
+def admin(demo: None, admin: Client) -> Client:
+    return admin
+
+
+def add_provider(name: str, *, enabled: bool = True, fault: str = "") -> None:
+    Provider.objects.create(
+        name=name, endpoint="echo://local", protocol="echo", default_model="m", key_source="none", enabled=enabled
+    )
+    ProviderTest.objects.create(name=name, at=timezone.now(), ms=1200, fault=fault)
+
+
+def names_in(page: str) -> list[str]:
+    return re.findall(r'<a href="/providers/([\w-]+)/">', page)
+
+
+def test_a_test_is_kept_with_what_came_of_it(admin: Client) -> None:
+    """In the list and on the page of the provider, until the next one takes its place."""
+    admin.post("/providers/echo/test/", headers=HTMX)
+    admin.post("/providers/openai/test/", headers=HTMX)
+    admin.post("/providers/openai/test/", headers=HTMX)
+    assert ProviderTest.objects.count() == 2
+    assert ProviderTest.objects.get(name="openai").fault == "key_missing"
+    assert "key_missing" in text_of(admin.get("/providers/"))
+    assert "Last test:" in text_of(admin.get("/providers/echo/"))
+
+
+def test_the_worst_provider_stands_first(admin: Client) -> None:
+    """What cannot be called, then what failed its last test, then what works; what is switched off stands last."""
+    add_provider("off", enabled=False)
+    add_provider("works")
+    add_provider("fails", fault="http_401")
+    names = names_in(text_of(admin.get("/providers/")))
+    wanted = ["openai", "fails", "works", "off"]
+    assert [name for name in names if name in wanted] == wanted
+    assert names_in(text_of(admin.get("/providers/?state=failed"))) == ["fails"]

@@ -1,0 +1,62 @@
+"""The dashboard says since when the request log takes nothing, and how many entries wait."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from routing_admin.console.base.tags.moments import exact
+from routing_admin.platform.server import disk_space
+from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.insertion import rows_of
+from routing_admin.request_log.journal import journal
+from tests.cast import browser_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture
+def two_waiting() -> Iterator[None]:
+    """Two entries that the log did not take."""
+    journal.behind_since = timezone.now()
+    journal.spool.append(rows_of([entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("a", "b")]))
+    yield
+    journal.spool.drain(lambda rows: None, lambda line: None)
+    journal.spool.close()
+    journal.behind_since = None
+
+
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "2 requests are waiting on disk"), ("zh-hans", "2 条请求暂存在磁盘上")]
+)
+def test_the_dashboard_tells_of_entries_that_wait(
+    two_waiting: None, language: str, words: str, admin_account: Any
+) -> None:
+    """In the reader's language, with the moment."""
+    page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
+    assert words in page
+    assert journal.behind_since is not None
+    assert exact(journal.behind_since) in page
+
+
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "requests are waiting in memory"), ("zh-hans", "条请求暂存在内存中")]
+)
+def test_the_dashboard_tells_of_a_full_disk(
+    two_waiting: None, language: str, words: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of entries in memory, of those that are lost, and beforehand of how little room there is."""
+    monkeypatch.setattr(disk_space, "LOW_BYTES", 1 << 62)
+    monkeypatch.setattr(journal, "disk_is_full", True)
+    monkeypatch.setattr(journal, "lost", 7)
+    waiting = [entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("c", "d", "e")]
+    monkeypatch.setattr(journal, "waiting", deque(waiting))
+    page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
+    assert f"3 {words}" in page
+    assert {"en": "7 requests could not be logged", "zh-hans": "有 7 条请求未能记录"}[language] in page
+    assert {"en": "left on the disk", "zh-hans": "可用空间"}[language] in page

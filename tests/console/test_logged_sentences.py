@@ -1,0 +1,237 @@
+"""The log keeps why something failed as code and facts; the page renders it once, in the reader's language.
+
+What earlier versions wrote was English text: it is shown as it stands (docs/decisions/0007).
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone, translation
+from test_chinese_pages import english_in, spoken
+
+from capabilities.core.delivery.reasons import ReasonCode, because
+from capabilities.core.providers.redaction import brief
+from capabilities.core.worded import Worded, data_of, text_of, worded
+from capabilities.sentences import translate_sentence
+from routing_admin.api.requests import timeline as render_timeline
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.core.fallback.errors import EXHAUSTED, REFUSED
+from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
+from routing_admin.request_log.lookup import find_logged_request
+from routing_admin.request_log.sentences import QUOTING, RenderedSentence, logged_text, render_logged, render_sentence
+from tests.console.page import Page
+from tests.test_translated import bare_texts
+
+ROOT = Path(settings.BASE_DIR)
+APPS = ("capabilities", "artifacts", "routing_admin")
+CARRIERS = (
+    *("Failure", "ErrorBody", "MalformedEventError", "KeyUnreadableError", "ForbiddenAddressError", "bad_shape"),
+    "BadRequestError",
+)
+"""What carries a failure's message; `Failure` as its second argument, the others as their first."""
+pages = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def calls(*names: str) -> Iterator[ast.Call]:
+    """Every call of a function of that name, in the code of all apps."""
+    for app in APPS:
+        for path in sorted((ROOT / app).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+                    yield node
+
+
+def message_of(call: ast.Call) -> list[ast.expr]:
+    place = 1 if isinstance(call.func, ast.Name) and call.func.id == "Failure" else 0
+    return [*call.args[place : place + 1], *(each.value for each in call.keywords if each.arg == "message")]
+
+
+def literal(node: ast.expr) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+TEMPLATES = sorted({text for call in calls("worded") if call.args and (text := literal(call.args[0]))})
+"""Every sentence that code outside the pages makes, so everything of ours that a log can hold."""
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_sentence_of_ours_survives_the_log_and_is_told_in_chinese(template: str) -> None:
+    """Facts in, code and facts kept as JSON, and the same sentence out of them, in Chinese."""
+    facts = {name: f"{name}7" for name in re.findall(r"%\((\w+)\)s", template)}
+    kept = json.loads(json.dumps(data_of(Worded(template, facts))))
+    found = text_of(kept)
+    assert isinstance(found, Worded)
+    assert (found, found.template, found.facts) == (Worded(template, facts), template, facts)
+    with translation.override("zh-hans"):
+        said = render_sentence(found)
+        whole = translate_sentence(found)
+    assert english_in(said.ours) == []
+    assert re.search(r"[\u3000-\u9fff\uff1a]", whole)
+    assert all(fact in whole for fact in facts.values())
+
+
+def test_there_are_sentences_to_look_at() -> None:
+    """The rule above is about something: the readers of answers, the fallback run and the reasons of deliveries."""
+    assert len(TEMPLATES) > 150
+    assert {str(each) for each in QUOTING} < set(TEMPLATES)
+
+
+def test_a_failure_s_message_is_a_sentence_or_somebody_else_s_words() -> None:
+    """No bare English is handed on as a message: it would be shown as if a provider had said it."""
+    bare = {text for call in calls(*CARRIERS) for message in message_of(call) for text in bare_texts(message)}
+    assert bare == set()
+
+
+def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
+    """Equal to plain text for commands and the API; a fact may be a list or a sentence itself."""
+    made = worded("%(path)s must be one of: %(allowed)s.", path="a.b", allowed=("x", "y"))
+    assert made == "a.b must be one of: x, y."
+    assert json.dumps(made) == '"a.b must be one of: x, y."'
+    with translation.override("zh-hans"):
+        assert translate_sentence(made) == "a.b 必须是以下之一：x、y。"
+        assert translate_sentence(text_of(data_of(made))) == "a.b 必须是以下之一：x、y。"
+        nested = worded("%(path)s must be %(expected)s.", path="a", expected=worded("an object"))
+        assert translate_sentence(text_of(data_of(nested))) == "a 必须是对象。"
+
+
+def test_a_provider_s_own_words_stay_as_they_came() -> None:
+    """What is none of ours is a quotation, in any language, inside a refusal too; no English is taken for ours."""
+    with translation.override("zh-hans"):
+        assert render_sentence("insufficient balance") == RenderedSentence(quoted="insufficient balance")
+        assert render_sentence("the model returned nothing") == RenderedSentence(quoted="the model returned nothing")
+        refused = render_sentence(worded(REFUSED, name="echo/m", said="bad temperature, sorry"))
+    assert refused.quoted == "bad temperature, sorry"
+    assert "拒绝了请求" in refused.ours
+
+
+def test_words_that_look_like_a_kept_sentence_are_still_only_words() -> None:
+    """A provider that answers with our form is quoted: nothing of what it says is read as ours."""
+    forged = '{"code": "The provider is disabled.", "facts": {}}'
+    assert data_of(forged) == forged
+    assert not isinstance(text_of(json.loads(json.dumps(data_of(forged)))), Worded)
+
+
+def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -> None:
+    """Only facts can hold a secret or be too long; what is left of them stays among our words."""
+    made = worded(
+        REFUSED, name="p/mm", said=worded("got a web page: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
+    )
+    short = brief(made, secrets=["p/mm"])
+    assert isinstance(short, Worded)
+    assert short.template == REFUSED
+    assert short.startswith("… refused the request: got a web page: key sk-… éé")
+    assert 2000 < len(short.encode()) <= 2048
+
+
+def test_a_key_in_two_pieces_of_a_sentence_is_gone() -> None:
+    """Where facts and our words together make a key, the text loses it, and with it its form."""
+    assert "abcdef123456" not in brief(worded("api_key: %(said)s", said="abcdef123456"))
+
+
+def timeline(row: RequestLog) -> dict[str, Any]:
+    """What the agents' API tells of a logged request."""
+    found = find_logged_request(row.pk)
+    assert found is not None
+    return render_timeline(found)
+
+
+@pages
+def test_the_journal_writes_code_and_facts() -> None:
+    """Ours as data, a provider's words as such, nothing where nothing failed; the API tells all in English."""
+    said = worded("the body is not JSON: %(reason)s", reason=worded("Expecting value"))
+    attempts = (Attempt("a", "m", "bad_json", error=said), Attempt("b", "m", "http_402", error="余额不足"))
+    ended = worded(EXHAUSTED, count=2, said="a/m: x; b/m: y")
+    facts = RequestFacts("req_data", datetime.now(UTC), "v1", outcome="all_providers_failed", status=502, error=ended)
+    write([entry_of(facts, attempts), entry_of(RequestFacts("req_fine", datetime.now(UTC), "v1"))])
+    row = RequestLog.objects.get(pk="req_data")
+    first, second = row.attempts.order_by("position")
+    assert (row.error, first.error, second.error) == ("", "", "")
+    assert row.sentence == {"code": str(EXHAUSTED), "facts": {"count": 2, "said": "a/m: x; b/m: y"}}
+    inner = {"code": "Expecting value", "facts": {}}
+    assert first.sentence == {"code": "the body is not JSON: %(reason)s", "facts": {"reason": inner}}
+    assert second.sentence == "余额不足"
+    fine = RequestLog.objects.get(pk="req_fine")
+    assert (fine.sentence, logged_text(fine), bool(render_logged(fine))) == (None, "", False)
+    told = timeline(row)
+    assert told["error"] == "All 2 candidates failed (a/m: x; b/m: y)."
+    assert [each["error"] for each in told["attempts"]] == ["the body is not JSON: Expecting value", "余额不足"]
+    assert timeline(fine)["error"] is None
+
+
+ENGLISH = "All 2 candidates failed (echo/m0: boom; echo/m1: The provider is disabled.)."
+UNREAD = "The model does not support vision."
+
+
+def kept_by_an_earlier_version() -> RequestLog:
+    """A failed request as the versions before wrote it: plain English in `error` and in the deliveries."""
+    row = RequestLog.objects.create(
+        id="req_old", started_at=timezone.now(), task_type="design", outcome="all_providers_failed", error=ENGLISH
+    )
+    delivery = {"kind": "image", "filename": "a.png", "shown": "described", "reason": "no_capability"}
+    AttemptLog.objects.create(
+        request=row,
+        position=0,
+        provider="echo",
+        model="m0",
+        outcome="skipped_disabled",
+        error="The provider is disabled.",
+        deliveries=[{**delivery, "sentence": UNREAD}],
+        at=row.started_at,
+    )
+    return row
+
+
+@pages
+def test_what_an_earlier_version_logged_is_shown_as_it_stands(demo: None, admin: Client) -> None:
+    """In English and in Chinese the same English words, as a quotation; nobody is said to have said them."""
+    row, client = kept_by_an_earlier_version(), admin
+    for language in ("en", "zh-hans"):
+        client.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+        answer = client.get(reverse("request", args=[row.pk]))
+        page = answer.content.decode()
+        assert answer.status_code == 200
+        for words in (ENGLISH, "The provider is disabled.", UNREAD):
+            quotation = Page(answer).quotation(words)
+            assert quotation
+            assert quotation.attributes["lang"] == "en"
+        assert 'class="said"' not in page
+    assert spoken(answer) == []
+
+
+@pages
+def test_the_api_tells_what_an_earlier_version_logged_as_before() -> None:
+    """The same keys with the same English text."""
+    told = timeline(kept_by_an_earlier_version())
+    assert told["error"] == ENGLISH
+    assert told["attempts"][0]["error"] == "The provider is disabled."
+    assert told["attempts"][0]["deliveries"][0]["sentence"] == UNREAD
+
+
+@pages
+def test_why_a_file_was_described_is_told_in_the_readers_language_and_in_english_by_the_api(
+    demo: None, admin: Client
+) -> None:
+    """The delivery keeps the reason's code and facts."""
+    row = kept_by_an_earlier_version()
+    told = row.attempts.get()
+    told.deliveries[0]["sentence"] = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
+    told.save()
+    assert timeline(row)["attempts"][0]["deliveries"][0]["sentence"] == UNREAD
+    client = admin
+    client.defaults["HTTP_ACCEPT_LANGUAGE"] = "zh-hans"
+    page = client.get(reverse("request", args=[row.pk])).content.decode()
+    assert UNREAD not in page
+    assert "vision" in page

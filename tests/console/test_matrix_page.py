@@ -1,0 +1,212 @@
+"""The capability matrix: one switch a cell, saved at once, with where each value comes from."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from django.test import Client
+
+from capabilities.acts import SYSTEM
+from capabilities.core.vocabulary import Source
+from capabilities.models import Provider, Service, ServiceCapability
+from routing_admin.configuration import snapshot
+from routing_admin.console.services.actions import save_service, set_cell
+from routing_admin.console.services.catalogue_actions import fill_from_catalogue
+from routing_admin.models import Revision
+from tests.cast import HTMX
+from tests.console.page import Page
+from tests.console.visits import queries_of, text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+
+
+def new_service(name: str, model: str, *, declares: bool = False) -> Service:
+    """A service at the echo provider of which nothing is known."""
+    row = Service(service_id=name, name=name, provider=Provider.objects.get(name="echo"), model=model)
+    row.declares_capabilities = declares
+    save_service(SYSTEM, row)
+    return row
+
+
+def cell_at(row: Service, side: str = "input", name: str = "vision") -> str:
+    """The address a switch posts to."""
+    return f"/matrix/cell/{row.pk}/?side={side}&name={name}"
+
+
+def test_one_switch_saves_one_cell_at_once(admin: Client) -> None:
+    """The cell is written as declared, the running configuration has it, and the toast offers Undo."""
+    row = Service.objects.get(service_id="text-model")
+    answer = admin.post(cell_at(row), {"on": "1"}, headers=HTMX)
+    (switch,) = Page(answer).switches
+    assert switch.is_on
+    assert 'data-source="declared"' in text_of(answer)
+    assert "/undo/" in answer["HX-Trigger"]
+    spec = snapshot.current().configuration.service("text-model")
+    assert spec is not None
+    assert "vision" in spec.effective_capabilities.input
+
+
+def test_switching_off_keeps_the_cell_as_declared_absent(admin: Client) -> None:
+    """A cell that is switched off stays known: it is declared to be absent, not unknown."""
+    row = Service.objects.get(service_id="vision-model")
+    (switch,) = Page(admin.post(cell_at(row), headers=HTMX)).switches
+    assert not switch.is_on
+    cell = ServiceCapability.objects.get(service=row, side="input", name="vision")
+    assert (cell.supported, cell.source) == (False, "declared")
+
+
+def test_undo_takes_one_cell_back(admin: Client) -> None:
+    """Undoing the revision that a switch made gives the cell its former value and source."""
+    row = new_service("gpt", "gpt-4o")
+    fill_from_catalogue(SYSTEM, [row])
+    admin.post(cell_at(row), headers=HTMX)
+    number = Revision.objects.values_list("number", flat=True).first()
+    admin.post(f"/undo/{number}/", {"next": "/matrix/"})
+    cell = ServiceCapability.objects.get(service__service_id="gpt", side="input", name="vision")
+    assert (cell.supported, cell.source) == (True, "catalogue")
+
+
+def test_what_nobody_knows_is_shown_as_unknown(admin: Client) -> None:
+    """A service that declares nothing counts as text, every other cell of it is unknown, and the filter finds it."""
+    row = new_service("mystery", "nobody-knows-1")
+    page = text_of(admin.get("/matrix/?show=unknown"))
+    assert "mystery" in page
+    assert "vision-model" not in page
+    assert page.count('data-source="unknown"') >= 8
+    admin.post(cell_at(row, name="audio"), {"on": "1"}, headers=HTMX)
+    assert 'data-source="unknown"' in text_of(admin.get("/matrix/?q=mystery"))
+
+
+def test_the_catalogue_fills_what_nobody_declared_or_probed(admin: Client) -> None:
+    """Filling many at once writes one revision and leaves every declared and probed cell as it was."""
+    row = new_service("gpt", "gpt-4o")
+    set_cell(SYSTEM, row, ("input", "vision"), supported=False, source=Source.PROBED)
+    before = Revision.objects.count()
+    ids = [str(pk) for pk in Service.objects.values_list("pk", flat=True)]
+    admin.post("/matrix/fill/", {"act": "catalogue", "service": ids})
+    assert Revision.objects.count() == before + 1
+    cells = {(cell.side, cell.name): cell for cell in Service.objects.get(service_id="gpt").capabilities.all()}
+    assert (cells["input", "vision"].supported, cells["input", "vision"].source) == (False, "probed")
+    assert cells["output", "tool_calling"].source == "catalogue"
+    declared = ServiceCapability.objects.filter(service__service_id="vision-model")
+    assert {cell.source for cell in declared} == {"declared"}
+
+
+@pytest.mark.parametrize(("act", "count"), [("on", 6), ("off", 0)])
+def test_a_column_is_switched_for_every_service_shown(admin: Client, act: str, count: int) -> None:
+    """All on and all off are one revision for the whole column."""
+    before = Revision.objects.count()
+    ids = [str(pk) for pk in Service.objects.values_list("pk", flat=True)]
+    admin.post("/matrix/fill/", {"act": act, "service": ids, "side": "input", "name": "vision"})
+    found = ServiceCapability.objects.filter(side="input", name="vision", supported=True)
+    assert found.count() == count
+    assert Revision.objects.count() == before + 1
+
+
+def test_a_row_is_switched_whole(admin: Client) -> None:
+    """All on for a row's input switches each of its input capabilities."""
+    row = Service.objects.get(service_id="text-model")
+    assert "All on" in text_of(admin.get(f"/matrix/row/{row.pk}/", headers=HTMX))
+    admin.post("/matrix/fill/", {"act": "on", "service": [str(row.pk)], "side": "input"})
+    assert row.capabilities.filter(side="input", supported=True).count() == 5
+
+
+def test_any_word_can_become_a_column(admin: Client) -> None:
+    """A custom capability is a column once it was asked for, and stays when a service has it."""
+    row = Service.objects.get(service_id="text-model")
+    assert "smell" in text_of(admin.get("/matrix/?add_name=smell&add_side=input"))
+    assert "smell" not in text_of(admin.get("/matrix/"))
+    admin.post(cell_at(row, name="smell"), {"on": "1"}, headers=HTMX)
+    assert "smell" in text_of(admin.get("/matrix/"))
+
+
+@pytest.mark.parametrize(
+    ("query", "shown", "hidden"),
+    [("provider=echo", "echo-vision", "multimodal-model"), ("q=multi", "multimodal-model", "echo-vision"),
+     ("show=routed", "echo-text", "multimodal-model"), ("provider=nobody", "No model service matches.", "echo-text")],
+)  # fmt: skip
+def test_the_matrix_is_filtered_by_provider_words_and_use(admin: Client, query: str, shown: str, hidden: str) -> None:
+    """The filter leaves the rows asked for."""
+    page = text_of(admin.get(f"/matrix/?{query}", headers=HTMX))
+    assert shown in page
+    assert hidden not in page
+
+
+def test_the_matrix_takes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
+    """The number of queries does not grow with the rows."""
+    few = queries_of(admin, "/matrix/")
+    provider = Provider.objects.get(name="example")
+    for number in range(54):
+        Service.objects.create(service_id=f"s{number}", name="s", provider=provider, model="m")
+    assert queries_of(admin, "/matrix/") == few
+
+
+def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Client) -> None:
+    """No cell of a viewer's matrix posts anywhere, and posting is 403."""
+    page = text_of(viewer.get("/matrix/"))
+    assert "hx-post" not in page
+    assert "Only editors and administrators can change this." in page
+    row = Service.objects.get(service_id="text-model")
+    assert viewer.post(cell_at(row), {"on": "1"}).status_code == 403
+
+
+@pytest.mark.parametrize("wrong", ["side=sideways&name=vision", "side=input&name="])
+def test_a_cell_that_cannot_be_is_refused(admin: Client, wrong: str) -> None:
+    """An unknown side or an empty name is 400 and writes nothing."""
+    row = Service.objects.get(service_id="text-model")
+    before = Revision.objects.count()
+    assert admin.post(f"/matrix/cell/{row.pk}/?{wrong}", {"on": "1"}).status_code == 400
+    assert Revision.objects.count() == before
+
+
+def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
+    """Markup in an id or a capability stays text, and the address of its switch leads back to the same cell."""
+    row = new_service('<b>"x"</b>', "m")
+    odd = 'a&b <i>"c"</i> +#'
+    set_cell(SYSTEM, row, ("input", odd), supported=True)
+    page = text_of(admin.get("/matrix/?provider=echo"))
+    assert "<b>" not in page.split("<tbody>")[1].split("</tbody>")[0]
+    assert "<i>" not in page
+    address = re.search(rf'hx-post="(/matrix/cell/{row.pk}/\?side=input&amp;name=a%26b[^"]+)"', page)
+    assert address is not None
+    admin.post(html.unescape(address[1]), headers=HTMX)
+    assert not row.capabilities.get(side="input", name=odd).supported
+
+
+def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None:
+    """Fifty rows a page; a capability that only a service of another page has is a column on each."""
+    for number in range(60):
+        new_service(f"more-{number:02}", f"m{number}", declares=True)
+    last = Service.objects.get(service_id="more-59")
+    set_cell(SYSTEM, last, ("input", "smell"), supported=True)
+    first, second = (text_of(admin.get(f"/matrix/?page={number}")) for number in (1, 2))
+    assert (first.count('<tr id="row-'), "smell" in first) == (50, True)
+    assert "more-59" in second
+    assert "51 to 66 of 66" in second
+
+
+def test_the_catalogue_fills_every_page_of_what_is_shown(admin: Client) -> None:
+    """Without services named, the filter says which: those that it leaves and no others."""
+    for name in ("mine-a", "mine-b", "other"):
+        new_service(name, "gpt-4o")
+    admin.post("/matrix/fill/", {"act": "catalogue", "back": "q=mine-"})
+    known = ServiceCapability.objects.filter(source="catalogue").values_list("service__service_id", flat=True)
+    assert set(known) == {"mine-a", "mine-b"}
+
+
+def test_a_row_is_probed_in_its_place(admin: Client) -> None:
+    """The answer is the row as it is now, with what the model reads beside its name; without scripts a toast."""
+    row = Service.objects.get(service_id="echo-vision")
+    answer = text_of(admin.post(f"/matrix/probe/{row.pk}/", headers=HTMX))
+    assert answer.startswith(f'<tr id="row-{row.pk}"')
+    assert "echo-vision reads:" in answer
+    assert admin.post(f"/matrix/probe/{row.pk}/").status_code == 302
+
+
+def test_every_row_shown_is_probed_one_after_the_other(admin: Client, viewer: Client) -> None:
+    """The rows ask for themselves once the page is there; for a viewer none does."""
+    page = text_of(admin.get("/matrix/?provider=echo&probe=1"))
+    assert page.count('hx-sync="closest table:queue all"') == page.count('<tr id="row-')
+    assert 'hx-sync="closest table' not in text_of(viewer.get("/matrix/?probe=1"))

@@ -1,0 +1,205 @@
+"""The nightly probe: chosen on a service's page, done by one process, its findings told where somebody looks."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.acts import SYSTEM
+from capabilities.core.vocabulary import Source
+from capabilities.models import Drift, NightlyProbe, Provider, Service
+from routing_admin.console.providers.actions import save_provider
+from routing_admin.console.routes.actions import save_route_as
+from routing_admin.console.services.actions import save_service, set_cell
+from routing_admin.console.services.nightly import claim_due, night_of, probe_nightly, set_nightly
+from routing_admin.console.services.nightly_rounds import NightlyProbes
+from routing_admin.console.services.probing import probe_service
+from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
+from routing_admin.models import AuditEvent, Revision
+from tests.console.visits import text_of
+from tests.lab.reading_model import word_in
+from tests.lab.received_requests import ReceivedRequest
+from tests.lab.server import Lab
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+STOPPED = "The nightly probe found that gem no longer reads files."
+
+
+def reader(*blind_to: str, unclear_about: str = "") -> Callable[[ReceivedRequest], str | int]:
+    """A model that reads everything but these types, and is not clear about one."""
+
+    def model(heard: ReceivedRequest) -> str | int:
+        if not heard.media:
+            return "ok"
+        media = heard.media[0]
+        if media.mime_type in blind_to:
+            return 400
+        return "say:Perhaps." if media.mime_type == unclear_about else f"say:{word_in(media) or 'NONE'}"
+
+    return model
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with Lab(model=reader()) as lab:
+        yield lab
+
+
+@pytest.fixture
+def gem(demo: None, lab: Lab) -> Service:
+    """A service that reads everything, as a probe has found."""
+    provider = Provider(name="gem", protocol="gemini", endpoint=lab.url("gemini"), default_model="x-1")
+    provider.key_source = "none"
+    save_provider(SYSTEM, provider)
+    row = Service(service_id="gem", name="gem", provider=provider, model="x-1", declares_capabilities=False)
+    save_service(SYSTEM, row)
+    probe_service(SYSTEM, row)
+    return Service.objects.get(service_id="gem")
+
+
+def reads(row: Service) -> set[str]:
+    return set(row.capabilities.filter(side="input", supported=True).values_list("name", flat=True))
+
+
+def test_nothing_is_probed_at_night_until_somebody_chooses_it(admin: Client, gem: Service) -> None:
+    """Its page says what a night takes; the choice is audited, holds from the next night on, and can be taken back."""
+    page = text_of(admin.get("/services/gem/"))
+    assert "Not probed at night." in page
+    assert re.search(r"A nightly probe takes up to 13 calls and about \d+ tokens, as the last probe did\.", page)
+    assert list(claim_due(timezone.now() + timedelta(days=2))) == []
+    admin.post("/nightly/gem/", {"on": "1"})
+    assert "Probed every night" in text_of(admin.get("/services/gem/"))
+    assert AuditEvent.objects.filter(action="service.nightly", details={"on": True}).exists()
+    assert list(claim_due(timezone.now())) == []
+    assert [row.service_id for row in claim_due(timezone.now() + timedelta(days=1))] == ["gem"]
+    admin.post("/nightly/gem/")
+    assert not NightlyProbe.objects.exists()
+
+
+def test_what_a_night_takes_is_estimated_where_nobody_probed_yet(admin: Client, demo: None) -> None:
+    """By the vendors' formulas; of what these do not know it says so."""
+    openai = Provider.objects.get(name="openai")
+    save_service(SYSTEM, Service(service_id="four", name="four", provider=openai, model="gpt-4o"))
+    page = text_of(admin.get("/services/four/"))
+    assert re.search(r"A nightly probe takes up to \d+ calls and about [\d,]+ tokens, by the vendor's formulas\.", page)
+    assert re.search(r"Its tokens are unknown for: [\w, ]*audio", page)
+
+
+def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price(admin: Client, gem: Service) -> None:
+    """By the price of its page; without one that is not known."""
+    assert "The cost is unknown: the model has no price." in text_of(admin.get("/services/gem/"))
+    gem.price = {"currency": "EUR", "input": 1000, "output": 1000}
+    save_service(SYSTEM, gem)
+    probe_service(SYSTEM, gem)
+    page = text_of(admin.get("/services/gem/"))
+    tokens = re.search(r"about (\d+) tokens, as the last probe did", page)
+    assert tokens is not None
+    assert f"That is about {int(tokens[1]) / 1000:.2f} EUR a night." in page
+    assert len(re.findall(r"\d+ tokens in total, as counted by the provider\.\s+0\.\d+ EUR", page)) == 4
+
+
+def test_a_night_begins_at_three() -> None:
+    """In the installation's time zone; before that it is still the night before."""
+    assert night_of(datetime(2026, 11, 22, 2, 59, tzinfo=UTC)) == date(2026, 11, 21)
+    assert night_of(datetime(2026, 11, 22, 3, 0, tzinfo=UTC)) == date(2026, 11, 22)
+
+
+def test_of_several_processes_one_probes_a_service(gem: Service) -> None:
+    """Whoever claims it first, once a night."""
+    for name in ("gem", "echo-vision", "echo-text"):
+        NightlyProbe.objects.create(service_id=name, last_night=date(2026, 11, 1))
+    now = datetime(2026, 11, 22, 4, 0, tzinfo=UTC)
+    one, other = claim_due(now), claim_due(now)
+    claimed = [next(one), next(other), *one, *other]
+    assert sorted(row.service_id for row in claimed) == ["echo-text", "echo-vision", "gem"]
+    assert list(claim_due(now)) == []
+
+
+def test_a_model_that_stopped_reading_is_told_wherever_somebody_looks(admin: Client, gem: Service, lab: Lab) -> None:
+    """In History with Undo, on the dashboard, on its page and in the chain; taken back, it matters no more."""
+    save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
+    lab.model = reader("application/pdf")
+    found = probe_nightly(gem)
+    assert reads(gem) == {"text", "vision", "audio", "video"}
+    revision = Revision.objects.get(number=found.revision)
+    assert (revision.actor, revision.message) == ("nightly probe", "service.probe_nightly")
+    history = text_of(admin.get("/history/"))
+    assert "Changed by the nightly probe" in history
+    assert "no longer reads files" in history
+    for address in ("/", "/services/gem/"):
+        page = text_of(admin.get(address))
+        assert STOPPED in page
+        assert f"Revision {found.revision}" in page
+    chain = text_of(admin.get("/routes/"))
+    assert "Candidate 1: The nightly probe found that it no longer reads files." in chain
+    admin.post(f"/undo/{found.revision}/")
+    assert "file" in reads(gem)
+    assert STOPPED not in text_of(admin.get("/"))
+
+
+def test_a_model_that_reads_more_is_told_too(admin: Client, gem: Service) -> None:
+    """As good news, which no chain warns of."""
+    set_cell(SYSTEM, gem, ("input", "vision"), supported=False, source=Source.CATALOGUE)
+    save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
+    probe_nightly(Service.objects.get(service_id="gem"))
+    assert "vision" in reads(gem)
+    assert "The nightly probe found that gem now reads images." in text_of(admin.get("/"))
+    assert "Candidate 1" not in text_of(admin.get("/routes/"))
+    admin.post("/doubt/gem/", {"capability": "vision", "act": "dismiss"})
+    assert "gem now reads images" not in text_of(admin.get("/"))
+
+
+def test_what_is_unclear_at_night_changes_nothing(gem: Service, lab: Lab) -> None:
+    """Nor does a night in which the model does not even answer words."""
+    lab.model = reader(unclear_about="application/pdf")
+    before = Revision.objects.count()
+    assert probe_nightly(gem).unclear == ("file",)
+    lab.model = lambda _: 503
+    assert probe_nightly(gem).failed is not None
+    assert (Revision.objects.count(), Drift.objects.count()) == (before, 0)
+    assert "file" in reads(gem)
+
+
+def test_what_an_administrator_declared_is_doubted_and_stays(gem: Service, lab: Lab) -> None:
+    """The nightly probe does not overrule a person."""
+    set_cell(SYSTEM, gem, ("input", "file"), supported=True)
+    lab.model = reader("application/pdf")
+    probe_nightly(Service.objects.get(service_id="gem"))
+    assert "file" in reads(gem)
+    assert Drift.objects.get().kind == "denied"
+
+
+def test_the_command_probes_the_chosen_or_the_named(gem: Service, lab: Lab) -> None:
+    """One line for each; an id that no enabled service has is refused before anybody is asked."""
+    out = io.StringIO()
+    call_command("probe_services", stdout=out)
+    assert out.getvalue() == ""
+    call_command("probe_services", "gem", stdout=out)
+    assert out.getvalue() == "gem: reads text, vision, audio, video, file\n"
+    set_nightly(SYSTEM, gem, True, timezone.now())
+    lab.model = reader("application/pdf")
+    out = io.StringIO()
+    call_command("probe_services", stdout=out)
+    assert out.getvalue() == "gem: reads text, vision, audio, video; does not read file; changed: file\n"
+    with pytest.raises(CommandError, match="There is no enabled model service nobody"):
+        call_command("probe_services", "gem", "nobody")
+
+
+@pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+def test_a_server_probes_by_itself_whose_turn_it_is(gem: Service, lab: Lab) -> None:
+    """Once: the next round of the same night asks nobody."""
+    NightlyProbe.objects.create(service_id="gem", last_night=date(2026, 11, 1))
+    lab.requests.clear()
+    NightlyProbes().round()
+    asked = len(lab.requests)
+    assert asked == 13
+    NightlyProbes().round()
+    assert len(lab.requests) == asked

@@ -1,0 +1,29 @@
+"""The reader of pages finds what a person would, and nothing else."""
+
+from __future__ import annotations
+
+from tests.console.page import Page
+
+HTML = """
+<h1>Routes <small>5</small></h1><a href="/x/"><svg><path></svg> Back</a>
+<form><label for="r">Retries</label><input id="r" value="2"><br>
+<button disabled><svg><use></svg>
+  Save</button><button aria-label="Close">x</button></form>
+"""
+
+
+def test_each_thing_is_found_by_its_role_and_name() -> None:
+    """White space and pictures are no words; a label of its own goes before them; off is off."""
+    page = Page(HTML)
+    found = (page.heading("Routes 5"), page.link("Back"), page.field("Retries"), page.button("Save"))
+    assert [control.tag if control else "" for control in found] == ["h1", "a", "input", "button"]
+    assert [control.is_off for control in found if control] == [False, False, False, True]
+    assert found[2]
+    assert found[2].value == "2"
+    assert page.button("Close")
+
+
+def test_what_is_not_there_under_that_name_or_role_is_not_found() -> None:
+    """A link is no button, a part of a name is not the name."""
+    page = Page(HTML)
+    assert page.button("Back") is page.link("Save") is page.field("Save") is page.heading("Routes") is None

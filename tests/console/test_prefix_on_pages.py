@@ -1,0 +1,157 @@
+"""The pages say whether a conversation kept its prefix, or where it broke and why, in both languages."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from artifacts.library import delete_artifacts, store_bytes
+from capabilities.acts import SYSTEM
+from capabilities.agents import save_agent
+from capabilities.models import Agent, Service
+from routing_admin.configuration import snapshot
+from tests.cast import key_of
+from tests.gateway.plane import PNG, image, logged, post
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+@pytest.fixture
+def key(demo: None) -> str:
+    """A key of the demo's agent."""
+    return key_of("text-agent")
+
+
+def set_limit(most: int) -> None:
+    """So many images are taken by the demo's vision model."""
+    Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": most}})
+    snapshot.forget()
+
+
+def say(key: str, turns: int, model: str = "echo-vision", **more: Any) -> str:
+    """The id of a conversation's request in which the user sent an image in each of so many turns."""
+    messages: list[dict[str, Any]] = []
+    for number in range(turns):
+        messages += [{"role": "user", "content": [{"type": "text", "text": f"turn {number}"}, image()]}]
+        messages += [{"role": "assistant", "content": f"answer {number}"}]
+    body = {"model": model, "messages": messages[:-1], "language": "en", **more}
+    answer = post(key, body)
+    assert answer.status_code == 200, answer.content
+    return str(answer["x-request-id"])
+
+
+def words_on(browser: Client, address: str, language: str = "en") -> str:
+    """The words of a page, white space made single."""
+    body = browser.get(address, headers={"accept-language": language}).content.decode()
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+def page_of(browser: Client, request_id: str, language: str = "en") -> str:
+    logged(request_id)
+    return words_on(browser, reverse("request", args=[request_id]), language)
+
+
+def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str) -> None:
+    """Turn by turn below the limit; the first turn has none to keep."""
+    first, second = say(key, 1), say(key, 2)
+    assert "This request starts its conversation, so there is no prefix to keep." in page_of(admin, first)
+    assert "Prefix kept: earlier turns are sent unchanged." in page_of(admin, second)
+    assert "前缀保持：此前各轮的内容与当时收到的一致。" in page_of(admin, second, "zh-hans")
+
+
+def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client, key: str) -> None:
+    """The third image where two are taken: the first message with an image, after the directive, changes."""
+    set_limit(2)
+    say(key, 2)
+    third = say(key, 3)
+    assert (
+        "Prefix broken at message 2, because a limit was full and half of it was freed. "
+        "With this file, the number of files for image would be 3; the limit is 2."
+    ) in page_of(admin, third)
+    assert "前缀从第 2 条消息起改变，因为达到上限后一次腾出了一半空间。" in page_of(admin, third, "zh-hans")
+
+
+def test_after_a_break_the_prefix_holds_for_half_a_limit(admin: Client, key: str) -> None:
+    """Four are taken: the fifth and the seventh break; what came inside the request keeps its reference."""
+    set_limit(4)
+    pages = [page_of(admin, say(key, turns)) for turns in range(1, 8)]
+    assert [at for at, text in enumerate(pages, 1) if "Prefix broken" in text] == [5, 7]
+    assert "Prefix broken at message 6" in pages[6]
+
+
+def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Client, key: str) -> None:
+    """Nothing is looked up, nothing is computed."""
+    answer = post(key, {"model": "echo-vision", "messages": [{"role": "user", "content": "hello"}]})
+    row = logged(answer["x-request-id"])
+    assert (row.conversation, row.prefix) == (None, None)
+    assert "Prefix kept: without files, every message is sent unchanged." in page_of(admin, row.pk)
+
+
+def test_another_language_breaks_the_prefix_at_its_beginning(admin: Client, key: str) -> None:
+    """The directive stands in the first message."""
+    say(key, 1)
+    second = say(key, 2, language="zh")
+    assert "Prefix broken at message 1, because the language" in page_of(admin, second)
+
+
+def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: Client, key: str) -> None:
+    """The description of the first image, in the message after the directive, names one more."""
+    say(key, 1, model="echo-text")
+    save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
+    snapshot.forget()
+    sentence = "Prefix broken at message 2, because the text that replaces a file there changed"
+    assert sentence in page_of(admin, say(key, 2, model="echo-text"))
+
+
+def test_a_file_that_is_gone_breaks_the_prefix_where_it_stood(admin: Client, key: str) -> None:
+    """And the sentence says that it cannot be read."""
+    row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
+    look = {"role": "user", "content": [image(f"artifact:{row.pk}")]}
+    more = [{"role": "assistant", "content": "I see"}, {"role": "user", "content": "and now?"}]
+    assert post(key, {"model": "echo-vision", "messages": [look], "language": "en"}).status_code == 200
+    delete_artifacts(SYSTEM, [row.pk])
+    second = post(key, {"model": "echo-vision", "messages": [look, *more], "language": "en"})
+    text = page_of(admin, second["x-request-id"])
+    assert (
+        "Prefix broken at message 2, because a file there is delivered differently than before. The file's content"
+        in text
+    )
+
+
+def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, key: str) -> None:
+    """Its earlier request went elsewhere, to another model or before the log begins."""
+    say(key, 1, model="echo-text")
+    assert "Prefix unknown" in page_of(admin, say(key, 2))
+
+
+@pytest.mark.parametrize(
+    ("most", "language", "sentence"),
+    [
+        (2, "en", "Prefix kept if the next turn adds another file like this."),
+        (2, "zh-hans", "下一轮若再有一个这样的文件，前缀保持。"),
+        (
+            1,
+            "en",
+            "If the next turn adds another file like this, the prefix breaks at message 2, because a limit "
+            "is full and half of it is freed. With this file, the number of files for image would be 2; the limit "
+            "is 1.",
+        ),
+        (1, "zh-hans", "前缀会从第 2 条消息起改变，因为达到上限后会一次腾出一半空间。"),
+    ],
+)
+def test_preview_and_simulation_say_what_one_more_file_would_change(
+    admin: Client, demo: None, most: int, language: str, sentence: str
+) -> None:
+    """Before it happens, for each model."""
+    set_limit(most)
+    row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
+    shown = words_on(admin, reverse("artifact", args=[row.pk]) + "?service=echo-vision&fragment=card", language)
+    assert sentence in shown
+    data = {"task": "design", "act": "simulate", "sim-message": "look", "sim-artifact": row.pk, "sim-language": "en"}
+    page = admin.post(reverse("simulate"), data, headers={"accept-language": language}).content.decode()
+    assert sentence in " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())

@@ -1,0 +1,150 @@
+"""A service's page has the listed price and the administrator's own; a request's page and the API what it cost."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.core.wire import Usage
+from capabilities.models import Provider, Service
+from routing_admin.configuration import snapshot
+from routing_admin.core.fallback.chain import Attempt, Try
+from routing_admin.core.files.llmservices import write_service
+from routing_admin.prices.listed import SOURCE
+from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
+from tests.cast import AgentProgram
+from tests.console.visits import text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+OWN = {"price-currency": "cny", "price-input": "2", "price-output": "8.5", "price-cacheRead": "0.4"}
+
+
+def make(endpoint: str = "https://api.openai.com/v1", model: str = "gpt-4o") -> Service:
+    provider = Provider.objects.create(name="host", endpoint=endpoint, default_model=model, key_source="none")
+    return Service.objects.create(service_id="svc", name="svc", provider=provider, model=model)
+
+
+def save(admin: Client, row: Service, **price: str) -> str:
+    facts = {"name": row.name, "provider": row.provider.pk, "model": row.model, "version": row.version, "enabled": "on"}
+    return text_of(
+        admin.post("/services/svc/", {**facts, "policy": "", "tags": "", "limits_json": "", **price}, follow=True)
+    )
+
+
+def test_the_listed_price_has_its_source(admin: Client) -> None:
+    """What a list says stands above the fields that replace it."""
+    make()
+    assert "Listed: 2.5 in, 10 out (USD; genai-prices 0." in text_of(admin.get("/services/svc/"))
+
+
+CONTESTED = (
+    f"{SOURCE} (Input 2, Output 5, USD), LiteLLM 1.109.1 (Input 1.5, Output 7.5, USD), "
+    f"models.dev 2026-08-18 (Input 2, Output 5, USD); {SOURCE} counts"
+)
+IN_CHINESE = (
+    f"{SOURCE} (输入 2、输出 5、USD)、LiteLLM 1.109.1 (输入 1.5、输出 7.5、USD)、"
+    f"models.dev 2026-08-18 (输入 2、输出 5、USD)；采用 {SOURCE}"
+)
+
+
+@pytest.mark.parametrize(("language", "sentence"), [("en", CONTESTED), ("zh-hans", IN_CHINESE)])
+def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, language: str, sentence: str) -> None:
+    """On the service's page and at the cost of a request, until the administrator has a price of their own."""
+    row = make("https://api.mistral.ai/v1", "magistral-medium-latest")
+    snapshot.refresh()
+    facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
+    write([entry_of(facts, (Attempt("host", row.model, "ok"),))])
+    admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+    word = {"en": "Contested", "zh-hans": "有争议"}[language]
+    page = text_of(admin.get("/services/svc/"))
+    assert sentence in page
+    assert word in page
+    page = text_of(admin.get("/requests/req_cost/"))
+    assert "0.0025 USD" in page
+    assert sentence in page
+    assert word in page
+    save(admin, row, **OWN)
+    snapshot.refresh()
+    assert sentence not in text_of(admin.get("/requests/req_cost/"))
+
+
+def test_lists_that_agree_are_named(admin: Client) -> None:
+    """And nothing is contested."""
+    make("https://api.openai.com/v1", "gpt-4o")
+    page = text_of(admin.get("/services/svc/"))
+    assert f"{SOURCE}, LiteLLM 1.109.1, models.dev 2026-08-18 agree" in page
+
+
+def test_a_model_that_no_list_has_says_so(admin: Client) -> None:
+    """Unknown until somebody says it."""
+    make("http://127.0.0.1:9/v1", "mine")
+    assert "No price list covers this model." in text_of(admin.get("/services/svc/"))
+
+
+def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> None:
+    """In capital letters, numbers as numbers; empty fields bring the list back."""
+    row = make()
+    save(admin, row, **OWN)
+    price = {"currency": "CNY", "input": 2, "output": 8.5, "cacheRead": 0.4}
+    assert Service.objects.get(pk=row.pk).price == price
+    configuration = snapshot.current().configuration
+    spec, provider = configuration.service_at("host", "gpt-4o"), configuration.provider("host")
+    assert spec is not None
+    assert provider is not None
+    assert write_service(spec, provider)["price"] == price
+    assert 'value="8.5"' in admin.get("/services/svc/").content.decode()
+    save(admin, Service.objects.get(pk=row.pk), **dict.fromkeys(OWN, ""))
+    assert Service.objects.get(pk=row.pk).price == {}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"price-currency": ""}, "price.currency is missing."),
+        ({"price-currency": "¥"}, "three capital letters"),
+        ({"price-output": ""}, "price.output is missing."),
+        ({"price-input": "-1"}, "greater than or equal to 0"),
+    ],
+)
+def test_a_price_that_cannot_be_is_named_at_its_field(admin: Client, wrong: dict[str, str], sentence: str) -> None:
+    """And nothing of the form is saved."""
+    row = make()
+    assert sentence in save(admin, row, **{**OWN, **wrong})
+    assert Service.objects.get(pk=row.pk).price == {}
+
+
+def test_each_attempt_says_what_it_took(admin: Client, text_agent: AgentProgram) -> None:
+    """One that was billed without an answer, too, on the request's page and in the API."""
+    make()
+    snapshot.refresh()
+    one = Try(0.0, 5.0, "empty_content", 200, usage=Usage(1000, 0))
+    facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
+    write(
+        [entry_of(facts, (Attempt("host", "gpt-4o", "empty_content", tries=(one,)), Attempt("host", "gpt-4o", "ok")))]
+    )
+    page = text_of(admin.get("/requests/req_cost/"))
+    assert "1000 in, 0 out" in page
+    assert "plus 0.0025 USD for calls without an answer" in page
+    first, last = text_agent.get("/requests/req_cost").json()["attempts"]
+    assert (first["usage"], first["cost"]) == (
+        {"promptTokens": 1000, "completionTokens": 0},
+        {"amount": "0.0025", "currency": "USD"},
+    )
+    assert last["cost"] == {"amount": "0.0035", "currency": "USD"}
+
+
+def test_a_request_says_what_it_cost(admin: Client, text_agent: AgentProgram) -> None:
+    """On its page and in the API, with what the cache saved."""
+    make()
+    snapshot.refresh()
+    facts = RequestFacts(
+        "req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100, cached_tokens=400)
+    )
+    write([entry_of(facts, (Attempt("host", "gpt-4o", "ok"),))])
+    page = text_of(admin.get("/requests/req_cost/"))
+    assert "0.003 USD" in page
+    assert "the cache saved 0.0005 USD" in page
+    cost = text_agent.get("/requests/req_cost").json()["cost"]
+    assert cost == {"amount": "0.003", "saved": "0.0005", "currency": "USD"}

@@ -1,0 +1,206 @@
+"""Several keys on a provider's page: added, named, switched, removed and tested, and never shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.core.wire import Failure, Fault
+from capabilities.models import KeyTest, Provider
+from routing_admin.configuration import rows, snapshot
+from routing_admin.core.configuration.specs import KeyKind
+from routing_admin.core.fallback.chain import PoolKey
+from routing_admin.dispatch.send import process_run_context
+from routing_admin.models import AttemptLog, AuditEvent, RequestLog, Revision
+from routing_admin.upstream import process_upstream, run_sync
+from tests.cast import HTMX
+from tests.console.visits import text_of, undo_in
+from tests.lab import Lab
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+FIRST, SECOND, THIRD = (f"sk-lab-{name}-0123456789abcdef" for name in ("first", "second", "third"))
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with Lab() as lab:
+        yield lab
+        run_sync(process_upstream().close())
+
+
+@pytest.fixture
+def pool(admin: Client, lab: Lab) -> Provider:
+    """A provider with three keys, the second of which is called `billing`."""
+    Provider.objects.create(name="pool", endpoint=lab.url("openai", "pool"), default_model="lab", key_source="env")
+    add(admin, name="", key=SECOND)
+    save_first(admin, FIRST)
+    add(admin, name="billing", key=THIRD)
+    return Provider.objects.get(name="pool")
+
+
+def save_first(admin: Client, key: str) -> None:
+    row = Provider.objects.get(name="pool")
+    form = {"endpoint": row.endpoint, "protocol": "openai", "default_model": "lab", "enabled": "on", "proxy": "default"}
+    assert (
+        admin.post("/providers/pool/", {**form, "key_act": "set", "key": key, "version": row.version}).status_code
+        == 302
+    )
+
+
+def add(admin: Client, **fields: str) -> object:
+    posted = {f"further-{name}": value for name, value in {"key_act": "set", "name": "", **fields}.items()}
+    return admin.post("/providers/pool/keys/add/", posted)
+
+
+def change(admin: Client, key: str, name: str, *, enabled: bool = True) -> object:
+    posted = {"form": "key-9", "key-9-key": key, "key-9-name": name, **({"key-9-enabled": "on"} if enabled else {})}
+    return admin.post("/providers/pool/keys/change/", posted)
+
+
+def names_and_kinds() -> list[tuple[str, KeyKind, bool]]:
+    spec = rows.read().provider("pool")
+    return [(key.name, key.kind, key.enabled) for key in spec.keys]
+
+
+def test_a_key_is_added_named_switched_off_and_removed_and_each_is_a_revision_that_undo_takes_back(admin, pool):
+    """History and audit name the act and the key's name; Undo needs no plaintext."""
+    stored = KeyKind.STORED
+    assert names_and_kinds() == [("1", stored, True), ("2", stored, True), ("billing", stored, True)]
+    change(admin, "2", "team")
+    change(admin, "1", "main", enabled=False)
+    assert names_and_kinds() == [("main", stored, False), ("team", stored, True), ("billing", stored, True)]
+    before = snapshot.build().provider_keys["pool"].every
+    page = admin.post("/providers/pool/keys/remove/", {"key": "main"}, follow=True)
+    assert names_and_kinds() == [("team", stored, True), ("billing", stored, True)], "the next one becomes the first"
+    admin.post(f"/undo/{undo_in(admin, page)}/")
+    assert snapshot.build().provider_keys["pool"].every == before
+    assert [key.state.value for key in before] == [FIRST, SECOND, THIRD]
+    acts = set(AuditEvent.objects.values_list("action", flat=True))
+    assert {"provider.key_add", "provider.key_change", "provider.key_remove"} <= acts
+    history = text_of(admin.get("/history/"))
+    assert "Provider key removed" in history
+
+
+def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
+    """Only its last four characters stand on its provider's page, for administrators and viewers alike."""
+    change(admin, "2", "team")
+    held = json.dumps(
+        [list(Revision.objects.values("snapshot", "changes")), list(AuditEvent.objects.values("details"))]
+    )
+    pages = "".join(
+        text_of(admin.get(path))
+        for path in (
+            "/providers/pool/",
+            "/providers/",
+            "/history/",
+            "/config/",
+            f"/history/{Revision.objects.first().number}/",
+        )
+    )
+    exports = b"".join(admin.get(f"/config/export/{name}/").getvalue() for name in ("llm-routing", "llmservices"))
+    for key in (FIRST, SECOND, THIRD):
+        assert key not in held + pages + exports.decode()
+    assert "…cdef" in pages
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"name": "billing", "key": "sk-lab-another-0123456789"}, "This provider already has a key named billing."),
+        ({"key": THIRD}, "This key already exists as billing."),
+        ({"key": ""}, "Enter the key, or choose another way."),
+        ({"key": "xxx"}, "This is not a key"),
+        ({"key_act": "env", "key_variable": "HOME"}, "Only variables named LLM_PROVIDER_…_API_KEY"),
+    ],
+)
+def test_what_cannot_be_added_says_why_and_shows_the_form_again(admin, pool, fields, sentence):
+    """422, the form open with its error; nothing is written, and what was typed as a key does not come back."""
+    before = Revision.objects.count()
+    page = add(admin, **fields)
+    assert page.status_code == 422
+    assert sentence in text_of(page)
+    assert '<details id="add-key" open>' in page.content.decode()
+    assert fields.get("key") in (None, "", "xxx") or fields["key"] not in page.content.decode()
+    assert Revision.objects.count() == before
+
+
+def test_a_key_from_the_environment_takes_the_next_number(admin, pool):
+    """Where no variable is named: a number of its own, also among stored keys, which an export names by theirs."""
+    add(admin, key_act="env", name="from outside")
+    assert rows.read().provider("pool").keys[-1].variable == "LLM_PROVIDER_POOL_API_KEY_4"
+
+
+def test_stored_keys_stay_behind_when_the_address_moves_to_another_origin(admin, pool):
+    """As the first one does: each was given for the old address."""
+    row = Provider.objects.get(name="pool")
+    form = {"endpoint": "https://api.openai.com/v1", "protocol": "openai", "default_model": "lab", "enabled": "on"}
+    admin.post("/providers/pool/", {**form, "proxy": "default", "key_act": "keep", "version": row.version})
+    assert {kind for _name, kind, _on in names_and_kinds()} == {KeyKind.ENV}
+    assert not snapshot.build().keys["pool"].usable
+
+
+def test_each_key_is_tested_and_what_came_of_it_stands_in_its_line(admin, pool, lab):
+    """A key that is refused is named with what to do; the others answered. One alone can be tested, too."""
+    lab.play({f"pool/{SECOND}": 401})
+    page = text_of(admin.post("/providers/pool/keys/test/", headers=HTMX))
+    assert '<b>Key 2</b> <span class="chip bad">401</span>' in page
+    assert "The key was refused. Store a valid one." in page
+    found = dict(KeyTest.objects.filter(provider="pool").values_list("key", "fault"))
+    assert found == {"1": "", "2": "http_401", "billing": ""}
+    lab.play({})
+    page = text_of(admin.post("/providers/pool/keys/test/", {"key": "2"}, headers=HTMX))
+    assert "All tested keys work." in page
+    assert len(lab.requests) == 1
+
+
+def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(admin, pool, lab):
+    """Health is each key's own, and this process's."""
+    keys = {key.name: PoolKey(key.name, key.mark) for key in snapshot.current().provider_keys["pool"].every}
+    process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
+    page = text_of(admin.get("/providers/pool/"))
+    assert "after http_401, then retried automatically" in page
+    assert page.count("In use") == 2
+    dashboard = text_of(admin.get("/"))
+    assert "pool refuses its key billing" in dashboard
+    admin.post("/providers/pool/keys/test/", headers=HTMX)
+    assert "retried automatically" not in text_of(admin.get("/providers/pool/"))
+
+
+def test_last_use_and_last_refusal_come_from_the_log(admin, pool):
+    """Tries that name no key were made before there were several: they are the first one's."""
+    request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200)
+    tries = [{"outcome": "http_429", "key": "2"}, {"outcome": "ok", "key": "billing"}]
+    named = {"request": request, "provider": "pool", "at": timezone.now(), "outcome": "ok"}
+    AttemptLog.objects.create(position=0, tries=tries, **named)
+    page = text_of(admin.get("/providers/pool/"))
+    assert page.count("just now") == 3
+    assert page.count("http_429") == 1
+
+
+def test_a_request_shows_which_keys_were_tried(admin, pool):
+    """By name, in the sentence, in the waterfall and in the attempts; a request without an answer says what to do."""
+    request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200, task_type="t")
+    tries = [
+        {"outcome": "http_401", "status": 401, "key": "2", "startedMs": 0, "durationMs": 9},
+        {"outcome": "ok", "status": None, "key": "billing", "startedMs": 9, "durationMs": 9},
+    ]
+    named = {"provider": "pool", "model": "lab", "at": timezone.now(), "position": 0, "duration_ms": 18}
+    AttemptLog.objects.create(request=request, outcome="ok", status=200, tries=tries, **named)
+    page = text_of(admin.get("/requests/r1/"))
+    for words in ("lab answered with another key after 2 failed.", "lab · billing", "2 401", "billing ok"):
+        assert words in page
+    failed = RequestLog.objects.create(id="r2", started_at=timezone.now(), outcome="upstream_auth", status=502)
+    AttemptLog.objects.create(request=failed, outcome="http_401", status=401, tries=tries[:1], **named)
+    assert "pool rejects the keys it was called with (2). Store valid ones." in text_of(admin.get("/requests/r2/"))
+
+
+def test_a_viewer_sees_how_the_keys_do_and_can_change_nothing(viewer, pool):
+    """The table without its buttons."""
+    page = text_of(viewer.get("/providers/pool/"))
+    assert "billing" in page
+    assert "Test each key" not in page
+    assert viewer.post("/providers/pool/keys/remove/", {"key": "2"}).status_code == 403

@@ -1,0 +1,304 @@
+"""Providers: seen with their key's state, changed safely, added in one flow, never showing a key."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from capabilities.models import Provider, Service
+from routing_admin.configuration import snapshot
+from routing_admin.models import Alias, AuditEvent, Revision
+from tests.cast import HTMX
+from tests.console.page import Page
+from tests.console.visits import queries_of, text_of, undo_in
+from tests.lab import Lab
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+SECRET = "sk-live-0123456789abcdefa1b2"
+
+
+def form_of(row: Provider, **changed: str) -> dict[str, str]:
+    """What the form of a provider posts."""
+    return {
+        "endpoint": row.endpoint,
+        "protocol": row.protocol,
+        "default_model": row.default_model,
+        "display_name": row.display_name,
+        "enabled": "on",
+        "proxy": row.proxy,
+        "key_act": "keep",
+        "version": str(row.version),
+        **changed,
+    }
+
+
+def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -> None:
+    """A provider without a key is named in the first sentence, and its line says which variable to set."""
+    page = text_of(admin.get("/providers/"))
+    assert "Cannot be called: openai, anthropic, example (3 of 4)." in page
+    assert "No key. Set LLM_PROVIDER_OPENAI_API_KEY in the environment, or store a key here." in page
+    assert "needs none" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "shown", "hidden"),
+    [
+        ("q=anth", "anthropic", "Echo"),
+        ("protocol=echo", "Echo", "api.openai.com"),
+        ("state=usable", "Echo", "api.anthropic.com"),
+        ("state=disabled", "No provider matches.", "api.openai.com"),
+    ],
+)
+def test_the_list_is_filtered_by_words_protocol_and_state(admin: Client, query: str, shown: str, hidden: str) -> None:
+    """A filter narrows the table, for htmx to the fragment alone."""
+    page = text_of(admin.get(f"/providers/?{query}", headers=HTMX))
+    assert shown in page
+    assert hidden not in page
+    assert not Page(page).is_whole
+
+
+def test_the_list_takes_the_same_queries_for_three_and_for_thirty_providers(admin: Client) -> None:
+    """The number of queries does not grow with the rows."""
+    few = queries_of(admin, "/providers/")
+    for number in range(27):
+        Provider.objects.create(name=f"p{number}", endpoint="https://a.example/v1", default_model="m")
+    assert queries_of(admin, "/providers/") == few
+
+
+def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> None:
+    """As to its services; drills that were begun come last and move nothing."""
+    html = admin.get("/providers/echo/").content.decode()
+    assert 'href="/routes/design/"' in html
+    assert html.index('aria-labelledby="routes"') < html.index('hx-get="/providers/echo/drill/"')
+
+
+def test_a_stored_key_is_never_shown_again(admin: Client) -> None:
+    """After saving, the page shows that a key is set and its last four characters, in no form the key itself."""
+    row = Provider.objects.get(name="openai")
+    answer = admin.post("/providers/openai/", form_of(row, key_act="set", key=SECRET))
+    assert answer.status_code == 302
+    page = text_of(admin.get("/providers/openai/")) + text_of(admin.get("/providers/"))
+    assert "…a1b2" in page
+    assert SECRET not in page
+    assert SECRET not in str(list(AuditEvent.objects.values())) + str(list(Revision.objects.values()))
+
+
+def test_a_refused_key_is_not_echoed_back(admin: Client) -> None:
+    """A masked key is refused at its field with 422, and what was typed is not in the answer."""
+    row = Provider.objects.get(name="openai")
+    answer = admin.post("/providers/openai/", form_of(row, key_act="set", key="sk-abc****wxyz"))
+    assert answer.status_code == 422
+    assert "This is not a key" in text_of(answer)
+    assert "sk-abc****wxyz" not in text_of(answer)
+
+
+def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) -> None:
+    """What differs from the default is stored with its type; what is left empty is not stored at all."""
+    row = Provider.objects.get(name="openai")
+    more = {"quirk_stream_usage": "false", "quirk_drop_params": "top_p, seed", "timeout_connect": "3.5"}
+    admin.post("/providers/openai/", form_of(row, **more))
+    row.refresh_from_db()
+    assert row.quirks == {"stream_usage": False, "drop_params": ["top_p", "seed"]}
+    assert row.timeouts == {"connect": 3.5}
+
+
+def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> None:
+    """The other entries of the form are still there, and nothing was written."""
+    row = Provider.objects.get(name="openai")
+    answer = admin.post("/providers/openai/", form_of(row, endpoint="api.openai.com", display_name="My OpenAI"))
+    assert answer.status_code == 422
+    assert "Must begin with https:// or http://" in text_of(answer)
+    assert "My OpenAI" in text_of(answer)
+    assert Provider.objects.get(name="openai").display_name == ""
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["https://[127.0.0.1]/v1", "https://[::1/v1", "https://a:99999/v1", "https://[v1.x]/"]
+)
+def test_an_address_that_nobody_can_read_is_a_mistake_in_the_form(admin: Client, endpoint: str) -> None:
+    """Also where a key comes with it, which is kept for an origin."""
+    row = Provider.objects.get(name="openai")
+    answer = admin.post("/providers/openai/", form_of(row, endpoint=endpoint, key_act="set", key=SECRET))
+    assert (answer.status_code, SECRET in text_of(answer)) == (422, False)
+
+
+def test_what_somebody_else_changed_meanwhile_is_shown_beside_ones_own(admin: Client) -> None:
+    """409 with both versions; saving that page again puts one's own on top."""
+    row = Provider.objects.get(name="openai")
+    admin.post("/providers/openai/", form_of(row, default_model="gpt-theirs"))
+    answer = admin.post("/providers/openai/", form_of(row, default_model="gpt-mine"))
+    assert answer.status_code == 409
+    assert "gpt-theirs" in text_of(answer)
+    assert "gpt-mine" in text_of(answer)
+    again = form_of(Provider.objects.get(name="openai"), default_model="gpt-mine")
+    assert Page(answer).hidden("version") == str(again["version"])
+    assert admin.post("/providers/openai/", again).status_code == 302
+
+
+def test_a_provider_in_use_cannot_be_deleted_and_the_page_says_who_uses_it(admin: Client) -> None:
+    """The disabled button's reason is the sentence that the action would raise."""
+    page = text_of(admin.get("/providers/echo/"))
+    assert "Task routes still use this provider:" in page
+    admin.post("/providers/echo/delete/")
+    assert Provider.objects.filter(name="echo").exists()
+
+
+def test_deleting_offers_undo_and_undo_brings_the_provider_back_with_its_key(admin: Client) -> None:
+    """A provider nobody uses is deleted at once; Undo restores it, the stored key included."""
+    new = {"name": "spare", "endpoint": "https://spare.example/v1", "protocol": "openai", "default_model": "m"}
+    admin.post("/new/provider/", {**new, "key": SECRET})
+    answer = admin.post("/providers/spare/delete/")
+    assert not Provider.objects.filter(name="spare").exists()
+    admin.post(f"/undo/{undo_in(admin, answer)}/", {"next": "/providers/"})
+    assert Provider.objects.get(name="spare").key_source == Provider.KeySource.STORED
+
+
+def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
+    """Bulk disabling makes one revision, and Undo takes all of it back."""
+    before = Revision.objects.count()
+    answer = admin.post("/switch/providers/", {"name": ["openai", "anthropic"], "enabled": "0"})
+    assert Provider.objects.filter(enabled=False).count() == 2
+    assert Revision.objects.count() == before + 1
+    admin.post(f"/undo/{undo_in(admin, answer)}/", {"next": "/providers/"})
+    assert not Provider.objects.filter(enabled=False).exists()
+
+
+def test_testing_a_connection_says_what_came_of_it_and_how_long_it_took(admin: Client) -> None:
+    """The embedded provider answers; one without a key is not called, and the page says what to do."""
+    said = text_of(admin.post("/providers/echo/test/", headers=HTMX))
+    assert "echo answered in" in said
+    said = text_of(admin.post("/providers/openai/test/", headers=HTMX))
+    assert "key_missing" in said
+    assert "LLM_PROVIDER_OPENAI_API_KEY" in said
+
+
+def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin: Client) -> None:
+    """Preset → key → choose models → services with capabilities from the catalogue and an alias, as one revision."""
+    page = text_of(admin.get("/new/provider/?preset=deepseek"))
+    assert "https://api.deepseek.com" in page
+    data = {"name": "deepseek", "endpoint": "https://api.deepseek.com", "protocol": "openai"}
+    answer = admin.post("/new/provider/", {**data, "default_model": "deepseek-chat", "key": SECRET})
+    assert answer["Location"] == "/providers/deepseek/models/"
+    lines = text_of(admin.post(answer["Location"], {"act": "write", "names": "deepseek-chat\nnobody-knows-1"}))
+    assert "not in the catalogue: text only until you change it" in lines
+    before = Revision.objects.count()
+    chosen = {"use-0": "on", "id-0": "deepseek-chat", "alias-0": "gpt-4o", "caps-0": ["input:text", "output:text"]}
+    both = {**chosen, "use-1": "on", "id-1": "nobody-1", "caps-1": ["input:text", "output:text"]}
+    made = admin.post(answer["Location"], {"act": "make", "model": ["deepseek-chat", "nobody-knows-1"], **both})
+    assert made["Location"] == "/matrix/?provider=deepseek"
+    assert Revision.objects.count() == before + 1
+    assert Alias.objects.get(name="gpt-4o").target == "deepseek-chat"
+    known, unknown = Service.objects.filter(provider__name="deepseek")
+    assert known.capabilities.get(side="input", name="text").source == "catalogue"
+    assert not unknown.declares_capabilities
+
+
+def test_fetching_models_offers_those_the_provider_lists(admin: Client) -> None:
+    """The embedded provider's own models become lines; those that are services already say so."""
+    page = text_of(admin.post("/providers/echo/models/", {"act": "fetch"}))
+    assert "is already echo-vision" in page
+
+
+def test_an_id_that_is_taken_is_told_at_its_line(admin: Client) -> None:
+    """422, nothing made, and the line says why."""
+    lines = {"act": "make", "model": "m", "use-0": "on", "id-0": "vision-model", "caps-0": "input:text"}
+    answer = admin.post("/providers/echo/models/", lines)
+    assert answer.status_code == 422
+    assert "A model service with this id already exists." in text_of(answer)
+
+
+def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Client) -> None:
+    """Every changing address answers 403 to a viewer, and the pages have no buttons that change."""
+    page = text_of(viewer.get("/providers/echo/"))
+    assert "Only administrators can change this." in page
+    assert "Test connection" not in page
+    for address in ("/providers/echo/", "/providers/echo/test/", "/providers/echo/delete/", "/switch/providers/"):
+        assert viewer.post(address).status_code == 403
+    assert viewer.get("/new/provider/").status_code == 403
+
+
+@pytest.mark.parametrize("address", ["/providers/", "/matrix/", "/services/", "/agents/"])
+def test_a_boosted_link_gets_the_whole_page_and_a_search_the_fragment(admin: Client, address: str) -> None:
+    """The navigation swaps `#main`, so it must be there; a search swaps the list alone."""
+    assert 'id="main"' in text_of(admin.get(address, headers={**HTMX, "HX-Boosted": "true"}))
+    assert 'id="main"' not in text_of(admin.get(address, headers=HTMX))
+
+
+def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) -> None:
+    """Ollama on this machine: that it needs none is chosen already, and holds where nothing is chosen."""
+    assert admin.get("/new/provider/?preset=ollama").context["form"]["key_act"].value() == "none"
+    assert admin.get("/new/provider/?preset=deepseek").context["form"]["key_act"].value() == "set"
+    new = {"name": "ollama", "endpoint": "http://127.0.0.1:11434/v1", "protocol": "openai", "default_model": "llama3.2"}
+    admin.post("/new/provider/?preset=ollama", new)
+    assert Provider.objects.get(name="ollama").key_source == Provider.KeySource.NONE
+
+
+def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin: Client) -> None:
+    """The default model is chosen already; once there are services, only what is fetched or written is offered."""
+    admin.post(
+        "/new/provider/?preset=deepseek",
+        {
+            "name": "deepseek",
+            "endpoint": "https://api.deepseek.com",
+            "protocol": "openai",
+            "default_model": "deepseek-chat",
+            "key": "",
+        },
+    )
+    page = admin.get("/providers/deepseek/models/")
+    lines = page.context["offer"].lines
+    assert (lines[0].model, lines[0].use) == ("deepseek-chat", True)
+    assert len(lines) > 1
+    made = {"act": "make", "model": ["deepseek-chat"], "use-0": "on", "id-0": "deepseek-chat"}
+    assert admin.post("/providers/deepseek/models/", made).status_code == 302
+    assert "offer" not in admin.get("/providers/deepseek/models/").context
+
+
+def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(admin: Client) -> None:
+    """No second one beside it: the key goes to the one there is, and its models come next."""
+    page = text_of(admin.get("/new/provider/?preset=openai"))
+    assert "openai already exists, without a key" in page
+    assert "openai-2" not in page
+    answer = admin.post("/new/provider/?preset=openai", {"provider": "openai", "key_act": "set", "key": SECRET})
+    assert answer["Location"] == "/providers/openai/models/"
+    row = Provider.objects.get(name="openai")
+    assert (row.key_source, row.endpoint) == (Provider.KeySource.STORED, "https://api.openai.com/v1/chat/completions")
+    page = text_of(admin.get("/new/provider/?preset=openai"))
+    assert "OpenAI already exists" in page
+    assert "Give openai this key" not in page
+    assert admin.get("/new/provider/?preset=openai&another=1").context["form"]["name"].value() == "openai-2"
+
+
+def test_a_key_that_is_missing_or_none_is_told_where_it_is_given(admin: Client) -> None:
+    """422, and the provider keeps what it had."""
+    address = "/new/provider/?preset=openai"
+    for given in ({"key_act": "set"}, {"key_act": "env", "key_variable": "HOME"}, {"key": "sk-abc****wxyz"}):
+        answer = admin.post(address, {"provider": "openai", **given})
+        assert answer.status_code == 422
+        assert "Give openai this key" in text_of(answer)
+    assert Provider.objects.get(name="openai").key_source == Provider.KeySource.ENVIRONMENT
+
+
+def test_a_new_provider_takes_its_key_from_the_variable_that_is_named(admin: Client) -> None:
+    """One control says where the key comes from, with the field that choice needs."""
+    new = {"name": "spare", "endpoint": "https://spare.example/v1", "protocol": "openai", "default_model": "m"}
+    admin.post("/new/provider/?own=1", {**new, "key_act": "env", "key_variable": "LLM_PROVIDER_SPARE_API_KEY"})
+    row = Provider.objects.get(name="spare")
+    assert (row.key_source, row.key_variable) == (Provider.KeySource.ENVIRONMENT, "LLM_PROVIDER_SPARE_API_KEY")
+
+
+def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> None:
+    """What it refused is left out until it answers; the form is filled in with that, and nothing is stored unasked."""
+    with Lab() as lab:
+        row = Provider.objects.create(
+            name="own", endpoint=lab.url("openai", "own"), default_model="m", protocol="openai", key_source="none"
+        )
+        snapshot.refresh()
+        lab.play({"own": "parameter:param=max_tokens"})
+        page = admin.post("/providers/own/test/", headers=HTMX).content.decode()
+    assert "It took these options: max_tokens_field = max_completion_tokens." in page
+    sent = [sorted({"max_tokens", "max_completion_tokens"} & each.json.keys()) for each in lab.requests]
+    assert sent == [["max_tokens"], ["max_completion_tokens"]]
+    form = admin.get("/providers/own/?quirk_max_tokens_field=max_completion_tokens&quirk_x=y").content.decode()
+    assert '<option value="max_completion_tokens" selected>' in form
+    assert Provider.objects.get(pk=row.pk).quirks == {}

@@ -1,0 +1,72 @@
+"""How often each page of providers, services, agents, matrix and artifacts asks the database; two are the visitor's.
+
+The reads are in the `queries.py` of each subject of the console.
+"""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from artifacts.models import Artifact
+from capabilities.models import Agent, AgentKey, Provider, Service, ServiceCapability
+from routing_admin.models import Candidate, TaskRoute
+from tests.console.visits import queries_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+QUERIES = {
+    "/providers/": 7,
+    "/providers/echo/": 8,
+    "/new/provider/": 3,
+    "/new/provider/?preset=deepseek": 3,
+    "/providers/echo/models/": 4,
+    "/services/": 6,
+    "/services/echo-vision/": 9,
+    "/new/service/": 4,
+    "/matrix/": 9,
+    "/matrix/column/?side=input&name=vision": 4,
+    "/agents/": 3,
+    "/agents/text-agent/": 7,
+    "/new/agent/": 3,
+    "/artifacts/": 4,
+    "/artifacts/a0/": 4,
+    "/artifacts/a0/compare/?a=echo-vision&b=echo-text": 4,
+}
+
+
+@pytest.fixture
+def admin(demo: None, admin: Client) -> Client:
+    Agent.objects.create(agent_id="watcher", service=Service.objects.get(service_id="echo-vision"))
+    add_artifacts(1)
+    return admin
+
+
+def add_artifacts(count: int) -> None:
+    """Artifacts whose bytes are gone; `a0` is the first."""
+    for number in range(count):
+        values = {"sha256": "0" * 64, "size": 1, "kind": "text", "mime_type": "text/plain", "is_binary": False}
+        Artifact.objects.update_or_create(id=f"a{number}", defaults=values)
+
+
+def add_everything() -> None:
+    """Thirty more of each thing, all of them around the ones whose pages are looked at."""
+    echo, vision = Provider.objects.get(name="echo"), Service.objects.get(service_id="echo-vision")
+    caller = Agent.objects.get(agent_id="text-agent")
+    for number in range(30):
+        Provider.objects.create(name=f"p{number}", endpoint="https://a.example/v1", default_model="m")
+        service = Service.objects.create(service_id=f"s{number}", name="s", provider=echo, model=f"m{number}")
+        ServiceCapability.objects.create(service=service, side="input", name="audio")
+        Agent.objects.create(agent_id=f"agent{number}", service=vision, origin="runtime", owner=caller)
+        AgentKey.objects.create(agent=caller, public_id=f"k{number}", digest="0")
+        route = TaskRoute.objects.create(task_type=f"t{number}", position=100 + number)
+        Candidate.objects.create(route=route, position=1, provider=echo)
+    add_artifacts(30)
+
+
+@pytest.mark.parametrize("address", QUERIES)
+def test_a_page_asks_so_often_however_much_there_is(admin: Client, address: str) -> None:
+    """The number stands in the table, with few rows and with many."""
+    assert queries_of(admin, address) == QUERIES[address]
+    add_everything()
+    assert queries_of(admin, address) == QUERIES[address]

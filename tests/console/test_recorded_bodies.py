@@ -1,0 +1,119 @@
+"""What agents wrote is read from the log for administrators alone: for nobody else is it even fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connections
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from routing_admin.models import AttemptLog, RequestLog
+from tests.cast import HTMX
+from tests.console.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+MARKER = "meet-me-at-noon-4711"
+COLUMN = '"body"'
+PAGES = ["/", "/requests/", "/requests/?q=agent:text-agent", "/requests/req_kept/", "/simulate/?request=req_kept"]
+"""Every page that reads the request log."""
+
+
+@pytest.fixture
+def key(key: str) -> str:
+    """The demo, and in the log one request of it whose words were recorded."""
+    message = {"role": "user", "content": [{"type": "text", "text": MARKER}]}
+    row = RequestLog.objects.create(
+        id="req_kept",
+        started_at=timezone.now(),
+        surface="chat",
+        outcome="ok",
+        status=200,
+        agent="text-agent",
+        task_type="planning",
+        body={"messages": [message]},
+    )
+    AttemptLog.objects.create(request=row, position=0, provider="echo", outcome="ok", status=200, at=row.started_at)
+    return key
+
+
+@contextmanager
+def asked_of_the_log() -> Iterator[list[str]]:
+    """The statements that the log's database is asked meanwhile."""
+    said: list[str] = []
+    with CaptureQueriesContext(connections["logs"]) as caught:
+        yield said
+    said += [query["sql"] for query in caught.captured_queries]
+
+
+def held(answer: Any) -> str:
+    """Everything that a page's templates were given, rows with all they have fetched."""
+    flat = answer.context.flatten() if hasattr(answer.context, "flatten") else {}
+    for layer in answer.context or ():
+        flat |= layer.flatten() if hasattr(layer, "flatten") else dict(layer)
+    return " ".join(repr(vars(value)) if hasattr(value, "__dict__") else repr(value) for value in flat.values())
+
+
+@pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
+@pytest.mark.parametrize("address", PAGES)
+def test_a_viewer_s_page_neither_fetches_nor_holds_a_recorded_body(
+    key: str, address: str, headers: Any, viewer: Client
+) -> None:
+    """The column is in no statement, the words are in no variable and in no HTML."""
+    with asked_of_the_log() as said:
+        answer = viewer.get(address, headers=headers)
+    assert answer.status_code == 200
+    assert said
+    assert not [sql for sql in said if COLUMN in sql]
+    assert MARKER not in held(answer) + text_of(answer)
+
+
+def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str, viewer: Client) -> None:
+    """A template that forgets to ask who looks finds nothing there, and asks the log for nothing."""
+    answer = viewer.get("/requests/req_kept/")
+    with asked_of_the_log() as said:
+        assert answer.context["row"].body is None
+    assert said == []
+
+
+def test_a_viewer_is_told_who_may_read_the_message(key: str, viewer: Client) -> None:
+    """Whether there is one is not said, since nobody looked."""
+    text = text_of(viewer.get("/requests/req_kept/"))
+    assert "shown to editors and administrators only" in text
+    assert "not recorded" not in text
+    assert "The recorded message" not in text
+
+
+@pytest.mark.parametrize("address", ["/requests/req_kept/", "/simulate/?request=req_kept"])
+def test_an_administrator_reads_what_was_recorded(key: str, address: str, admin: Client) -> None:
+    """The words stand on the request's page, and in the message that is asked again."""
+    with asked_of_the_log() as said:
+        answer = admin.get(address)
+    assert [sql for sql in said if COLUMN in sql]
+    assert MARKER in text_of(answer)
+
+
+def test_the_list_fetches_no_body_for_anybody(key: str, admin: Client) -> None:
+    """An administrator, too, reads a body only by opening its request."""
+    with asked_of_the_log() as said:
+        assert MARKER not in text_of(admin.get(reverse("requests")))
+    assert not [sql for sql in said if COLUMN in sql]
+
+
+def test_an_agent_s_timeline_fetches_no_body(key: str) -> None:
+    """`GET /api/v1/requests/{id}` is the attempts of one's own request, and nobody else's; never its words."""
+    agent = {"authorization": f"Bearer {key}"}
+    with asked_of_the_log() as said:
+        answer = Client().get("/api/v1/requests/req_kept", headers=agent)
+    assert answer.status_code == 200
+    assert answer.json()["attempts"]
+    assert MARKER not in text_of(answer)
+    assert not [sql for sql in said if COLUMN in sql]
+    RequestLog.objects.filter(pk="req_kept").update(agent="vision-agent")
+    assert Client().get("/api/v1/requests/req_kept", headers=agent).status_code == 404

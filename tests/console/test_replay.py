@@ -1,0 +1,59 @@
+"""Replay in simulate: a recorded request is asked again with its own words and files."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from artifacts.library import delete_artifacts, store_bytes
+from capabilities.acts import SYSTEM
+from routing_admin.console.settings import actions as installation
+from tests.gateway.plane import PNG, logged, post, said
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def page(request_id: str, browser: Client) -> str:
+    """Simulate's page for a request of the log, as a person of that role sees it."""
+    return browser.get("/simulate/", {"request": request_id}).content.decode()
+
+
+def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, admin, viewer):
+    """An administrator finds the question and the artifact in the panel; a viewer never sees the words."""
+    installation.record_bodies(SYSTEM, True)
+    row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
+    part = {"type": "file", "file": {"file_id": row.ref}}
+    response = post(key, said({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
+    kept = logged(response.headers["x-request-id"])
+    assert kept.body is not None
+    seen = page(kept.pk, admin)
+    assert "Which colour is noon?" in seen
+    assert row.pk in seen
+    assert "Which colour is noon?" not in page(kept.pk, viewer)
+
+
+def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: str, admin):
+    """Simulate shows what the same call would send now: that the file is gone (decision 16)."""
+    installation.record_bodies(SYSTEM, True)
+    row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
+    response = post(key, said({"type": "file", "file": {"file_id": row.ref}}, model="task:design"))
+    kept = logged(response.headers["x-request-id"])
+    assert "文件处理失败" not in page(kept.pk, admin)
+    delete_artifacts(SYSTEM, [row.pk])
+    assert "文件处理失败: dot.png" in page(kept.pk, admin)
+
+
+def test_a_request_that_was_not_recorded_is_asked_again_with_its_files(key: str, admin, viewer):
+    """Which artifacts it held the log knows without the words; to a viewer one of its kind and size stands in."""
+    row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
+    part = {"type": "file", "file": {"file_id": row.ref}}
+    response = post(key, said({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
+    kept = logged(response.headers["x-request-id"])
+    assert kept.body is None
+    panel = admin.get("/simulate/", {"request": kept.pk}).context["panel"]
+    assert (panel.artifact_ids, panel.stand_ins) == ([row.pk], {})
+    assert "Which colour is noon?" not in page(kept.pk, admin)
+    assert row.pk not in page(kept.pk, viewer)
+    panel = viewer.get("/simulate/", {"request": kept.pk}).context["panel"]
+    assert (panel.artifact_ids, panel.stand_ins) == ([], {"image": "0.1"})
+    assert panel.run_view.stops[1].details == ["an image as it is"]

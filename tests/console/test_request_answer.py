@@ -1,0 +1,93 @@
+"""The page of a request says what the provider said beside its words."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from artifacts.library import store_bytes
+from capabilities.acts import SYSTEM
+from routing_admin.models import RequestLog
+from tests.lab.recordings import PICTURE
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+ANSWER = {"finishReason": "length", "stopReason": "MODEL_PAUSED", "serviceTier": "flex", "systemFingerprint": "fp_7"}
+
+
+@pytest.fixture
+def request_row(db: Any) -> RequestLog:
+    """An answered request of which the provider said a lot."""
+    return RequestLog.objects.create(
+        id="req_said",
+        started_at=timezone.now(),
+        surface="v1",
+        outcome="ok",
+        status=200,
+        prompt_tokens=140,
+        completion_tokens=30,
+        token_details={"cachedTokens": 20, "cacheWriteTokens": 0, "reasoningTokens": 7},
+        answer={**ANSWER, "stopDetails": {"type": "refusal", "category": "bio", "explanation": "It could do harm."}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        (
+            "en",
+            [
+                "Created by the model",
+                "not stored",
+                "It was stored, but has since been deleted",
+                "It is hosted at another address",
+            ],
+        ),
+        ("zh-hans", ["模型生成的内容", "未存储", "它曾被存储，现已删除或过期。", "它位于其他地址，未被下载。"]),
+    ],
+)
+def test_a_request_s_page_shows_what_the_model_made(
+    admin: Client, request_row: RequestLog, language: str, words: list[str]
+) -> None:
+    """A link and a small picture where there is an artifact, else why there is none; never the data itself."""
+    kept = store_bytes(SYSTEM, PICTURE, filename="image.png")
+    known = {"kind": "image", "mimeType": "image/png", "size": 70, "elsewhere": False}
+    made = [{**known, "artifactId": kept.pk}, {**known, "artifactId": None}, {**known, "artifactId": "gone"}]
+    request_row.answer = {**ANSWER, "media": [*made, {**known, "artifactId": None, "elsewhere": True}]}
+    request_row.save()
+    admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+    page = admin.get(reverse("request", args=[request_row.pk]))
+    assert reverse("artifact", args=[kept.pk]) in page.content.decode()
+    assert reverse("artifact_thumbnail", args=[kept.pk]) in page.content.decode()
+    for word in words:
+        assert word in words_on(admin, request_row)
+
+
+def words_on(browser: Client, row: RequestLog) -> str:
+    """The words of a request's page, white space made single."""
+    body = browser.get(reverse("request", args=[row.pk])).content.decode()
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", ["20 read from the cache", "7 thinking", "as reported by the provider:", "service tier flex"]),
+        ("zh-hans", ["读自缓存 20", "思考 7", "提供商原文：", "服务等级 flex"]),
+    ],
+)
+def test_a_request_s_page_says_why_it_stopped_and_what_was_counted(
+    admin: Client, request_row: RequestLog, language: str, words: list[str]
+) -> None:
+    """Our word and the provider's, its explanation, every sort of tokens that there was, tier, fingerprint."""
+    admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+    text = words_on(admin, request_row)
+    for word in (*words, "length", "MODEL_PAUSED", "bio: It could do harm.", "fp_7"):
+        assert word in text
+    assert "0 written" not in text

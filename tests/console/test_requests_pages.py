@@ -1,0 +1,480 @@
+"""The request log: its search as a value, its pages by keyset, the story of one request."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone, translation
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.delivery.reasons import SENTENCES, ReasonCode, because
+from capabilities.core.wire import Fault
+from capabilities.core.worded import data_of
+from capabilities.models import Agent
+from routing_admin.console.requests.advice import ADVICE, Remedy
+from routing_admin.console.requests.story import build_steps, build_tracks, explain_outcome, tell_story
+from routing_admin.console.requests.views import content_of
+from routing_admin.core.fallback.chain import CANCELLED, SkipReason
+from routing_admin.core.fallback.table import CALLERS_FAULTS
+from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log import search
+from routing_admin.request_log.asked import asked_for
+from routing_admin.request_log.rare import RARE
+from routing_admin.request_log.search import PAGE, find
+from routing_admin.request_log.search_words import KEYS, Search, moment, parse
+from routing_admin.request_log.sentences import render_reason
+from routing_admin.request_log.suggestions import suggest
+from tests.cast import key_of
+from tests.console.page import Page
+from tests.fallback.expected_faults import MEANINGS
+
+UNSEEN = because(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
+FITS = because(ReasonCode.FITS, capability="vision", mime_type="image/png").sentence()
+NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
+VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).map(str.strip).filter(bool)
+
+
+@given(st.dictionaries(st.sampled_from(["task", "provider", "model", "agent"]), VALUES))
+def test_a_search_written_down_is_read_back_as_it_was(said: dict[str, str]) -> None:
+    """parse(written(search)) = search, whatever the values hold."""
+    search = Search(tuple(said.items()))
+    assert parse(search.to_text(), NOW) == search
+
+
+@given(st.text())
+def test_whatever_is_typed_is_read_without_an_error(typed: str) -> None:
+    """Nonsense becomes problems or text, never an exception; only known keys are kept."""
+    search = parse(typed, NOW)
+    assert {key for key, _ in search.values} <= set(KEYS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [("color:red", "color"), ("since:soon", "soon"), ("status:$$", "$$"), ("task:", "task")],
+)
+def test_a_word_that_makes_no_sense_is_named(typed: str, problem: str) -> None:
+    """The problem says which word, and the rest of the search still works."""
+    search = parse(f"{typed} agent:a", NOW)
+    assert problem in search.problems[0]
+    assert search.values == (("agent", "a"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("30m", NOW - timedelta(minutes=30)),
+        ("2d", NOW - timedelta(days=2)),
+        ("2026-11-19T10:00:00+00:00", datetime(2026, 11, 19, 10, tzinfo=UTC)),
+        ("never", None),
+        ("999999w", None),
+    ],
+)
+def test_a_time_is_so_long_ago_or_a_date(text: str, expected: datetime | None) -> None:
+    """`1h` counts back from now; a date stands for itself; nonsense is None."""
+    assert moment(text, NOW) == expected
+
+
+def logged(key: str, minutes: float = 1, **said: Any) -> RequestLog:
+    chain = said.pop("chain", [{"name": "echo", "code": "200", "tone": "ok"}])
+    return RequestLog.objects.create(
+        id=key,
+        started_at=timezone.now() - timedelta(minutes=minutes),
+        **{"surface": "chat", "outcome": "ok", "status": 200, "task_type": "planning", "chain": chain, **said},
+    )
+
+
+def attempt(row: RequestLog, position: int, outcome: str, **said: Any) -> AttemptLog:
+    return AttemptLog.objects.create(
+        request=row, position=position, at=row.started_at, outcome=outcome, **{"provider": "openai", **said}
+    )
+
+
+def design() -> RequestLog:
+    """429, then 503, then an answer of a model that was only told of the image."""
+    row = logged(
+        "req_design", task_type="design", provider="deepseek", model="deepseek-chat", fell_back=True,
+        adaptation="image=described", duration_ms=8420, first_content_ms=3800,
+        chain=[{"name": "qwen", "code": "429", "tone": "warn"}, {"name": "openai", "code": "503", "tone": "danger"},
+               {"name": "deepseek", "code": "200", "tone": "ok"}],
+    )  # fmt: skip
+    told = {"kind": "image", "filename": "shot.png", "artifactId": "", "outcome": "described", "shown": "described",
+            "reason": "no_capability", "sentence": data_of(UNSEEN)}  # fmt: skip
+    seen = {**told, "outcome": "native", "shown": "as_is", "reason": "fits", "sentence": data_of(FITS)}
+    tries = [{"startedMs": 0, "durationMs": 210, "outcome": "http_429", "status": 429},
+             {"startedMs": 410, "durationMs": 190, "outcome": "http_429", "status": 429}]  # fmt: skip
+    attempt(row, 0, "http_429", provider="qwen", model="qwen-vl", status=429, retry_attempts=1, tries=tries,
+            duration_ms=600, deliveries=[seen])  # fmt: skip
+    attempt(row, 1, "http_503", model="gpt-4o", status=503, started_ms=700, duration_ms=400, deliveries=[seen])
+    attempt(row, 2, "ok", provider="deepseek", model="deepseek-chat", status=200, started_ms=1200, duration_ms=7220,
+            first_content_ms=2600, deliveries=[told], dropped_params=["top_k"])  # fmt: skip
+    return row
+
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def ids(admin: Client, query: str, **place: str) -> list[str]:
+    response = admin.get(reverse("requests"), {"q": query, **place})
+    assert response.status_code == 200
+    return [one["row"].pk for one in response.context["rows"]]
+
+
+def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
+    """Status, task, provider (reached, not only answering), agent, time and the beginning of an id."""
+    design()
+    logged("req_bad", 190, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
+    logged("req_good", 3, provider="echo", model="echo-text")
+    assert ids(admin, "") == ["req_design", "req_good", "req_bad"]
+    assert ids(admin, "status:error") == ["req_bad"]
+    assert ids(admin, "status:fallback") == ["req_design"]
+    assert ids(admin, "status:502") == ["req_bad"]
+    assert ids(admin, "status:upstream_auth") == ["req_bad"]
+    assert ids(admin, "task:planning since:1h") == ["req_good"]
+    assert ids(admin, "until:1h") == ["req_bad"]
+    assert ids(admin, "provider:openai") == ["req_design"]
+    assert ids(admin, "provider:openai model:gpt-4o") == ["req_design"]
+    assert ids(admin, "provider:openai model:qwen-vl") == []
+    assert ids(admin, "agent:vision-agent") == ["req_bad"]
+    assert ids(admin, "req_g") == ["req_good"]
+
+
+def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Client) -> None:
+    """By its first part or the whole of it, and also where it acted as an agent that its own one made."""
+    key = key_of("vision-agent")
+    owner, mine = Agent.objects.get(agent_id="vision-agent"), {"key": key.split("_")[1]}
+    for number, agent, fields in ((1, "vision-agent", mine), (2, "vision-agent", {"key": "another1"})):
+        RequestLog.objects.filter(pk=logged(f"req_{number}", number, agent=agent).pk).update(**fields)
+    assert ids(admin, f"key:{key[:11]}") == ["req_1"]
+    Agent.objects.create(agent_id="made", name="made", owner=owner, origin=Agent.Origin.RUNTIME)
+    RequestLog.objects.filter(pk=logged("req_3", 3, agent="made").pk).update(**mine)
+    assert ids(admin, f"key:{key}") == ["req_1", "req_3"]
+    assert ids(admin, "key:ra_00000000") == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("sta", ["status:"]),
+        ("task:d", ["task:design", "task:old design"]),
+        ("status:error task:DES", ["status:error task:design", 'status:error task:"old design"']),
+        ("provider:o", []),
+        ("color:", []),
+    ],
+)
+def test_the_word_that_is_typed_is_completed_and_what_stands_before_it_stays(typed: str, expected: list[str]) -> None:
+    """By the keys there are, and the values there are for a key; first those that begin so."""
+    found = suggest(typed, {"task": ["old design", "planning", "design"]})
+    assert [each.replace('"', "") for each in found] == [each.replace('"', "") for each in expected]
+
+
+def test_newer_requests_are_counted_once_and_told_once(admin: Client) -> None:
+    """Those that match the search and came since the first one shown; nothing is said again."""
+    first = logged("req_1", 5)
+    after = search.write_cursor(first)
+    logged("req_old", 9)
+    for number in range(3):
+        logged(f"req_new{number}", 1, task_type="design" if number else "planning")
+    newer = reverse("requests_newer")
+    assert "3 new" in admin.get(newer, {"after": after, "count": "0"}).content.decode()
+    assert "2 new" in admin.get(newer, {"after": after, "count": "0", "q": "task:design"}).content.decode()
+    assert admin.get(newer, {"after": after, "count": "3"}).status_code == 204
+    assert search.count_newer(parse(""), "nonsense") == 0
+
+
+def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> None:
+    """Older leads through every row once, also where many began at the same moment; Newer leads back."""
+    moment = timezone.now()
+    RequestLog.objects.bulk_create(
+        RequestLog(
+            id=f"r{number:03}", started_at=moment - timedelta(seconds=number // 40), surface="chat", outcome="ok"
+        )
+        for number in range(120)
+    )
+    everything = list(RequestLog.objects.order_by("-started_at", "-pk").values_list("pk", flat=True))
+    search, seen, before = parse(""), [], ""
+    pages = []
+    while True:
+        found = find(search, before)
+        pages.append(found)
+        seen += [row.pk for row in found.rows]
+        if not found.older:
+            break
+        before = found.older
+    assert seen == everything
+    assert [len(page.rows) for page in pages] == [PAGE, PAGE, 20]
+    back = find(search, after=pages[1].newer)
+    assert [row.pk for row in back.rows] == everything[:PAGE]
+    assert not back.newer
+    assert find(search, before="nonsense").rows == pages[0].rows
+
+
+def test_the_list_asks_as_often_for_thirty_as_for_three(admin: Client, django_assert_num_queries: Any) -> None:
+    """A constant number of queries in each database."""
+    for number in range(3):
+        logged(f"a{number}")
+    admin.get(reverse("requests"))
+    with django_assert_num_queries(1, using="logs"):
+        admin.get(reverse("requests"))
+    for number in range(30):
+        logged(f"b{number}")
+    with django_assert_num_queries(1, using="logs"):
+        admin.get(reverse("requests"))
+
+
+PLANS = [
+    ("", "request_newest"),
+    ("status:error", "request_failed"),
+    ("status:429", "request_failed"),
+    ("status:quota", "request_failed"),
+    ("surface:chat", "sqlite_autoindex"),
+    ("status:fallback", "request_fell_back"),
+    ("task:planning", "request_task"),
+    ("agent:a", "request_agent"),
+    ("req_4", "sqlite_autoindex"),
+]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(("typed", "index"), PLANS)
+def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: str) -> None:
+    """SQLite's plan names the index, and only what was collected by its ids is sorted."""
+    logged("req_4")
+    rows = search.filter_rows(parse(typed), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
+    plan = rows.explain()
+    assert index in plan
+    if index != "sqlite_autoindex":
+        assert "TEMP B-TREE FOR ORDER BY" not in plan
+
+
+def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
+    """Few ids of a beginning are collected, of more than that the newest are looked for; no other is found."""
+    logged("req_5")
+    now, values = timezone.now(), {"surface": "chat", "outcome": "ok"}
+    many = range(RARE + 1)
+    RequestLog.objects.bulk_create(
+        RequestLog(id=f"req_4{number:04}", started_at=now - timedelta(seconds=number), **values) for number in many
+    )
+    newest = [f"req_4{number:04}" for number in range(PAGE)]
+    assert [row.pk for row in find(parse("req_4")).rows] == newest
+    assert [row.pk for row in find(parse("req_400")).rows] == newest
+
+
+def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client) -> None:
+    """One sentence, the attempts, the file with its three words and reason, what was left out."""
+    text = admin.get(reverse("request", args=[design().pk])).content.decode()
+    assert "deepseek-chat answered design without the image" in text
+    assert "qwen-vl: The provider rate-limits the calls (429, 2 tries)." in text
+    assert f"deepseek-chat got a description of shot.png: {UNSEEN}" in text
+    assert "Described only" in text
+    assert "top_k" in text
+    assert Page(text).picture("Attempt timeline; the table below has the same numbers")
+
+
+def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client) -> None:
+    """A viewer reads the whole story and not what was written."""
+    row = logged("req_body", body={"messages": [{"role": "user", "content": "meet me at noon"}]})
+    address = reverse("request", args=[row.pk])
+    assert "meet me at noon" in admin.get(address).content.decode()
+    assert "meet me at noon" not in viewer.get(address).content.decode()
+
+
+@pytest.mark.parametrize("column", ["sentence", "error"])
+def test_what_a_provider_said_is_text_and_nothing_else(admin: Client, column: str) -> None:
+    """Markup in an error is shown, not obeyed, also where an earlier version wrote it."""
+    row = logged("req_xss", outcome="http_500", **{column: "<script>alert(1)</script>"})
+    attempt(row, 0, "http_500", status=500, **{column: "<img src=x>"})
+    text = admin.get(reverse("request", args=[row.pk])).content.decode()
+    assert "&lt;script&gt;alert" in text
+    assert "<img src=x>" not in text
+
+
+def test_an_unknown_request_is_a_missing_page(admin: Client) -> None:
+    """404, in the frame of the pages."""
+    assert admin.get(reverse("request", args=["req_none"])).status_code == 404
+
+
+def told(row: RequestLog) -> str:
+    return tell_story(row, build_steps(list(row.attempts.order_by("position")))).headline
+
+
+def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
+    """Answered at once, after others, broken off, refused by one, by all, before anybody, and left by the caller."""
+    once = logged("1", model="gpt-4o")
+    attempt(once, 0, "ok")
+    assert told(once) == "gpt-4o answered planning directly"
+    second = logged("2", model="gpt-4o")
+    attempt(second, 0, "http_500", status=500)
+    attempt(second, 1, "ok")
+    assert told(second) == "gpt-4o answered planning after 1 failed candidate"
+    lone = logged("3", outcome="upstream_auth", status=502)
+    attempt(lone, 0, "http_401", model="gpt-4o", status=401)
+    assert told(lone) == "gpt-4o could not answer planning, and no other model was tried"
+    everybody = logged("4", outcome="all_providers_failed", status=502)
+    attempt(everybody, 0, "http_500")
+    attempt(everybody, 1, "http_500")
+    assert told(everybody) == "None of the 2 candidates could answer planning"
+    broken = logged("5", outcome="stream_broken", first_content_ms=5)
+    attempt(broken, 0, "stream_broken", model="gpt-4o")
+    assert told(broken) == "The answer from gpt-4o to planning was cut off"
+    assert "before any model" in told(logged("6", outcome="model_not_found", status=404, chain=[]))
+    assert "caller disconnected" in told(logged("7", outcome=CANCELLED))
+
+
+@pytest.mark.parametrize("outcome", ["ok", "all_providers_failed", CANCELLED])
+def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: None, outcome: str) -> None:
+    """It is no warning by itself; in Chinese, too."""
+    row = logged("1", model="gpt-4o", outcome=outcome, answer={"keepAliveMs": 20_000.4})
+    attempt(row, 0, "ok" if outcome == "ok" else "http_500")
+    steps = build_steps(list(row.attempts.order_by("position")))
+    said = "After 20.0 s without content the stream began with keep-alive comments, so its status is 200."
+    assert tell_story(row, steps).why[-1] == said
+    with translation.override("zh-hans"):
+        assert "保活注释" in tell_story(row, steps).why[-1]
+    assert outcome != "ok" or tell_story(row, steps).tone == "ok"
+
+
+def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
+    """Faults and skip reasons alike; an unknown word has none."""
+    assert all(explain_outcome(word) for word in [*Fault, *SkipReason, CANCELLED, "aborted"])
+    assert explain_outcome("ok") == explain_outcome("none such") == ""
+
+
+@pytest.mark.parametrize("outcome", [*Fault, *SkipReason, CANCELLED, "aborted"])
+def test_every_end_of_an_attempt_has_its_advice(outcome: str) -> None:
+    """In a sentence of its own; what the caller brought about leads to no provider and to no chain."""
+    sentence, page = ADVICE[outcome]
+    assert str(sentence)
+    if outcome in CALLERS_FAULTS | {CANCELLED}:
+        assert page in (Remedy.NONE, Remedy.MATRIX)
+
+
+def test_a_failed_request_begins_with_what_to_do_and_the_link_that_does_it(admin: Client, demo: None) -> None:
+    """Each candidate's trouble, the page that ends it, and what the provider said; a page that is gone is no link."""
+    row = logged("req_bad", outcome="all_providers_failed", status=502, task_type="design")
+    attempt(row, 0, "http_401", status=401, sentence="Incorrect API key")
+    attempt(row, 1, "key_missing", provider="gone")
+    text = admin.get(reverse("request", args=[row.pk])).content.decode()
+    begin = text[text.index("What to do") : text.index("Attempts")]
+    assert "openai rejects the key. Store a valid one." in begin
+    assert reverse("provider", args=["openai"]) in begin
+    assert "<q>Incorrect API key</q>" in begin
+    assert "gone has no usable key. Add one." in begin
+    assert reverse("provider", args=["gone"]) not in begin
+
+
+@pytest.mark.parametrize(
+    ("outcome", "fault"),
+    [("upstream_400", "http_400"), ("upstream_413", "http_413"), (CANCELLED, CANCELLED), ("invalid_json", "")],
+)
+def test_a_caller_s_fault_changes_no_chain(admin: Client, demo: None, outcome: str, fault: str) -> None:
+    """It is the caller's to change: the page leads to no provider and to no route, and says that nothing failed."""
+    row = logged("req_bad", outcome=outcome, status=400, task_type="design", chain=[])
+    if fault:
+        attempt(row, 0, fault)
+    text = admin.get(reverse("request", args=[row.pk])).content.decode()
+    begin = text[text.index("What to do") : text.index("Attempts")]
+    assert "href=" not in begin.replace('href="/static', "")
+    assert "Failed" not in begin
+    assert "Change the route" not in text
+
+
+def test_a_request_without_files_is_not_said_to_have_brought_any(admin: Client) -> None:
+    """Only where there were files they have arrived."""
+    row = logged("req_good")
+    attempt(row, 0, "ok")
+    text = admin.get(reverse("request", args=[row.pk])).content.decode()
+    assert "No fallback was needed." in text
+    assert "every file arrived" not in text
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ({"asked_model": "task:design", "task_type": "design"}, ("design", "route", "")),
+        ({"asked_model": "auto", "task_type": "default"}, ("default", "route", "")),
+        ({"asked_model": "gpt-4o", "task_type": "design"}, ("gpt-4o", "route", "design")),
+        ({"asked_model": "echo-vision", "task_type": ""}, ("echo-vision", "service", "")),
+        ({"asked_model": "echo/echo-text", "task_type": ""}, ("echo/echo-text", "model", "")),
+        ({"asked_model": "x", "task_type": "", "chain": [], "outcome": "model_not_found"}, ("x", "nothing", "")),
+        ({"task_type": "", "chain": []}, ("req_1", "", "")),
+    ],
+)
+def test_the_list_says_what_was_asked_for(db: None, said: dict[str, Any], asked: tuple[str, str, str]) -> None:
+    """A route, by the name that was used, a service, a model, or a name that nothing has."""
+    found = asked_for(logged("req_1", **said))
+    assert (found.name, found.kind, found.route) == asked
+
+
+def test_a_final_failure_looks_final(admin: Client) -> None:
+    """In red and in a word, with how often each was asked; what was refused or left is no failure."""
+    chip = {"name": "a/b", "code": "429", "tone": "warn", "tries": 3}
+    logged("req_1", outcome="upstream_429", status=429, chain=[chip])
+    page = admin.get(reverse("requests")).content.decode()
+    assert "×3" in page
+    assert re.search(r'<b class="ink bad">.*?Failed</b>', page, re.DOTALL)
+    RequestLog.objects.update(outcome="upstream_400", ending="refused")
+    assert "<b class=" not in admin.get(reverse("requests")).content.decode()
+
+
+def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
+    """A request that met them all: beside each attempt stands what its fault means, as it was written out by hand."""
+    row = logged("req_all", outcome="all_providers_failed", status=502, chain=[])
+    for position, fault in enumerate(MEANINGS):
+        attempt(row, position, fault)
+    page = unescape(admin.get(reverse("request", args=[row.pk])).content.decode())
+    cells = re.findall(r"<td[^>]*>([^<]+)</td>", page)
+    assert [cell for cell in cells if cell in MEANINGS.values()] == list(MEANINGS.values())
+
+
+@pytest.mark.parametrize("code", list(ReasonCode))
+def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -> None:
+    """The log keeps the reason's facts beside its code, and they stand in the translated sentence."""
+    facts = dict.fromkeys(
+        ["capability", "mime_type", "protocol", "kind", "role", "slot", "actual", "limit", "problem"], "7"
+    )
+    sentence = because(code, **facts).sentence()
+    kept = json.loads(json.dumps(data_of(sentence)))
+    assert render_reason(kept).ours == sentence == SENTENCES[code] % facts
+    with translation.override("zh-hans"):
+        said = render_reason(kept).ours
+    assert said != sentence
+    assert said.count("7") == sentence.count("7")
+
+
+def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:
+    """Two failed tries, one failed, and an answer in two parts that ends when the request does."""
+    row = design()
+    drawn = build_tracks(build_steps(list(row.attempts.order_by("position"))))
+    assert [len(each.bars) for each in drawn] == [2, 1, 2]
+    assert drawn[2].bars[0].early
+    assert (drawn[2].bars[0].end, drawn[2].bars[1].end) == (3800, 8420)
+
+
+@pytest.mark.parametrize(
+    ("adaptation", "badge", "kind"),
+    [
+        ("", "", ""),
+        ("image=native", "native", "Image"),
+        ("image=native;file=described:2", "described", "Document"),
+        ("file=extracted", "converted", "Document"),
+    ],
+)
+def test_the_worst_that_became_of_a_file_is_what_the_list_shows(adaptation: str, badge: str, kind: str) -> None:
+    """Described before converted before as it is."""
+    assert content_of(adaptation) == {"badge": badge, "kind": kind}
+
+
+def test_a_list_of_refused_requests_does_not_say_that_they_were_answered(admin: Client) -> None:
+    """What its callers brought about is neither a failure nor an answer."""
+    logged("req_1", outcome="invalid_json", status=400)
+    logged("req_2", outcome="client_cancelled", status=499)
+    page = " ".join(admin.get(reverse("requests")).content.decode().split())
+    assert "Of the 2 requests shown, 0 needed a fallback, 0 failed, 1 were refused and 1 cancelled." in page

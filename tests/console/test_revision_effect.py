@@ -1,0 +1,145 @@
+"""Request outcomes after a revision: on its page, and as a line of the history."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from capabilities.acts import Actor
+from routing_admin.console.history import effect_queries as effects
+from routing_admin.console.routes.actions import save_alias, save_route
+from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.models import RequestLog, Revision, TaskRoute
+from routing_admin.platform.databases.router import LOGS
+from tests.console.visits import queries_of, text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ADA = Actor("person", "ada")
+HOUR = timedelta(hours=1)
+
+
+def change_design(model: str = "echo-text", hours_ago: float = 2) -> int:
+    """A revision of the route `design`, as if it were made so long ago."""
+    save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", model)])
+    row = Revision.objects.latest("number")
+    Revision.objects.filter(number=row.number).update(created_at=timezone.now() - hours_ago * HOUR)
+    return row.number
+
+
+def play(number: int, before: int, after: int, *, failures: int = 0, task: str = "design", **columns: Any) -> None:
+    """Requests around a revision, the first of those after it failed."""
+    moment = Revision.objects.get(number=number).created_at
+    for at in range(before + after):
+        is_later = at >= before
+        outcome = "http_503" if is_later and at - before < failures else "ok"
+        began = moment + (timedelta(seconds=at + 1) if is_later else -timedelta(seconds=at + 1))
+        values = {"task_type": task, "surface": "v1", "outcome": outcome, "duration_ms": 100, "started_at": began}
+        revision = number if is_later else number - 1
+        key = f"{task}-{number}-{at}"
+        RequestLog.objects.create(id=key, **{**values, "revision": revision, **columns})
+
+
+def page_of(admin: Client, number: int) -> str:
+    return " ".join(text_of(admin.get(reverse("revision", args=[number]))).split())
+
+
+def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin: Client, demo: None) -> None:
+    """Shares before and after with their counts, in the warning colour; undone, the history goes on."""
+    number = change_design()
+    play(number, 40, 50, failures=20)
+    play(number, 5, 5, task="planning")
+    page = page_of(admin, number)
+    assert "Requests of the routes it touches: 40 before, 50 after." in page
+    assert "40 %" in page
+    assert "badge warn" in page
+    assert f'action="{reverse("undo", args=[number])}"' in page
+    admin.post(reverse("undo", args=[number]), {"next": reverse("history")})
+    assert str(TaskRoute.objects.get(task_type="design").candidates.all()[0]) == "echo/echo-503"
+
+
+def test_few_requests_are_said_to_be_too_few(admin: Client, demo: None) -> None:
+    """With how many there were, and without an Undo for a chance."""
+    number = change_design()
+    play(number, 4, 4, failures=4)
+    page = page_of(admin, number)
+    assert "4 before, 4 after. <b>Too few to tell.</b>" in page
+    assert reverse("undo", args=[number]) not in page
+
+
+def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Client, demo: None) -> None:
+    """What came later is the later one's; one of another route ends nothing. Going back then takes both back."""
+    first = change_design(hours_ago=3)
+    save_route(ADA, TaskRoute.objects.get(task_type="planning"), [CandidateSpec("echo", "echo-text")])
+    second = change_design("echo-vision", hours_ago=2)
+    play(first, 30, 30, failures=30)
+    moment = Revision.objects.get(number=second).created_at + timedelta(minutes=1)
+    RequestLog.objects.create(id="later", task_type="design", surface="v1", outcome="ok", started_at=moment)
+    page = page_of(admin, first)
+    assert "30 before, 30 after" in page
+    assert "60 minutes before and after" in page
+    assert f'<a href="{reverse("revision", args=[second])}">revision {second}</a> changed the same routes' in page
+    assert f"Restore revision {first - 1}" in page
+
+
+def test_requests_that_ran_under_the_revision_before_count_on_neither_side(admin: Client, demo: None) -> None:
+    """A process that had not heard of it yet."""
+    number = change_design()
+    play(number, 0, 25, revision=number - 1)
+    assert "0 before, 0 after" in page_of(admin, number)
+
+
+def test_revisions_that_touch_no_route_show_nothing(admin: Client, demo: None) -> None:
+    """Agents, aliases, words: neither on their page nor in the list."""
+    save_alias(ADA, "gpt-4o", "task:default")
+    number = Revision.objects.latest("number").number
+    assert "Request outcomes" not in page_of(admin, number)
+    address = reverse("revision", args=[number]) + "?effect"
+    assert address not in text_of(admin.get(reverse("history")))
+    assert text_of(admin.get(address)).strip() == ""
+
+
+def test_a_line_of_the_history_says_what_differs_and_leads_to_it(admin: Client, demo: None) -> None:
+    """Asked for when the line is looked at; a line says nothing where nothing firmly differs."""
+    number = change_design()
+    address = reverse("revision", args=[number]) + "?effect"
+    assert f'hx-get="{address}"' in text_of(admin.get(reverse("history")))
+    play(number, 40, 50, failures=20)
+    line = " ".join(text_of(admin.get(address)).split())
+    assert "failed 0 % → 40 %" in line
+    assert f'href="{reverse("revision", args=[number])}#effect"' in line
+    assert "<html" not in line
+    RequestLog.objects.all().delete()
+    play(number, 40, 50)
+    assert "badge" not in text_of(admin.get(address))
+
+
+def test_who_may_only_look_is_offered_no_undo(viewer: Client, demo: None) -> None:
+    """The figures are the same."""
+    number = change_design()
+    play(number, 40, 50, failures=20)
+    page = page_of(viewer, number)
+    assert "40 %" in page
+    assert reverse("undo", args=[number]) not in page
+
+
+def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
+    admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many of each, by one query of the log whatever there is."""
+    monkeypatch.setattr(effects, "MOST", 25)
+    number = change_design()
+    address = reverse("revision", args=[number])
+    play(number, 1, 1)
+    few = queries_of(admin, address), queries_of(admin, address, using=LOGS)
+    RequestLog.objects.all().delete()
+    play(number, 40, 50)
+    assert (queries_of(admin, address), queries_of(admin, address, using=LOGS)) == few
+    assert few[1] == 1
+    page = page_of(admin, number)
+    assert "25 before, 25 after" in page
+    assert "only requests closest" in page

@@ -1,0 +1,400 @@
+"""Task routes in the browser: the list, the chain editor's draft, saving, both versions, deleting, aliases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from capabilities.acts import Actor
+from capabilities.core.wire import Fault
+from routing_admin.configuration import snapshot
+from routing_admin.console.routes.actions import save_route
+from routing_admin.console.routes.address import TaskType
+from routing_admin.console.routes.errors import failure_in
+from routing_admin.core.configuration.specs import CandidateSpec
+from routing_admin.core.files.exporting import routing_value
+from routing_admin.models import Alias, Revision, TaskRoute
+from tests.console.page import Page
+from tests.console.visits import queries_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ADA = Actor("person", "ada")
+DESIGN = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
+
+
+def page_of(task_type: str) -> str:
+    return reverse("route", args=[task_type])
+
+
+def draft(*cards: tuple[str, str, str], version: int | None = None, **fields: str) -> dict[str, Any]:
+    """What the editor sends: cards as (id, provider/model, temperature)."""
+    data: dict[str, Any] = {"card": [card for card, _, _ in cards], "preset": "seed", "enabled": "on", **fields}
+    for card, name, temperature in cards:
+        provider, _, model = name.partition("/")
+        data |= {f"c-{card}-provider": provider, f"c-{card}-model": model, f"c-{card}-temperature": temperature}
+    return data | ({"version": version} if version is not None else {})
+
+
+def design(*order: int, **fields: Any) -> dict[str, Any]:
+    cards = [(str(at), DESIGN[at - 1], "") for at in (order or (1, 2, 3))]
+    return draft(*cards, version=TaskRoute.objects.get(task_type="design").version, **fields)
+
+
+def version_of(task_type: str) -> int:
+    return TaskRoute.objects.get(task_type=task_type).version
+
+
+def chain_of(task_type: str) -> list[str]:
+    return [str(item) for item in TaskRoute.objects.get(task_type=task_type).candidates.all()]
+
+
+# The list
+
+
+def test_the_list_opens_with_what_is_so(admin: Client, demo: None) -> None:
+    """One sentence, every route with its chain, and where images arrive as descriptions."""
+    page = admin.get(reverse("routes")).content.decode()
+    assert "6 task routes are working" in page
+    assert "chapter_generation" in page
+    assert "Candidate 3 gets images as descriptions" in page
+
+
+def test_the_list_without_a_route_teaches(admin: Client) -> None:
+    """It says what a route is and leads to the first."""
+    page = admin.get(reverse("routes"))
+    assert reverse("route_new") in page.content.decode()
+    assert "Start with the route named default" in page.content.decode()
+
+
+def test_the_list_takes_the_same_queries_for_three_and_for_thirty_routes(admin: Client, demo: None) -> None:
+    """It is read from memory."""
+    counts = []
+    for more in (3, 27):
+        already = TaskRoute.objects.count()
+        for number in range(already, already + more):
+            save_route(ADA, TaskRoute(task_type=f"task-{number}"), [CandidateSpec("echo")])
+        counts.append(queries_of(admin, reverse("routes")))
+    assert counts[0] == counts[1]
+
+
+def test_a_route_is_switched_at_once_and_back_by_undo(admin: Client, demo: None) -> None:
+    """The switch answers with its row; the toast's Undo takes the revision back."""
+    answer = admin.post(reverse("route_enabled", args=["design"]), {}, headers={"HX-Request": "true"})
+    assert not TaskRoute.objects.get(task_type="design").enabled
+    row = Page(answer)
+    assert not row.is_whole
+    switch = row.switch("design enabled")
+    assert switch
+    assert not switch.is_on
+    revision = Revision.objects.first()
+    assert revision is not None
+    assert f"/undo/{revision.number}/" in answer.headers["HX-Trigger"]
+    admin.post(reverse("undo", args=[revision.number]))
+    assert TaskRoute.objects.get(task_type="design").enabled
+
+
+# The draft
+
+
+def test_a_first_candidate_that_is_skipped_is_not_called_primary(admin: Client, demo: None) -> None:
+    """The first that can be asked is."""
+    cards = [("1", "openai/gpt-5.6-sol", ""), ("2", "echo/echo-text", "")]
+    page = admin.post(page_of("design"), draft(*cards, act="check")).content.decode()
+    assert page.index('name="card" value="2"') < page.index("Primary")
+    assert page.count("Primary") == 1
+
+
+def test_the_editor_says_what_a_candidate_loses_before_its_card(admin: Client, demo: None) -> None:
+    """It is said in the line before the candidate that gets the description."""
+    page = admin.get(page_of("design")).content.decode()
+    assert page.count("From here on, images arrive as descriptions") == 1
+    assert page.index("echo-vision") < page.index("From here on, images") < page.index('value="3"')
+
+
+@pytest.mark.parametrize(
+    ("press", "order"),
+    [
+        ({"move": "3:up"}, ["1", "3", "2"]),
+        ({"move": "1:down"}, ["2", "1", "3"]),
+        ({"move": "1:up"}, ["1", "2", "3"]),
+        ({"remove": "2"}, ["1", "3"]),
+    ],
+)
+def test_buttons_change_the_draft_and_nothing_else(
+    admin: Client, demo: None, press: dict[str, str], order: list[str]
+) -> None:
+    """Moving and removing re-render the page; what is stored stays."""
+    before = Revision.objects.count()
+    answer = admin.post(page_of("design"), design(**press))
+    assert [card.id for card in answer.context["draft"].cards] == order
+    assert (Revision.objects.count(), chain_of("design")) == (before, DESIGN)
+
+
+@pytest.mark.parametrize(
+    ("fields", "added"),
+    [
+        ({"pick": "service:vision-model"}, "gpt-5.6-sol"),
+        ({"pick": "provider:echo", "pick_model": "echo-new"}, "echo-new"),
+        ({"pick": "provider:echo"}, ""),
+    ],
+)
+def test_a_candidate_is_added_from_a_service_or_a_provider(
+    admin: Client, demo: None, fields: dict[str, str], added: str
+) -> None:
+    """A service brings its provider and model; a provider takes a model or its default one."""
+    answer = admin.post(page_of("design"), design(act="add", **fields))
+    card = answer.context["draft"].cards[-1]
+    assert (len(answer.context["draft"].cards), card.id, card.model or "") == (4, "4", added)
+
+
+def test_a_candidate_without_a_service_is_marked_text_only(admin: Client, demo: None) -> None:
+    """Nobody said what it reads (decision 9), and the page says so."""
+    answer = admin.post(page_of("design"), design(act="add", pick="provider:echo", pick_model="echo-new"))
+    assert "Text only: no model service" in answer.content.decode()
+
+
+def test_the_save_bar_names_the_changes_in_words(admin: Client, demo: None) -> None:
+    """Moved, set, and the route's own fields."""
+    data = draft(
+        ("1", DESIGN[0], ""), ("3", DESIGN[2], "0.5"), ("2", DESIGN[1], ""), retries="0", version=1, act="check"
+    )
+    assert admin.post(page_of("design"), data).context["changes"] == [
+        "echo/echo-text moved from 3 to 2",
+        "temperature of echo/echo-text set to 0.5",
+        "retries set to 0",
+    ]
+
+
+def test_a_fragment_is_the_editor_alone(admin: Client, demo: None) -> None:
+    """With htmx the same post answers with the form, from which the page takes what changed."""
+    answer = admin.post(page_of("design"), design(move="3:up"), headers={"HX-Request": "true"})
+    text = answer.content.decode()
+    assert not Page(answer).is_whole
+    assert text.index('id="chain"') < text.index('id="savebar"')
+
+
+# Saving
+
+
+def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
+    """Order, parameters and policy are one revision; Undo brings the chain back."""
+    before = Revision.objects.count()
+    data = draft(("2", DESIGN[1], "0"), ("1", DESIGN[0], ""), version=1, act="save", preset="resilient", deadline="30")
+    answer = admin.post(page_of("design"), data, follow=True)
+    assert answer.redirect_chain == [(page_of("design"), 302)]
+    row = TaskRoute.objects.get(task_type="design")
+    assert chain_of("design") == DESIGN[1::-1]
+    assert row.candidates.first().temperature == 0  # type: ignore[union-attr]
+    assert (row.on_error, row.deadline) == ("resilient", 30)
+    assert Revision.objects.count() == before + 1
+    admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
+    assert chain_of("design") == DESIGN
+
+
+def test_a_route_can_say_that_nothing_may_be_left_out(admin: Client, demo: None) -> None:
+    """The choice is saved, named in the save bar, told in the history and written to the file."""
+    bar = admin.post(page_of("design"), design(on_drop="refuse")).content.decode()
+    assert "what may be left out" in bar
+    admin.post(page_of("design"), design(act="save", on_drop="refuse"))
+    assert TaskRoute.objects.get(task_type="design").on_drop == "refuse"
+    assert routing_value(snapshot.current().configuration)["routing"]["design"]["onDrop"] == "refuse"
+    admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
+    assert TaskRoute.objects.get(task_type="design").on_drop == ""
+
+
+def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) -> None:
+    """What was opened and saved again is what it was."""
+    before = Revision.objects.count()
+    for task_type in ("design", "planning"):
+        page = admin.get(page_of(task_type))
+        data = draft(
+            *((card.id, card.name, "") for card in page.context["draft"].cards),
+            act="save",
+            version=page.context["draft"].version,
+            temperature=str(page.context["draft"].form["temperature"].value()),
+            max_tokens=str(page.context["draft"].form["max_tokens"].value()),
+        )
+        admin.post(page_of(task_type), data)
+    assert Revision.objects.count() == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"temperature": "3"}, "less than or equal to 2"),
+        ({"max_tokens": "0"}, "greater than or equal to 1"),
+        ({"retries": "11"}, "less than or equal to 10"),
+        ({"deadline": "x"}, "Enter a number"),
+    ],
+)
+def test_a_wrong_field_keeps_every_entry_and_says_why(
+    admin: Client, demo: None, fields: dict[str, str], said: str
+) -> None:
+    """422 with the draft as it was sent; nothing is written."""
+    answer = admin.post(page_of("design"), design(3, 1, 2, act="save", **fields))
+    assert answer.status_code == 422
+    assert said in answer.content.decode()
+    assert [card.id for card in answer.context["draft"].cards] == ["3", "1", "2"]
+    assert chain_of("design") == DESIGN
+
+
+def test_a_route_needs_a_candidate(admin: Client, demo: None) -> None:
+    """An empty chain is refused with a sentence."""
+    answer = admin.post(page_of("design"), {"act": "save", "preset": "seed", "version": 1})
+    assert answer.status_code == 422
+    assert "needs a candidate" in answer.content.decode()
+
+
+def test_what_somebody_else_saved_meanwhile_is_shown_beside_the_draft(admin: Client, demo: None) -> None:
+    """409 with both chains and their difference; saving once more writes this draft over the other."""
+    data = design(3, 2, 1, act="save")
+    row = TaskRoute.objects.get(task_type="design")
+    save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
+    answer = admin.post(page_of("design"), data)
+    assert answer.status_code == 409
+    conflict = answer.context["conflict"]
+    assert (conflict.saved, conflict.yours) == ("echo/echo-text", "echo/echo-text → echo/echo-vision → echo/echo-503")
+    assert any(line.tag != "equal" for line in conflict.differences)
+    assert chain_of("design") == ["echo/echo-text"]
+    again = {**data, "version": answer.context["draft"].version}
+    assert admin.post(page_of("design"), again).status_code == 302
+    assert chain_of("design") == DESIGN[::-1]
+
+
+def test_a_new_route_is_a_draft_until_it_is_saved(admin: Client, demo: None) -> None:
+    """It has a name of its own, or the page says that it is taken."""
+    data = draft(("1", "echo/echo-text", ""), act="save", task_type="reviewing")
+    assert admin.post(reverse("route_new"), data).status_code == 302
+    assert chain_of("reviewing") == ["echo/echo-text"]
+    taken = admin.post(reverse("route_new"), data)
+    assert taken.status_code == 422
+    assert "A task route with this name already exists" in taken.content.decode()
+
+
+def test_what_the_page_does_not_show_is_kept(admin: Client, demo: None) -> None:
+    """A candidate's own extra body and unknown fields survive an edit of its place."""
+    row = TaskRoute.objects.get(task_type="design")
+    kept = CandidateSpec("echo", "echo-text", extra_body={"top_k": 3}, extra={"note": "kept"})
+    save_route(ADA, row, [kept, CandidateSpec("echo", "echo-vision")])
+    data = draft(("2", DESIGN[1], ""), ("1", DESIGN[2], "0.1"), version=row.version, act="save")
+    assert admin.post(page_of("design"), data).status_code == 302
+    last = TaskRoute.objects.get(task_type="design").candidates.last()
+    assert last is not None
+    assert (last.extra_body, last.extra, last.temperature) == ({"top_k": 3}, {"note": "kept"}, 0.1)
+
+
+# Error policy
+
+
+def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(admin: Client, demo: None) -> None:
+    """What is no object is refused; a repeat of a model keeps its own, and dragging to the top loses none."""
+    wrong = admin.post(page_of("design"), {**design(**{"c-1-extra_body": "[1]"}), "act": "save"})
+    assert (wrong.status_code, "Enter a JSON object." in wrong.content.decode()) == (422, True)
+    cards = [("1", DESIGN[0], ""), ("2", DESIGN[1], ""), ("3", DESIGN[0], "")]
+    fields = {"c-1-extra_body": '{"seed": 1}', "c-2-extra_body": "", "c-3-extra_body": '{"seed": true}'}
+    admin.post(page_of("design"), {**draft(*cards, version=version_of("design"), **fields), "act": "save"})
+    page = admin.get(page_of("design")).content.decode()
+    assert "{&quot;seed&quot;: true}" in page
+    moved = draft(
+        cards[1], cards[0], cards[2], version=version_of("design")
+    )  # a page without the field keeps what there is
+    admin.post(page_of("design"), {**moved, "act": "save"})
+    route = snapshot.current().configuration.route("design")
+    assert route is not None
+    assert [dict(each.extra_body) for each in route.candidates] == [{}, {"seed": 1}, {"seed": True}]
+    top = draft(cards[0], cards[1], cards[2], version=version_of("design"))
+    admin.post(page_of("design"), {**top, "act": "save"})
+    assert routing_value(snapshot.current().configuration)["routing"]["design"]["primary"] == {"extraBody": {"seed": 1}}
+
+
+def test_the_routes_own_word_wins_over_the_preset(admin: Client, demo: None) -> None:
+    """A row of the table says what happens under the draft."""
+    answer = admin.post(page_of("design"), design(act="check", **{"on-404": "next"}))
+    rows = {row.word: row for row in answer.context["policy"]}
+    assert (rows["404"].action, rows["404"].own, rows["422"].action) == ("next", "next", "raise")
+    admin.post(page_of("design"), design(act="save", **{"on-404": "next"}))
+    assert TaskRoute.objects.get(task_type="design").on_error == {"404": "next"}
+
+
+def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, demo: None) -> None:
+    """The classifier of the data plane reads it."""
+    text = 'HTTP 429 {"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}'
+    found = admin.post(page_of("design"), design(act="explain", error=text)).context["pasted"]
+    assert (found.explanation.fault, found.explanation.verdict.action) == (Fault.HTTP_429_QUOTA, "next")
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("503", Fault.HTTP_503),
+        ("HTTP/1.1 401 Unauthorized", Fault.HTTP_401),
+        ("Error code: 400 - {'error': 'maximum context length is 8192 tokens'}", Fault.CONTEXT_LENGTH),
+        ("[Errno 111] Connection refused", Fault.CONNECT_REFUSED),
+        ("httpx.ConnectTimeout: connect timed out", Fault.CONNECT_TIMEOUT),
+        ("Temporary failure in name resolution", Fault.DNS_ERROR),
+        ('{"error":{"type":"overloaded_error","message":"Overloaded"}}', Fault.HTTP_529),
+        ("{broken", Fault.HTTP_500),
+    ],
+)
+def test_errors_as_logs_show_them_are_classified(text: str, fault: Fault) -> None:
+    """A status anywhere, a body alone, or an exception's words."""
+    assert failure_in(text).fault is fault
+
+
+# Who may, and where
+
+
+@pytest.mark.parametrize("act", ["save", "check"])
+def test_a_viewer_reads_and_changes_nothing(admin: Client, viewer: Client, demo: None, act: str) -> None:
+    """No button Save on the page, 403 for a save that is sent all the same."""
+    page = viewer.get(page_of("design"))
+    assert Page(admin.post(page_of("design"), design(3, 2, 1, act="check"))).button("Save")
+    assert Page(page).button("Save") is None
+    assert "needs the editor role" in page.content.decode()
+    assert viewer.post(page_of("design"), design(3, 2, 1, act=act)).status_code == (403 if act == "save" else 200)
+    assert viewer.post(reverse("route_delete", args=["design"])).status_code == 403
+    assert chain_of("design") == DESIGN
+
+
+@pytest.mark.parametrize("name", ["planning", "写作", "a/b", "..", "new", "~x", "constructor", "100% ?#", "a b"])
+def test_any_task_type_has_a_page(admin: Client, demo: None, name: str) -> None:
+    """Task types are data (decision 7): each has an address that leads back to it."""
+    assert TaskType().to_python(TaskType().to_url(name)) == name
+    if not TaskRoute.objects.filter(task_type=name).exists():
+        save_route(ADA, TaskRoute(task_type=name), [CandidateSpec("echo")])
+    assert admin.get(page_of(name)).context["spec"].task_type == name
+    assert admin.get(reverse("routes")).status_code == 200
+
+
+def test_a_route_that_is_not_there_is_404(admin: Client) -> None:
+    """So is an address that encodes nothing."""
+    assert admin.get(page_of("gone")).status_code == 404
+    assert admin.get("/routes/~!!/").status_code == 404
+
+
+def test_deleting_a_route_can_be_undone_and_the_default_one_stays(admin: Client, demo: None) -> None:
+    """The default route's page gives the reason instead of the button."""
+    admin.post(reverse("route_delete", args=["design"]))
+    assert not TaskRoute.objects.filter(task_type="design").exists()
+    admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
+    assert chain_of("design") == DESIGN
+    assert "it must stay" in admin.get(page_of("default")).content.decode()
+    admin.post(reverse("route_delete", args=["default"]))
+    assert TaskRoute.objects.filter(task_type="default").exists()
+
+
+# Aliases
+
+
+def test_an_alias_leads_to_what_is_there_and_is_taken_away_again(admin: Client, demo: None) -> None:
+    """A target that leads nowhere is refused in its field."""
+    admin.post(reverse("alias"), {"name": "*", "target": "task:default"})
+    assert Alias.objects.get().target == "task:default"
+    refused = admin.post(reverse("alias"), {"name": "gpt-4o", "target": "task:gone"})
+    assert refused.status_code == 422
+    assert "No task route or model service has this name" in refused.content.decode()
+    admin.post(reverse("alias"), {"remove": "*"})
+    assert not Alias.objects.exists()

@@ -1,0 +1,136 @@
+"""How often each page of routes, requests, history, settings and people asks each database.
+
+Two of `default` are the visitor's: session and user. The reads are in the `queries.py` of each subject of
+the console, and in `request_log`; what pages show of the configuration in use costs nothing, it is in memory.
+"""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.acts import Act, Actor
+from capabilities.core.providers.catalogue import default_catalogue
+from capabilities.models import CatalogueEdition, Provider
+from routing_admin.configuration import exports
+from routing_admin.configuration.audit import write_event
+from routing_admin.configuration.editions import keep_edition
+from routing_admin.console.people.token_actions import issue_token
+from routing_admin.core.files.importing import FileFormat
+from routing_admin.models import Alias, AttemptLog, Candidate, Language, RequestLog, Revision, TaskRoute
+from routing_admin.platform.databases.router import LOGS
+from tests.console.visits import queries_of
+from tests.engines.databases import is_postgresql
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+QUERIES: dict[str, tuple[int, int]] = {
+    "/": (8, 6),
+    "/find/": (2, 0),
+    "/find/?q=echo": (6, 1),
+    "/find/?q=req_6741": (5, 1),
+    "/requests/": (2, 1),
+    "/requests/?q=status:error+provider:echo": (2, 2),
+    "/requests/r0/": (2, 2),
+    "/routes/": (3, 1),
+    "/routes/design/": (9, 0),
+    "/routes/new/": (4, 0),
+    "/simulate/": (3, 0),
+    "/simulate/?request=r0": (3, 2),
+    "/config/": (2, 0),
+    "/history/": (4, 0),
+    "/history/{first}/": (8, 1),
+    "/history/{first}/?effect": (8, 1),
+    "/history/compare/?a=0&b={first}": (4, 0),
+    "/history/audit/": (3, 0),
+    "/matrix/catalogue/": (3, 0),
+    "/matrix/catalogue/{edition}/": (5, 0),
+    "/usage/": (2, 1),
+    "/usage/budgets/": (3, 0),
+    "/settings/": (4 + is_postgresql(), 0),  # which is asked how large it is
+    "/alerts/": (4, 0),
+    "/drill/": (2, 0),
+    "/providers/echo/drill/": (4, 1),
+    "/users/": (4, 0),
+    "/users/{user}/": (6, 0),
+    "/password/": (4, 0),
+    "/tokens/": (3, 0),
+}
+"""The page, what it asks the main database, and what it asks the log."""
+
+
+@pytest.fixture
+def admin(demo: None, admin: Client) -> Client:
+    add_requests(1)
+    keep_edition(default_catalogue().document)
+    return admin
+
+
+def add_requests(count: int) -> None:
+    """Failed requests of just now, each with two attempts; `r0` is the first."""
+    now = timezone.now()
+    for number in range(count):
+        values = {"started_at": now, "surface": "v1", "outcome": "http_500", "task_type": "design", "fell_back": True}
+        row, _ = RequestLog.objects.update_or_create(id=f"r{number}", defaults=values)
+        add_attempts(row, 2)
+
+
+def add_attempts(row: RequestLog, count: int) -> None:
+    """That many attempts of a request."""
+    for at in range(count):
+        values = {"provider": "echo", "model": f"m{at}", "outcome": "http_500", "status": 500, "at": row.started_at}
+        AttemptLog.objects.update_or_create(request=row, position=at, defaults=values)
+
+
+def add_everything() -> None:
+    """Thirty more of each thing, all of them around the ones whose pages are looked at."""
+    echo, first = Provider.objects.get(name="echo"), Revision.objects.get(number=first_revision())
+    design = TaskRoute.objects.get(task_type="design")
+    for number in range(30):
+        route = TaskRoute.objects.create(task_type=f"t{number}", position=100 + number)
+        Candidate.objects.create(route=route, position=1, provider=echo)
+        Candidate.objects.create(route=design, position=4 + number, provider=echo, model=f"m{number}")
+        Alias.objects.create(name=f"alias{number}", target="task:design")
+        Language.objects.create(code=f"x-{number}", directive="x")
+        User.objects.create(username=f"user{number}", password="!", is_staff=bool(number % 2))
+        issue_token(Actor("person", "ada"), User.objects.get(username="admin"), f"token{number}", ["routes:read"])
+        values = {"actor_kind": "person", "actor": "ada", "changes": first.changes, "snapshot": first.snapshot}
+        Revision.objects.create(number=first.number + 1 + number, message=f"change {number}", sha256="x", **values)
+        write_event(Actor("person", "ada"), Act("user.invite", "user", f"user{number}"))
+    add_requests(30)
+    add_attempts(RequestLog.objects.get(pk="r0"), 30)
+
+
+def first_revision() -> int:
+    """The number of the demo's revision: numbers go on where earlier tests have used some up."""
+    return int(Revision.objects.order_by("number").values_list("number", flat=True)[0])
+
+
+def edition() -> int:
+    """The number of the edition of the catalogue that is looked at."""
+    return int(CatalogueEdition.objects.values_list("pk", flat=True)[0])
+
+
+def asked(client: Client, address: str) -> tuple[int, int]:
+    """What a page asks the main database, and what it asks the log."""
+    here = address.format(user=User.objects.get(username="admin").pk, first=first_revision(), edition=edition())
+    return queries_of(client, here), queries_of(client, here, using=LOGS)
+
+
+@pytest.mark.parametrize("address", QUERIES)
+def test_a_page_asks_so_often_however_much_there_is(admin: Client, address: str) -> None:
+    """The numbers stand in the table, with few rows and with many."""
+    assert asked(admin, address) == QUERIES[address]
+    add_everything()
+    assert asked(admin, address) == QUERIES[address]
+
+
+def test_a_walk_and_a_preview_ask_as_often_however_much_there_is(admin: Client) -> None:
+    """What a button of the page shows without writing: a simulation of a chain, and the difference of an import."""
+    walk = {"act": "simulate", "task": "design", "sim-message": "Hello"}
+    preview = {"text": exports.export(FileFormat.ROUTING).text, "name": "llm-routing.json"}
+    few = queries_of(admin, "/simulate/", post=walk), queries_of(admin, "/config/import/", post=preview)
+    add_everything()
+    assert (queries_of(admin, "/simulate/", post=walk), queries_of(admin, "/config/import/", post=preview)) == few

@@ -1,0 +1,266 @@
+"""A model service's page: what it reads and who says so, its limits, what the catalogue says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from capabilities.models import Provider, Service
+from routing_admin.dispatch import send
+from routing_admin.dispatch.kept_refusals import KeptRefusals, kept_refusals
+from routing_admin.models import Revision
+from tests.cast import HTMX
+from tests.console.page import Page
+from tests.console.visits import queries_of, text_of, undo_in
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+
+
+def form_of(row: Service, **changed: object) -> dict[str, object]:
+    """What the form of a service posts, its switches as they are unless `cell` says otherwise."""
+    tags = ", ".join(row.capability_tags)
+    facts = {"name": row.name, "provider": str(row.provider.pk), "model": row.model, "description": row.description}
+    return {
+        **facts,
+        "tags": tags,
+        "enabled": "on",
+        "policy": "",
+        "limits_json": "",
+        "version": str(row.version),
+    } | changed
+
+
+def test_a_new_service_begins_as_unknown_and_the_catalogue_helps(admin: Client) -> None:
+    """Its page says what the catalogue reads with source and date; applying it fills every cell with that source."""
+    openai = Provider.objects.get(name="openai")
+    new = {"service_id": "gpt", "name": "gpt", "provider": openai.pk, "model": "gpt-4o", "enabled": "on"}
+    answer = admin.post("/new/service/", new)
+    page = text_of(admin.get(answer["Location"]))
+    assert "What does gpt-4o read?" in page
+    assert "Catalogue:" in page
+    admin.post("/catalogue/gpt/")
+    cells = {(cell.side, cell.name): cell for cell in Service.objects.get(service_id="gpt").capabilities.all()}
+    assert cells["input", "vision"].supported
+    assert {cell.source for cell in cells.values()} == {"catalogue"}
+    assert "This page matches it." in text_of(admin.get("/services/gpt/"))
+
+
+SWITCHES = [
+    *(f"input:{name}" for name in ("text", "vision", "audio", "video", "file")),
+    *(f"output:{name}" for name in ("text", "structured_output", "tool_calling")),
+]
+
+
+def on_of(service_id: str) -> set[tuple[str, str]]:
+    """What a service can do, as it is stored."""
+    cells = Service.objects.get(service_id=service_id).capabilities.all()
+    return {(cell.side, cell.name) for cell in cells if cell.supported}
+
+
+def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
+    """One form, one button, one revision: a switch above and a field below are both kept, and undone together.
+
+    Switches that stayed keep where they came from.
+    """
+    row, before = Service.objects.get(service_id="vision-model"), Revision.objects.count()
+    sources = dict(row.capabilities.filter(side="output").values_list("name", "source"))
+    kept = ["input:text", "output:text", "output:structured_output", "input:audio"]
+    switches = {"switch": SWITCHES, "cell": kept, "custom": "smell", "side": "input"}
+    answer = admin.post("/services/vision-model/", form_of(row, description="Sees no more.", **switches))
+    assert answer.status_code == 302
+    assert Service.objects.get(pk=row.pk).description == "Sees no more."
+    assert ("input", "vision") not in on_of("vision-model")
+    assert {("input", "audio"), ("input", "smell"), ("output", "structured_output")} <= on_of("vision-model")
+    assert dict(row.capabilities.filter(side="output").values_list("name", "source")) == sources
+    assert Revision.objects.count() == before + 1
+    admin.post(f"/undo/{undo_in(admin, answer)}/", {"next": "/services/"})
+    assert ("input", "vision") in on_of("vision-model")
+    assert Service.objects.get(service_id="vision-model").description == row.description
+
+
+def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Client) -> None:
+    """Timeouts that a newer version may know stay; a form without these fields leaves them."""
+    Service.objects.filter(service_id="vision-model").update(timeouts={"total": 9, "x": 1})
+    row = Service.objects.get(service_id="vision-model")
+    times = {"timeout_connect": "3", "timeout_total": "", "timeout_between": "0.5"}
+    admin.post("/services/vision-model/", form_of(row, extra_body_json='{"seed": 1}', **times))
+    row.refresh_from_db()
+    assert (row.timeouts, row.extra_body) == ({"x": 1, "connect": 3, "between": 0.5}, {"seed": 1})
+    assert "{&quot;seed&quot;: 1}" in admin.get("/services/vision-model/").content.decode()
+    admin.post("/services/vision-model/", form_of(row, description="Another."))
+    row.refresh_from_db()
+    assert (row.timeouts, row.extra_body) == ({"x": 1, "connect": 3, "between": 0.5}, {"seed": 1})
+    wrong = admin.post("/services/vision-model/", form_of(row, extra_body_json='{"seed": NaN}'))
+    assert (wrong.status_code, "This is not JSON" in wrong.content.decode()) == (422, True)
+
+
+def test_a_switch_that_the_page_did_not_show_stays(admin: Client) -> None:
+    """An absent check box means "off" only where there was one."""
+    row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
+    admin.post("/services/vision-model/", form_of(row, name="renamed", switch=["input:audio"], cell=["input:audio"]))
+    assert on_of("vision-model") == before | {("input", "audio")}
+    admin.post("/services/vision-model/", form_of(Service.objects.get(pk=row.pk), name="again"))
+    assert on_of("vision-model") == before | {("input", "audio")}
+
+
+def switches_in(page: str) -> set[str]:
+    """The switches that are on in a page."""
+    boxes = re.findall(r'<input class="cell"[^>]*value="([^"]+)"([^>]*)>', page)
+    assert len(boxes) >= len(SWITCHES)
+    return {value for value, rest in boxes if " checked" in rest}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"limits_json": "{"}, {"custom": "x" * 101}, {"name": ""}], ids=["limits", "capability", "name"]
+)
+def test_what_cannot_be_saved_comes_back_with_every_switch_as_it_was_set(admin: Client, wrong: dict[str, str]) -> None:
+    """422, the same page with the same choices, nothing written; the page has one form to save."""
+    row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
+    chosen = ["input:text", "input:audio", "output:text"]
+    posted = {"switch": SWITCHES, "cell": chosen, "custom": "smell", "side": "output", "description": "typed"} | wrong
+    answer = admin.post("/services/vision-model/", form_of(row, **posted))
+    assert answer.status_code == 422
+    assert switches_in(text_of(answer)) == set(chosen)
+    description, added = Page(answer).field("Description"), Page(answer).field("Another capability")
+    assert description
+    assert description.value == posted["description"]
+    assert added
+    assert added.value == posted["custom"]
+    assert on_of("vision-model") == before
+    assert Service.objects.get(pk=row.pk).description == row.description
+
+
+def test_a_conflict_names_the_switches_that_differ_and_saving_again_takes_mine(admin: Client) -> None:
+    """409 with theirs and mine; the choices stay in the form, which is then on top of theirs."""
+    row = Service.objects.get(service_id="vision-model")
+    theirs = ["input:text", "input:vision", "input:file", "output:text"]
+    mine = ["input:text", "output:text"]
+    admin.post("/services/vision-model/", form_of(row, switch=SWITCHES, cell=theirs))
+    answer = admin.post("/services/vision-model/", form_of(row, switch=SWITCHES, cell=mine))
+    assert answer.status_code == 409
+    assert "Reads (input)" in text_of(answer).split("Both versions")[1].split("</table>")[0]
+    assert switches_in(text_of(answer)) == set(mine)
+    again = form_of(Service.objects.get(pk=row.pk), switch=SWITCHES, cell=mine)
+    assert Page(answer).hidden("version") == str(again["version"])
+    admin.post("/services/vision-model/", again)
+    assert on_of("vision-model") == {("input", "text"), ("output", "text")}
+
+
+def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Client) -> None:
+    """The table shows the slots in effect; a limit written here is in it, marked as set here."""
+    row = Service.objects.get(service_id="vision-model")
+    assert "OpenAI: images and vision" in text_of(admin.get("/services/vision-model/"))
+    answer = admin.post("/services/vision-model/", form_of(row, limits_json='{"image": {"maxBytes": 5242880}}'))
+    assert answer.status_code == 302
+    page = text_of(admin.get("/services/vision-model/"))
+    assert "5.0 MB" in page
+    assert "set here" in page
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("{", "This is not JSON"), ('{"image": {"maxBytes": "5"}}', "limits.image.maxBytes must be a whole number"),
+     ('{"picture": {}}', "limits.picture is unknown")],
+)  # fmt: skip
+def test_wrong_limits_are_told_with_their_path(admin: Client, text: str, said: str) -> None:
+    """422, each problem at the field, nothing written."""
+    row = Service.objects.get(service_id="vision-model")
+    answer = admin.post("/services/vision-model/", form_of(row, limits_json=text))
+    assert answer.status_code == 422
+    assert said in text_of(answer)
+    assert Service.objects.get(pk=row.pk).limits == {}
+
+
+def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None:
+    """Extract and convert together are one policy word; what the settings say is no word at all."""
+    row = Service.objects.get(service_id="vision-model")
+    admin.post("/services/vision-model/", form_of(row, policy="extract+convert"))
+    assert Service.objects.get(pk=row.pk).content == {"policy": "extract+convert"}
+    admin.post("/services/vision-model/", form_of(Service.objects.get(pk=row.pk), policy=""))
+    assert Service.objects.get(pk=row.pk).content == {}
+
+
+def test_saving_what_somebody_else_changed_shows_both_versions(admin: Client) -> None:
+    """409, theirs and mine side by side, nothing written."""
+    row = Service.objects.get(service_id="vision-model")
+    admin.post("/services/vision-model/", form_of(row, name="theirs"))
+    answer = admin.post("/services/vision-model/", form_of(row, name="mine"))
+    assert answer.status_code == 409
+    assert "theirs" in text_of(answer)
+    assert Service.objects.get(pk=row.pk).name == "theirs"
+
+
+def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
+    """The reason stands beside the disabled button, and the action refuses too."""
+    assert "Agents still use this service: vision-agent." in text_of(admin.get("/services/vision-model/"))
+    admin.post("/delete/service/vision-model/")
+    assert Service.objects.filter(service_id="vision-model").exists()
+    admin.post("/delete/service/echo-503/")
+    assert not Service.objects.filter(service_id="echo-503").exists()
+
+
+def test_an_id_with_a_slash_has_a_page(admin: Client) -> None:
+    """Service ids are data: `deepseek-ai/DeepSeek-V3` is one."""
+    echo = Provider.objects.get(name="echo")
+    new = {"service_id": "deepseek-ai/DeepSeek-V3", "name": "d", "provider": echo.pk, "model": "m"}
+    answer = admin.post("/new/service/", new)
+    assert admin.get(answer["Location"]).status_code == 200
+    assert admin.post("/catalogue/deepseek-ai/DeepSeek-V3/").status_code == 302
+
+
+def test_a_repeated_id_is_told_at_its_field(admin: Client) -> None:
+    """422 with what was typed still there."""
+    new = {
+        "service_id": "vision-model",
+        "name": "again",
+        "provider": Provider.objects.get(name="echo").pk,
+        "model": "m",
+    }
+    answer = admin.post("/new/service/", new)
+    assert answer.status_code == 422
+    assert "already exists" in text_of(answer)
+
+
+def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
+    """The number of queries does not grow with the rows, and a search narrows the fragment."""
+    few = queries_of(admin, "/services/")
+    provider = Provider.objects.get(name="example")
+    for number in range(54):
+        Service.objects.create(service_id=f"s{number}", name="s", provider=provider, model="m")
+    assert queries_of(admin, "/services/") == few
+    assert "vision-model" not in text_of(admin.get("/services/?q=s5", headers=HTMX))
+
+
+def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client) -> None:
+    """By which name it is sent or that it is left out; forgetting is one button each, and holds after a restart."""
+    send.process_run_context.cache_clear()
+    assert "Refused parameters" not in text_of(admin.get("/services/vision-model/"))
+    row = Service.objects.get(service_id="vision-model")
+    memory, place = KeptRefusals().begin(), (row.provider.name, row.model)
+    memory.refuse(*place, "max_completion_tokens", "max_tokens")
+    memory.refuse(*place, "temperature")
+    memory.refuse(*place, "reasoning_effort", value_only=True)
+    kept_refusals.look()
+    page = text_of(admin.get("/services/vision-model/"))
+    assert "<code>max_completion_tokens</code> is sent as <code>max_tokens</code>." in page
+    assert "<code>temperature</code> is left out." in page
+    assert re.search(r"<code>reasoning_effort</code> is left out until \d\d:\d\d", page)
+    assert "Refused parameters" not in text_of(admin.get("/services/text-model/"))
+    answer = admin.post("/forget/vision-model/", {"name": "temperature"})
+    assert answer.status_code == 302
+    page = text_of(admin.get(answer["Location"]))
+    assert "<code>temperature</code>" not in page
+    assert "is sent as" in page
+    send.process_run_context.cache_clear()
+    KeptRefusals().look()
+    assert send.process_run_context().memory.lasting(*place) == {"max_completion_tokens": "max_tokens"}
+    send.process_run_context.cache_clear()
+
+
+def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client, viewer: Client) -> None:
+    """Every changing address answers 403."""
+    assert viewer.get("/services/vision-model/").status_code == 200
+    for address in ("/services/", "/catalogue/", "/forget/", "/delete/service/"):
+        assert viewer.post(f"{address}vision-model/").status_code == 403

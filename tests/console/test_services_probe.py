@@ -1,0 +1,177 @@
+"""Probing a model service from its page: the answer is recorded as probed, an administrator's word stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pytest
+from django.test import Client
+
+from capabilities.acts import SYSTEM
+from capabilities.core.message import ChatRequest, NativePart
+from capabilities.core.vocabulary import Capabilities
+from capabilities.models import ProbeTranscript, Provider, Service
+from routing_admin.console.providers.actions import save_provider
+from routing_admin.console.services.actions import save_service
+from routing_admin.dispatch import dial
+from routing_admin.dispatch.dial import DialAnswer
+from routing_admin.models import Revision
+from tests.console.visits import text_of
+from tests.lab.reading_model import word_in
+from tests.lab.received_requests import Media
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+Script = Mapping[str, str | DialAnswer | None]
+"""By the type of the file: what is said of it, what comes instead, or None for who reads it. `text` is the greeting."""
+
+
+class ScriptedDial:
+    """A model by a script; `asked` are the types of the files that it got."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.asked: list[str] = []
+
+    def test(self, provider: str, model: str) -> DialAnswer:
+        """The greeting."""
+        answer = self.script.get("text")
+        return answer if isinstance(answer, DialAnswer) else DialAnswer(12, text="Hello")
+
+    def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> list[DialAnswer]:
+        """The answers to probes."""
+        return [self.answer(chat) for chat in chats]
+
+    def answer(self, chat: ChatRequest) -> DialAnswer:
+        """The answer to one."""
+        file = chat.messages[0].parts[1]
+        assert isinstance(file, NativePart)
+        assert file.blob is not None
+        self.asked.append(file.mime_type)
+        answer = self.script[file.mime_type]
+        if isinstance(answer, DialAnswer):
+            return answer
+        word = word_in(Media("", data=b"".join(file.blob.blocks()))) or "NONE"
+        return DialAnswer(90, text=word if answer is None else answer, prompt_tokens=300, completion_tokens=4)
+
+    def models(self, provider: str) -> DialAnswer:
+        """Nobody asks."""
+        return DialAnswer(0)
+
+
+@pytest.fixture
+def admin(demo: None, admin: Client) -> Iterator[Client]:
+    real = dial.dialler
+    yield admin
+    dial.dialler = real
+
+
+def unknown_service() -> Service:
+    """A service of which nothing is known, at a provider whose protocol has a place for every kind of file."""
+    provider = Provider(name="gem", protocol="gemini", endpoint="https://gem.example/v1beta", default_model="x-1")
+    provider.key_source = "none"
+    save_provider(SYSTEM, provider)
+    row = Service(service_id="new", name="new", provider=provider, model="x-1", declares_capabilities=False)
+    save_service(SYSTEM, row)
+    return row
+
+
+SEES: Script = {
+    "image/png": None,
+    "audio/wav": DialAnswer(90, "http_400", 400, "audio is not supported"),
+    "video/mp4": "NONE. I cannot see any video.",
+    "application/pdf": DialAnswer(200, "http_429", 429, "slow down"),
+}
+
+
+def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
+    """Seen is on, refused is off, both probed; what could not be found out stays unknown; one revision with Undo."""
+    unknown_service()
+    dial.dialler = ScriptedDial(SEES)
+    before = Revision.objects.count()
+    answer = admin.post("/probe/new/")
+    cells = {cell.name: cell for cell in Service.objects.get(service_id="new").capabilities.filter(side="input")}
+    assert (cells["vision"].supported, cells["vision"].source) == (True, "probed")
+    assert (cells["audio"].supported, cells["audio"].source) == (False, "probed")
+    assert cells["text"].source == "probed"
+    assert (cells["video"].supported, cells["video"].source) == (False, "probed")
+    assert "file" not in cells
+    assert Revision.objects.count() == before + 1
+    page = text_of(admin.get(answer["Location"]))
+    assert "new reads: text, vision" in page
+    assert "unclear, left unchanged: file" in page
+    assert "/undo/" in page
+
+
+def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None:
+    """Of a yes the question, what each file held, the answers and the tokens; of all else the reason."""
+    unknown_service()
+    dial.dialler = ScriptedDial(SEES)
+    admin.post("/probe/new/")
+    page = text_of(admin.get("/services/new/"))
+    vision = ProbeTranscript.objects.get(capability="vision")
+    words = [each["word"] for each in vision.exchanges]
+    assert len(set(words)) == 3
+    assert words[2] == ""
+    assert all(f"<strong>{word}</strong>" in page for word in words[:2])
+    for sentence in (
+        "Which word is written in this image?",
+        "It named exactly what both files contain, and found nothing in the empty one.",
+        "912 tokens in total, as counted by the provider.",
+        "The request was refused once it contained such a file.",
+        "status 400 · audio is not supported",
+        "NONE. I cannot see any video.",
+        "A call failed for another reason.",
+    ):
+        assert sentence in page
+
+
+def test_what_is_unclear_changes_nothing_and_stands_beside_what_was_proved(admin: Client) -> None:
+    """The yes of before stays with its transcript; the next that proves something takes the place of both."""
+    unknown_service()
+    for said in (None, "Yes, I can see it.", None):
+        dial.dialler = ScriptedDial({**SEES, "image/png": said})
+        admin.post("/probe/new/")
+        cell = Service.objects.get(service_id="new").capabilities.get(side="input", name="vision")
+        assert (cell.supported, cell.source) == (True, "probed")
+        outcomes = ProbeTranscript.objects.filter(capability="vision").values_list("outcome", flat=True)
+        assert set(outcomes) == ({"yes"} if said is None else {"yes", "unclear"})
+
+
+def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin: Client) -> None:
+    """An administrator's word wins over a probe; nothing is written, and the difference is told."""
+    row = unknown_service()
+    save_service(SYSTEM, row, capabilities=Capabilities(("text",), ("text",)))
+    dial.dialler = ScriptedDial(SEES)
+    before = Revision.objects.count()
+    answer = admin.post("/probe/new/")
+    assert Revision.objects.count() == before
+    assert "declared otherwise, kept: vision" in text_of(admin.get(answer["Location"]))
+
+
+def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> None:
+    """When words alone fail, no file is sent, nothing is recorded, and the page says what to do."""
+    unknown_service()
+    model = ScriptedDial({"text": DialAnswer(40, "http_401", 401, "invalid key")})
+    dial.dialler = model
+    page = text_of(admin.post("/probe/new/"))
+    assert model.asked == []
+    assert "The key was refused. Store a valid one." in page
+    assert not Service.objects.get(service_id="new").declares_capabilities
+
+
+def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> None:
+    """Anthropic's protocol takes no audio, so no sound is sent."""
+    row = unknown_service()
+    row.provider = Provider.objects.get(name="anthropic")
+    save_service(SYSTEM, row)
+    model = ScriptedDial({**SEES, "application/pdf": None})
+    dial.dialler = model
+    admin.post("/probe/new/")
+    assert model.asked == ["image/png", "application/pdf"] * 3
+
+
+def test_a_viewer_probes_nothing(demo: None, viewer: Client) -> None:
+    """Probing costs money and writes: 403."""
+    assert viewer.post("/probe/vision-model/").status_code == 403

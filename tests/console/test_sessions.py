@@ -1,0 +1,175 @@
+"""A person's sessions: seen on the person's page, ended there, and ended by themselves where a right is lost."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from routing_admin.models import AuditEvent, SessionSighting
+from routing_admin.platform.auth.devices import program_and_system
+from routing_admin.platform.auth.session_activity import Sighting, Sightings, sightings
+from tests.cast import PASSWORD, browser_of, person
+from tests.console.page import Page
+from tests.console.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 Version/18.0 Mobile Safari/604.1"
+NEW = "violet umbrella quarterly sonnet"
+
+
+def signed_in(account: User, agent: str = FIREFOX, address: str = "192.0.2.7") -> Client:
+    """A browser of that person, which has looked at a page."""
+    browser = browser_of(account, headers={"user-agent": agent}, REMOTE_ADDR=address)
+    assert browser.get("/").status_code == 200
+    return browser
+
+
+def is_in(browser: Client) -> bool:
+    return bool(browser.get("/").status_code == 200)
+
+
+def home_of(account: User) -> str:
+    return reverse("user", args=[account.pk])
+
+
+def test_ones_page_lists_ones_sessions_with_device_address_and_this_one(viewer_account: User, demo: None) -> None:
+    """Two browsers: the one that asks comes first, and only the other can be ended there."""
+    here = signed_in(viewer_account)
+    signed_in(viewer_account, IPHONE, "198.51.100.4")
+    page = text_of(here.get(home_of(viewer_account)))
+    assert "Firefox on Linux" in page
+    assert "Safari on iPhone" in page
+    assert "198.51.100.4" in page
+    assert page.index("This one") < page.index("Safari on iPhone")
+    assert page.count('name="session"') == 1
+
+
+def test_no_page_and_no_row_holds_the_key_of_a_session(viewer_account: User, demo: None) -> None:
+    """What names a session is a digest by which nobody comes in."""
+    here = signed_in(viewer_account)
+    sightings.write()
+    key = here.cookies["sid"].value
+    digest = SessionSighting.objects.get().digest
+    assert key not in text_of(here.get(home_of(viewer_account)))
+    assert key not in str(list(SessionSighting.objects.values()))
+    assert not is_in(Client(headers={"cookie": f"sid={digest}"}))
+
+
+def test_one_session_is_ended_and_the_others_go_on(viewer_account: User, demo: None) -> None:
+    """The ended browser is asked to sign in at its next page; the audit says whose session ended."""
+    here, phone, desk = signed_in(viewer_account), signed_in(viewer_account, IPHONE), signed_in(viewer_account)
+    page = Page(here.get(home_of(viewer_account)))
+    safari = [each for each in page.controls if each.attributes.get("name") == "session"]
+    digests = {str(each.attributes["value"]) for each in safari}
+    sightings.write()
+    ending = SessionSighting.objects.get(user_agent=IPHONE).digest
+    assert ending in digests
+    here.post(reverse("session_end"), {"session": ending})
+    assert [is_in(each) for each in (here, phone, desk)] == [True, False, True]
+    event = AuditEvent.objects.get(action="session.end")
+    assert (event.object_name, event.details) == (viewer_account.username, {"sessions": 1})
+
+
+def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) -> None:
+    """This one stays, and nobody else's is touched."""
+    here, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
+    other = signed_in(person("otto"))
+    here.post(reverse("session_end"))
+    assert [is_in(each) for each in (here, phone, other)] == [True, False, True]
+
+
+def test_nobody_ends_the_session_of_somebody_else_from_his_own_page(viewer_account: User, demo: None) -> None:
+    """A digest of another person's session ends nothing."""
+    other = signed_in(person("otto"))
+    sightings.write()
+    digest = SessionSighting.objects.get().digest
+    signed_in(viewer_account).post(reverse("session_end"), {"session": digest})
+    assert is_in(other)
+
+
+def test_an_administrator_sees_and_ends_the_sessions_of_others(
+    admin: Client, editor: Client, viewer_account: User, demo: None
+) -> None:
+    """On the person's page, which shows an editor none of it."""
+    phone = signed_in(viewer_account, IPHONE)
+    assert "Safari on iPhone" in text_of(admin.get(home_of(viewer_account)))
+    assert "Safari on iPhone" not in text_of(editor.get(home_of(viewer_account)))
+    admin.post(reverse("user_session_end", args=[viewer_account.pk]))
+    assert not is_in(phone)
+    assert "Not signed in anywhere." in text_of(admin.get(home_of(viewer_account)))
+
+
+@pytest.mark.parametrize(("role", "stays"), [("editor", False), ("viewer", False), ("administrator", True)])
+def test_a_role_that_falls_ends_the_sessions_begun_with_it(role: str, stays: bool, admin: Client, demo: None) -> None:
+    """Whoever goes on with less signs in again; the act says how many sessions ended."""
+    ada = person("ada", is_staff=True)
+    browser = signed_in(ada)
+    admin.post(reverse("user_role", args=[ada.pk]), {"role": role, "was": "administrator"})
+    assert is_in(browser) is stays
+    details = AuditEvent.objects.filter(action="user.role").values_list("details", flat=True)
+    assert [each["sessions"] for each in details] == ([] if stays else [1])
+
+
+def test_a_role_that_rises_leaves_the_session(admin: Client, viewer_account: User, demo: None) -> None:
+    """The next page knows the new role."""
+    browser = signed_in(viewer_account)
+    admin.post(reverse("user_role", args=[viewer_account.pk]), {"role": "editor", "was": "viewer"})
+    assert browser.get(reverse("route_new")).status_code == 200
+
+
+def test_who_gives_up_the_role_or_leaves_is_signed_out(admin: Client, admin_account: User, demo: None) -> None:
+    """One's own session ends, too: the next page is the sign-in page, not an error."""
+    person("ada", is_staff=True)
+    answer = admin.post(reverse("user_role", args=[admin_account.pk]), {"role": "viewer", "was": "administrator"})
+    assert (answer.status_code, answer["Location"]) == (302, "/login/")
+    assert not is_in(admin)
+
+
+def test_a_deactivated_persons_sessions_are_gone(admin: Client, viewer_account: User, demo: None) -> None:
+    """They do not come back with the person."""
+    browser = signed_in(viewer_account)
+    for active in ("0", "1"):
+        admin.post(reverse("user_active", args=[viewer_account.pk]), {"active": active})
+        assert not is_in(browser)
+
+
+def test_a_changed_password_ends_all_sessions_but_the_one_that_changed_it(viewer_account: User, demo: None) -> None:
+    """Their rows are gone from the store, not only refused."""
+    here, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
+    here.post("/password/", {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
+    assert [is_in(here), is_in(phone)] == [True, False]
+    assert Session.objects.filter(session_key=phone.cookies["sid"].value).count() == 0
+
+
+def test_where_a_session_was_seen_is_noted_once_a_minute(db: Any) -> None:
+    """A second request within the minute notes nothing; the first sight stays the first."""
+    book, now = Sightings(), timezone.now()
+    for seconds in (0, 30, 61):
+        book.note("key", Sighting(FIREFOX, "192.0.2.7", now + timedelta(seconds=seconds)))
+        assert book.write()
+        assert SessionSighting.objects.get().last_seen == now + timedelta(seconds=0 if seconds < 60 else seconds)
+    assert SessionSighting.objects.get().first_seen == now
+
+
+@pytest.mark.parametrize(
+    ("agent", "found"),
+    [
+        (FIREFOX, ("Firefox", "Linux")),
+        (IPHONE, ("Safari", "iPhone")),
+        ("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/141.0 Safari/537.36 Edg/141.0", ("Edge", "Windows")),
+        ("Mozilla/5.0 (Linux; Android 15) Chrome/141.0 Mobile Safari/537.36 MicroMessenger/8.0", ("WeChat", "Android")),
+        ("", ("", "")),
+    ],
+)
+def test_a_device_is_told_in_words(agent: str, found: tuple[str, str]) -> None:
+    """Program and system by the words of the user agent."""
+    assert program_and_system(agent) == found

@@ -1,0 +1,318 @@
+"""The settings page: what is in force and from where, languages with Undo, retention, recording."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from capabilities.acts import SYSTEM, Actor
+from capabilities.errors import ConflictError
+from capabilities.models import Service
+from capabilities.ports import ports
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.exports import export
+from routing_admin.configuration.installation import Keeping, directives, read_keeping
+from routing_admin.console.demo import load as demo
+from routing_admin.console.services.actions import save_service
+from routing_admin.console.settings import actions
+from routing_admin.console.settings.environment import read_dotenv, setting_rows, strip_password
+from routing_admin.core.files.exporting import FileFormat
+from routing_admin.core.planning.plan import RoutingQuery, make_plan
+from routing_admin.environment import SETTINGS
+from routing_admin.models import AuditEvent, Installation, Language, Revision
+from tests.cast import HTMX
+from tests.console.page import Page
+from tests.console.visits import queries_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ACTOR = Actor("person", "admin")
+
+
+def test_every_setting_is_on_the_page(viewer: Client) -> None:
+    """CONTRACT §2: each with its meaning; a viewer reads them, too."""
+    page = viewer.get("/settings/").content.decode()
+    assert [setting.name for setting in SETTINGS if setting.name not in page] == []
+
+
+def test_no_secret_of_the_environment_is_on_the_page(admin: Client, settings: Any) -> None:
+    """Secrets are said to be set, never shown: neither the signing key, nor encryption keys, nor the password."""
+    page = admin.get("/settings/").content.decode()
+    for secret in (settings.SECRET_KEY, *settings.ENCRYPTION_KEYS, settings.ADMIN_PASSWORD):
+        assert secret not in page
+
+
+def test_the_bucket_of_artifacts_is_shown_and_its_credentials_are_not(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address holds none: they are variables that no page reads."""
+    address = "s3://files/artifacts?region=eu-central-1"
+    monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", address)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2hunter2")
+    page = admin.get("/settings/").content.decode()
+    assert address in page
+    assert "hunter2" not in page
+
+
+def in_force(environment: dict[str, str], dotenv: dict[str, str], directory: Path) -> dict[str, tuple[str, str, bool]]:
+    return {
+        one.setting.name: (one.value, one.source, one.is_set) for one in setting_rows(environment, dotenv, directory)
+    }
+
+
+def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
+    """The environment, the file `.env`, generated into the data directory, or the default."""
+    (tmp_path / "secret_key").write_text("s3cret")
+    environment = {
+        "ROUTING_ADMIN_PORT": "9000",
+        "ROUTING_ADMIN_TIME_ZONE": "Asia/Shanghai",
+        "LLM_API_KEY": "sk-value",
+        "LLM_PROVIDER_QWEN_API_KEY": "sk-qwen",
+        "LLM_PROVIDER_GLM_API_KEY": "sk-glm",
+        "DATABASE_URL": "postgres://user:pass@host/db",
+    }
+    found = in_force(environment, {"ROUTING_ADMIN_TIME_ZONE": "Asia/Shanghai"}, tmp_path)
+    assert found["ROUTING_ADMIN_PORT"] == ("9000", "environment", True)
+    assert found["ROUTING_ADMIN_TIME_ZONE"] == ("Asia/Shanghai", "dotenv", True)
+    assert found["ROUTING_ADMIN_HOST"] == ("127.0.0.1", "default", False)
+    assert found["ROUTING_ADMIN_DATA_DIR"] == (str(tmp_path), "default", False)
+    assert found["ROUTING_ADMIN_SECRET_KEY"] == ("", "generated", True)
+    assert found["LLM_API_KEY"] == ("", "environment", True)
+    assert found["LLM_PROVIDER_{NAME}_API_KEY"] == (
+        "LLM_PROVIDER_GLM_API_KEY, LLM_PROVIDER_QWEN_API_KEY",
+        "environment",
+        True,
+    )
+    assert found["DATABASE_URL"] == ("", "environment", True)
+    assert not any(secret in str(found) for secret in ("sk-", "s3cret", "pass@"))
+
+
+def test_an_environment_that_overrules_the_file_is_named_as_the_source(tmp_path: Path) -> None:
+    """What holds is what is named."""
+    found = in_force({"ROUTING_ADMIN_PORT": "9000"}, {"ROUTING_ADMIN_PORT": "8000"}, tmp_path)
+    assert found["ROUTING_ADMIN_PORT"] == ("9000", "environment", True)
+
+
+def test_a_dotenv_file_is_read_for_its_assignments(tmp_path: Path) -> None:
+    """Comments and quotes aside; no file is no assignment."""
+    (tmp_path / ".env").write_text("# ROUTING_ADMIN_HOST=x\nexport ROUTING_ADMIN_PORT='9000'\nLLM_MODEL = \"gpt\"\n")
+    assert read_dotenv(tmp_path / ".env") == {"ROUTING_ADMIN_PORT": "9000", "LLM_MODEL": "gpt"}
+    assert read_dotenv(tmp_path / "none") == {}
+
+
+def test_an_address_is_shown_without_the_password_in_it() -> None:
+    """A proxy's URL may carry one."""
+    assert strip_password("http://user:pass@proxy:3128") == "http://proxy:3128"
+    assert strip_password("https://example.org/a@b") == "https://example.org/a@b"
+
+
+def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Client) -> None:
+    """A configuration value: revision, toast with Undo, and what models are told follows."""
+    demo.load()
+    answer = admin.post(reverse("settings_default_language"), {"default_language": "en"}, headers=HTMX)
+    assert answer.status_code == 200
+    number = Revision.objects.latest("number").number
+    assert f"/undo/{number}/" in answer.headers["HX-Trigger"]
+    assert make_plan(snapshot.current().configuration, RoutingQuery()).directive == "Please respond in English."
+    admin.post(f"/undo/{number}/")
+    assert Revision.objects.latest("number").message == "configuration.undo"
+    assert snapshot.current().configuration.default_language == "zh"
+
+
+def test_the_content_policy_is_one_revision_and_holds_where_nobody_says_otherwise(admin: Client) -> None:
+    """A new installation puts text in and converts; a route's word, then a service's, comes before the settings'."""
+
+    def policies(service: str) -> set[str]:
+        receiver = ports.installed.receiver(service)
+        assert receiver is not None
+        return set(receiver.reader.policies)
+
+    demo.load()
+    assert policies("text-model") == {"extract", "convert"}
+    answer = admin.post(reverse("settings_content_policy"), {"content_policy": "describe"}, headers=HTMX)
+    assert answer.status_code == 200
+    number = Revision.objects.latest("number").number
+    assert policies("text-model") == {"describe"}
+    assert '"contentPolicy": "describe"' in export(FileFormat.ROUTING).text
+    admin.post(f"/undo/{number}/")
+    assert policies("text-model") == {"extract", "convert"}
+    row = Service.objects.get(service_id="text-model")
+    row.content = {"policy": "native_only"}
+    save_service(SYSTEM, row)
+    assert (policies("text-model"), policies("vision-model")) == ({"native_only"}, {"extract", "convert"})
+
+
+def test_a_content_policy_that_is_none_is_refused(admin: Client) -> None:
+    """422 with the section; nothing is written."""
+    answer = admin.post(reverse("settings_content_policy"), {"content_policy": "magic"}, headers=HTMX)
+    assert answer.status_code == 422
+    assert Installation.current().content_policy == ""
+
+
+def test_an_added_language_is_what_a_model_is_told(admin: Client) -> None:
+    """A row, a revision, and from then on the directive of requests in that language."""
+    demo.load()
+    answer = admin.post(reverse("settings_language_save"), {"code": "pt", "directive": "Responda em português."})
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/settings/")
+    plan = make_plan(snapshot.current().configuration, RoutingQuery(language="pt-BR"))
+    assert (plan.language, plan.directive) == ("pt", "Responda em português.")
+    assert "Responda em português." in admin.get("/settings/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("code", "directive", "said"),
+    [
+        ("not a code", "x", "A language code has letters"),
+        ("", "x", "This field is required"),
+        ("pt", " ", "This field is required"),
+    ],
+)
+def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directive: str, said: str) -> None:
+    """422 in the section, the sentence at the field, the entry in it."""
+    page = admin.post(reverse("settings_language_save"), {"code": code, "directive": directive}, headers=HTMX)
+    text = page.content.decode()
+    assert page.status_code == 422
+    assert said in text
+    typed = Page(page).field("Code")
+    assert typed
+    assert typed.value == code
+    assert not Page(page).is_whole
+    assert Page(page).heading("Languages of answers")
+    assert not Language.objects.exists()
+
+
+def test_an_unknown_default_language_is_refused(admin: Client) -> None:
+    """422, and nothing is written."""
+    assert admin.post(reverse("settings_default_language"), {"default_language": "xx"}).status_code == 422
+    assert not Revision.objects.exists()
+
+
+def test_the_default_language_cannot_lose_its_directive(admin: Client) -> None:
+    """409 with the sentence; the button is off with the same sentence. Another default frees it."""
+    actions.save_language(ACTOR, "pt", "Responda em português.")
+    actions.set_default_language(ACTOR, "pt")
+    refused = admin.post(reverse("settings_language_remove"), {"code": "pt"}, headers=HTMX)
+    assert refused.status_code == 409
+    assert "pt is the default language. Choose another default first." in refused.content.decode()
+    assert re.search(r'value="pt" disabled', admin.get("/settings/").content.decode())
+    actions.set_default_language(ACTOR, "en")
+    assert admin.post(reverse("settings_language_remove"), {"code": "pt"}).status_code == 302
+    assert not Language.objects.exists()
+
+
+def test_a_built_in_language_gets_its_own_directive_back(admin: Client) -> None:
+    """`en` and `zh` cannot be lost, only said otherwise, even when one of them is the default."""
+    actions.save_language(ACTOR, "zh", "请用简体中文回答。")
+    actions.set_default_language(ACTOR, "zh")
+    assert directives()["zh"] == "请用简体中文回答。"
+    assert admin.post(reverse("settings_language_remove"), {"code": "zh"}).status_code == 302
+    assert directives()["zh"] == "请使用中文回答。"
+
+
+def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> None:
+    """It is no configuration: the audit log says what it was and what it is."""
+    sent = {"request_days": "7", "artifact_days": "", "quota": "512", "expected": "30 None None None"}
+    assert admin.post(reverse("settings_retention"), sent).status_code == 302
+    assert read_keeping() == Keeping(7, None, 512 * 1024 * 1024)
+    event = AuditEvent.objects.get(action="installation.retention")
+    assert event.details == {"request_days": [30, 7], "quota_bytes": [None, 512 * 1024 * 1024]}
+    assert not Revision.objects.exists()
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "soon", "", "99999999"])
+def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
+    """422 in the section; nothing is saved."""
+    sent = {"request_days": days, "quota": "12345"}
+    page = admin.post(reverse("settings_retention"), sent, headers=HTMX)
+    assert page.status_code == 422
+    space = Page(page).field("Space for artifacts, MiB")
+    assert space
+    assert space.value == "12345"
+    assert Page(page).error("Days requests are kept")
+    assert read_keeping() == Keeping(30)
+
+
+def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admin: Client) -> None:
+    """409: theirs in words, mine in the fields; saving again writes mine."""
+    actions.keep(Actor("person", "olga"), Keeping(90))
+    sent = {"request_days": "7", "expected": "30 None None None"}
+    page = admin.post(reverse("settings_retention"), sent, headers=HTMX)
+    text = page.content.decode()
+    assert page.status_code == 409
+    assert "days for requests 90" in text
+    mine = Page(page).field("Days requests are kept")
+    assert mine
+    assert mine.value == "7"
+    assert read_keeping() == Keeping(90)
+    assert Page(page).hidden("expected") == "90 None None None"
+    assert admin.post(reverse("settings_retention"), {**sent, "expected": "90 None None None"}).status_code == 302
+    assert read_keeping() == Keeping(7)
+
+
+def test_an_action_refuses_what_it_did_not_expect() -> None:
+    """The check is made again inside the transaction."""
+    with pytest.raises(ConflictError):
+        actions.keep(ACTOR, Keeping(7), expected=Keeping(31))
+    assert not AuditEvent.objects.exists()
+
+
+def test_bodies_are_not_recorded_until_somebody_says_so_and_is_warned(admin: Client) -> None:
+    """Off by default; on shows the risk; both ways audited."""
+    assert Installation.current().record_bodies is False
+    page = admin.post(reverse("settings_bodies"), {"record_bodies": "1"}, headers=HTMX).content.decode()
+    assert "Editors and administrators can now read everything" in page
+    assert Installation.current().record_bodies is True
+    admin.post(reverse("settings_bodies"), {})
+    assert Installation.current().record_bodies is False
+    assert [event.details for event in AuditEvent.objects.order_by("id")] == [{"on": True}, {"on": False}]
+
+
+def test_demo_data_goes_with_one_click_and_comes_back_with_undo(admin: Client) -> None:
+    """CONTRACT §7; the section is there only while there is demo data."""
+    demo.load()
+    assert "Remove demo data" in admin.get("/settings/").content.decode()
+    admin.post(reverse("demo_remove"))
+    assert snapshot.current().configuration.routes == ()
+    assert "Remove demo data" not in admin.get("/settings/").content.decode()
+    admin.post(f"/undo/{Revision.objects.latest('number').number}/")
+    assert snapshot.current().configuration.routes != ()
+
+
+ACTS = (
+    "settings_content_policy",
+    "settings_default_language",
+    "settings_language_save",
+    "settings_language_remove",
+    "settings_retention",
+    "settings_rate_set",
+    "settings_rate_remove",
+    "settings_bodies",
+    "demo_remove",
+)
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_a_viewer_changes_nothing_and_reading_never_does(viewer: Client, admin: Client, name: str) -> None:
+    """403, and 405 for GET."""
+    assert viewer.post(reverse(name), {"code": "pt", "directive": "x", "record_bodies": "1"}).status_code == 403
+    assert admin.get(reverse(name)).status_code == 405
+    assert not AuditEvent.objects.exists()
+
+
+def test_a_viewer_sees_values_and_no_form(viewer: Client) -> None:
+    """What is missing is said."""
+    page = viewer.get("/settings/").content.decode()
+    assert "Changing settings needs the administrator role." in page
+    assert f'action="{reverse("settings_retention")}"' not in page
+
+
+def test_the_page_asks_the_same_few_questions_however_much_there_is(admin: Client) -> None:
+    """A constant number of queries."""
+    few = queries_of(admin, "/settings/")
+    for number in range(20):
+        Language.objects.create(code=f"x{number}", directive="x")
+    assert queries_of(admin, "/settings/") == few

@@ -1,0 +1,290 @@
+"""Signing in: how often one may fail, what that costs others, and what is written down of it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.hashers import MD5PasswordHasher
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routing_admin.models import AuditEvent, SignInAttempt
+from routing_admin.platform.auth import throttle
+from routing_admin.platform.auth.addresses import address_in, place_of
+from routing_admin.platform.auth.throttle import (
+    ADDRESS,
+    NAME_AND_ADDRESS,
+    Limit,
+    digest_of,
+    seconds_to_wait,
+)
+from tests.cast import browser_of
+from tests.console.page import Page
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+PASSWORD = "correct horse battery staple"
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+HERE, ELSEWHERE = "198.51.100.7", "203.0.113.9"
+
+
+class CountingHasher(MD5PasswordHasher):
+    """Counts how often a password is hashed: that, and nothing else, is what takes time."""
+
+    algorithm = "counting"
+    count = 0
+
+    def encode(self, password: str, salt: str) -> str:
+        """The hash, counted."""
+        CountingHasher.count += 1
+        return super().encode(password, salt)
+
+
+@pytest.fixture
+def alice() -> User:
+    """Somebody with a password."""
+    return User.objects.create_user("alice", password=PASSWORD)
+
+
+def sign_in(name: str, password: str, address: str = HERE) -> Any:
+    return Client(REMOTE_ADDR=address).post("/login/", {"username": name, "password": password, "next": "/users/"})
+
+
+def fail(name: str, times: int, address: str = HERE) -> list[int]:
+    return [sign_in(name, "wrong", address).status_code for _ in range(times)]
+
+
+@pytest.mark.usefixtures("alice")
+def test_the_sixth_try_after_five_failures_has_to_wait_even_with_the_right_password() -> None:
+    """429, a clear sentence and Retry-After of at most 15 minutes; nobody is signed in."""
+    assert fail("alice", 5) == [200] * 5
+    refused = sign_in("alice", PASSWORD)
+    assert refused.status_code == 429
+    assert 0 < int(refused.headers["Retry-After"]) <= 900
+    assert b"Too many failed attempts to sign in from this address. Wait 15 minutes, then try again." in refused.content
+    assert "_auth_user_id" not in refused.client.session
+
+
+@pytest.mark.usefixtures("alice")
+def test_the_name_stays_typed_in_when_one_has_to_wait() -> None:
+    """An entry is never lost; a password is never sent back."""
+    fail("alice", 5)
+    answer = sign_in("alice", PASSWORD)
+    name = Page(answer).field("User name")
+    assert name
+    assert name.value == "alice"
+    assert PASSWORD not in answer.content.decode()
+
+
+@pytest.mark.usefixtures("alice")
+def test_somebody_elsewhere_signs_in_while_one_address_is_kept_waiting() -> None:
+    """No account is locked for everybody, so nobody can shut the administrator out."""
+    fail("alice", 6)
+    assert sign_in("alice", PASSWORD, ELSEWHERE).status_code == 302
+
+
+def test_other_names_of_the_same_address_go_on_until_fifty_failures_an_hour(alice: User) -> None:
+    """One address may fail fifty times an hour in all, whatever names it tries."""
+    for group in range(10):
+        assert fail(f"user{group}", 5) == [200] * 5
+    assert sign_in("alice", PASSWORD).status_code == 429
+    assert sign_in("alice", PASSWORD, ELSEWHERE).status_code == 302
+
+
+@pytest.mark.usefixtures("alice")
+def test_after_a_quarter_of_an_hour_one_may_try_again() -> None:
+    """The wait ends by itself."""
+    fail("alice", 6)
+    for row in SignInAttempt.objects.all():
+        row.at -= NAME_AND_ADDRESS.window
+        row.save()
+    assert sign_in("alice", PASSWORD).status_code == 302
+
+
+@pytest.mark.usefixtures("alice")
+def test_signing_in_forgets_the_failures_of_that_name_from_that_address_alone() -> None:
+    """Four slips and a success are no four slips tomorrow; other names' failures stay counted."""
+    fail("alice", 4)
+    fail("bob", 4)
+    assert sign_in("alice", PASSWORD).status_code == 302
+    assert fail("alice", 5) == [200] * 5
+    assert fail("bob", 2) == [200, 429]
+
+
+@pytest.mark.parametrize("name", ["alice", "nobody", "left"])
+def test_known_unknown_and_deactivated_names_take_equal_work(alice: User, settings: Any, name: str) -> None:
+    """One password hash each: the time of an answer does not tell who has an account."""
+    settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
+    alice.set_password(PASSWORD)
+    alice.save()
+    User.objects.create_user("left", password=PASSWORD, is_active=False)
+    CountingHasher.count = 0
+    assert sign_in(name, "wrong").status_code == 200
+    assert CountingHasher.count == 1
+
+
+def test_a_waiting_try_costs_no_hash_at_all(alice: User, settings: Any) -> None:
+    """Guessing cannot be made to cost us more than a count."""
+    settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
+    fail("alice", 5)
+    CountingHasher.count = 0
+    fail("alice", 3)
+    assert CountingHasher.count == 0
+
+
+def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
+    """Who and from where; a name that nobody has may be a password in the wrong field and is not kept."""
+    fail("alice", 1)
+    fail("hunter2-my-password", 1, ELSEWHERE)
+    sign_in("alice", PASSWORD)
+    told = [(each.action, each.object_name, each.address) for each in AuditEvent.objects.order_by("id")]
+    assert told == [
+        ("user.sign_in_failed", "alice", HERE),
+        ("user.sign_in_failed", "", ELSEWHERE),
+        ("user.sign_in", "alice", HERE),
+    ]
+    kept = list(SignInAttempt.objects.values_list("name", flat=True))
+    assert not any("hunter2" in name for name in kept)
+
+
+def test_signing_out_is_in_the_audit_log(alice: User) -> None:
+    """Who and from where; a second click on an old page tells of nobody."""
+    client = browser_of(alice)
+    for _ in range(2):
+        client.post("/logout/", REMOTE_ADDR=HERE)
+    told = AuditEvent.objects.filter(action="user.sign_out").values_list("actor", "object_name", "address")
+    assert list(told) == [("alice", "alice", HERE)]
+    assert client.get("/").status_code == 302
+
+
+def test_an_empty_form_is_no_try() -> None:
+    """A missing password is said at the field; nothing is counted."""
+    assert sign_in("alice", "").status_code == 200
+    assert not SignInAttempt.objects.exists()
+
+
+def test_a_place_is_taken_before_the_password_is_looked_at() -> None:
+    """Tries at the same moment, in any number of processes, are counted one by one: the sixth waits."""
+    assert [throttle.enter("alice", HERE, NOW) for _ in range(5)] == [0] * 5
+    assert throttle.enter("alice", HERE, NOW) == 900
+    throttle.leave("alice", HERE)
+    assert throttle.enter("alice", HERE, NOW) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_tries_at_the_same_moment_five_are_let_through() -> None:
+    """Each thread has a connection of its own, as another process would: the count is the database's."""
+
+    def enter(_: int) -> int:
+        try:
+            return throttle.enter("alice", HERE, NOW)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(12) as pool:
+        waits = list(pool.map(enter, range(12)))
+    assert waits.count(0) == NAME_AND_ADDRESS.failures
+
+
+def test_what_is_older_than_every_window_is_thrown_away() -> None:
+    """The table does not grow."""
+    for minutes in range(5):
+        throttle.enter(f"user{minutes}", HERE, NOW + timedelta(minutes=minutes))
+    throttle.enter("alice", ELSEWHERE, NOW + ADDRESS.window + timedelta(minutes=10))
+    assert SignInAttempt.objects.count() == 1
+
+
+MOMENTS = st.lists(st.integers(0, 4000).map(lambda ago: NOW - timedelta(seconds=ago)), max_size=60)
+
+
+@given(MOMENTS)
+def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
+    """After the wait one may try; a second earlier one may not."""
+    limit = Limit(5, timedelta(minutes=15))
+    wait = seconds_to_wait(failed, limit, NOW)
+    assert 0 <= wait <= 900
+    assert seconds_to_wait(failed, limit, NOW + timedelta(seconds=wait)) == 0
+    assert wait == 0 or seconds_to_wait(failed, limit, NOW + timedelta(seconds=wait - 1)) > 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("198.51.100.7", "198.51.100.7", True),
+        ("198.51.100.7", "198.51.100.8", False),
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("::ffff:198.51.100.7", "198.51.100.7", True),
+        ("", "", True),
+    ],
+)
+def test_an_address_is_counted_by_whom_it_belongs_to(one: str, other: str, same: bool) -> None:
+    """One IPv6 subscriber has a whole /64; changing the address inside it is no way round the limit."""
+    assert (place_of(one) == place_of(other)) is same
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "proxies", "address"),
+    [
+        ("", 0, "192.0.2.1"),
+        ("203.0.113.9", 0, "192.0.2.1"),
+        ("203.0.113.9", 1, "203.0.113.9"),
+        ("10.9.9.9, 203.0.113.9", 1, "203.0.113.9"),
+        ("10.9.9.9, 203.0.113.9, 198.51.100.2", 2, "203.0.113.9"),
+        ("203.0.113.9", 2, "192.0.2.1"),
+    ],
+)
+def test_an_address_is_believed_only_from_as_many_proxies_as_are_trusted(
+    forwarded: str, proxies: int, address: str
+) -> None:
+    """Anybody can write the header; what stands before the trusted proxies' own entries is nobody's word."""
+    assert address_in({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}, proxies) == address
+
+
+@pytest.mark.usefixtures("alice")
+def test_behind_a_trusted_proxy_people_are_told_apart(settings: Any) -> None:
+    """One of them failing does not keep the others waiting, though all come through one machine."""
+    settings.TRUSTED_PROXIES = 1
+    form = {"username": "alice", "password": "wrong", "next": "/users/"}
+    for _ in range(6):
+        last = Client(REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR="203.0.113.9").post("/login/", form)
+    assert last.status_code == 429
+    other = Client(REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR="203.0.113.10")
+    assert other.post("/login/", {**form, "password": PASSWORD}).status_code == 302
+
+
+@pytest.mark.parametrize("written", ["Alice", "ALICE", "ａｌｉｃｅ"])
+def test_ways_of_writing_a_name_are_counted_as_one(written: str) -> None:
+    """Case and full-width letters are no way round the limit."""
+    assert digest_of(written) == digest_of("alice")
+
+
+def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
+    """Five wrong old passwords, then 429, the right one included: a stolen session guesses no faster."""
+    client, new = browser_of(alice), "violet umbrella quarterly sonnet"
+
+    def change(old: str) -> Any:
+        form = {"old_password": old, "new_password1": new, "new_password2": new}
+        return client.post("/password/", form, REMOTE_ADDR=HERE)
+
+    assert [change("wrong").status_code for _ in range(5)] == [422] * 5
+    refused = change(PASSWORD)
+    assert refused.status_code == 429
+    assert 0 < int(refused.headers["Retry-After"]) <= 900
+    alice.refresh_from_db()
+    assert alice.check_password(PASSWORD)
+    assert sign_in("alice", PASSWORD).status_code == 429
+    assert sign_in("alice", PASSWORD, ELSEWHERE).status_code == 302
+
+
+def test_the_right_old_password_is_not_counted(alice: User) -> None:
+    """A new password that is too short six times over locks its owner out of nothing."""
+    form = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
+    client = browser_of(alice)
+    assert [client.post("/password/", form, REMOTE_ADDR=HERE).status_code for _ in range(6)] == [422] * 6
+    assert not SignInAttempt.objects.exists()

@@ -1,0 +1,255 @@
+"""Simulate beside the chain and on its own, send for real, and a logged request again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from artifacts.library import delete_artifacts, store_bytes
+from artifacts.models import Artifact
+from capabilities.acts import SYSTEM
+from routing_admin.configuration import snapshot
+from routing_admin.console.demo import load
+from routing_admin.console.simulate.phrases import OUTCOMES
+from routing_admin.console.simulate.views import word_of
+from routing_admin.core.fallback.scripts import SCRIPTED
+from routing_admin.models import AttemptLog, AuditEvent, RequestLog, Revision, TaskRoute
+from routing_admin.request_log.journal import journal
+from tests.console.page import Page
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+DESIGN = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
+PAGE = "/routes/design/"
+
+
+def asked(*order: int, **fields: str) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "act": "simulate",
+        "preset": "seed",
+        "enabled": "on",
+        "version": "1",
+        "sim-message": "Hello",
+    }
+    data["card"] = [str(at) for at in (order or (1, 2, 3))]
+    for at, name in enumerate(DESIGN, start=1):
+        provider, _, model = name.partition("/")
+        data |= {f"c-{at}-provider": provider, f"c-{at}-model": model}
+    return data | fields
+
+
+def walk(client: Client, data: dict[str, Any], address: str = PAGE) -> Any:
+    return client.post(address, data).context["panel"].run_view
+
+
+def test_every_outcome_can_be_chosen() -> None:
+    """The page's choice is the simulation's vocabulary, word for word."""
+    assert set(OUTCOMES) == set(SCRIPTED)
+
+
+def test_the_walk_goes_on_where_the_policy_says_so(admin: Client) -> None:
+    """503 is retried twice, then the next answers; waits and codes are on the page."""
+    found = walk(admin, asked(**{"out-1": "503", "out-2": "200"}))
+    assert found.sentence == "Candidate 2, echo/echo-vision, answers"
+    assert [stop.code for stop in found.stops] == ["503 ×3", "200", "not asked"]
+    assert any("waits" in said for said in found.stops[0].details)
+
+
+def test_an_error_that_is_raised_stops_the_walk(admin: Client) -> None:
+    """A caller's own mistake asks nobody else, and the page says what the caller gets."""
+    found = walk(admin, asked(**{"out-1": "400"}))
+    assert (found.sentence, found.tone) == ("No candidate answers: the caller gets 400 upstream_400", "bad")
+    assert [stop.tone for stop in found.stops] == ["bad", "", ""]
+
+
+def test_a_cut_stream_asks_nobody_else(admin: Client) -> None:
+    """After the first content the caller keeps what came."""
+    found = walk(admin, asked(**{"out-1": "cut"}))
+    assert found.sentence == "Candidate 1, echo/echo-503, is cut off: the caller keeps what came"
+
+
+def test_the_draft_is_simulated_not_what_is_stored(admin: Client) -> None:
+    """Order and policy as they stand on the page; nothing is written."""
+    before = Revision.objects.count()
+    found = walk(admin, asked(3, 1, **{"out-3": "404", "preset": "resilient"}))
+    assert [stop.name for stop in found.stops] == ["echo/echo-text", "echo/echo-503"]
+    assert found.sentence == "Candidate 2, echo/echo-503, answers"
+    assert Revision.objects.count() == before
+
+
+def test_each_candidate_shows_what_it_would_receive(admin: Client) -> None:
+    """The model with vision gets the image, the one without gets the description, the directive stands first."""
+    load.load_files()
+    page = admin.get(PAGE)
+    image = next(one for one in page.context["panel"].artifacts if one.kind == "image")
+    found = walk(admin, asked(**{"out-1": "503", "out-2": "503", "sim-artifact": image.pk, "sim-language": "zh"}))
+    vision, text = found.stops[1], found.stops[2]
+    assert "an image as it is" in vision.details
+    assert "an image as a description" in text.details
+    assert text.text.startswith("请使用中文回答。")
+    assert "【收到附件】" in text.text
+    assert f"artifact:{image.pk}" in text.text
+    assert (vision.described, text.described) == (False, True)
+    assert "bytes>" in json.dumps(vision.payload)
+
+
+def test_a_missing_key_is_passed_over_only_when_asked(admin: Client) -> None:
+    """Otherwise such a candidate is skipped, and says so."""
+    data = {"task": "planning", "sim-message": "Hello", "act": "simulate"}
+    skipped = walk(admin, data, reverse("simulate"))
+    assert [stop.code for stop in skipped.stops] == ["skipped: no key", "skipped: no key", "200"]
+    usable = walk(admin, {**data, "sim-usable": "on"}, reverse("simulate"))
+    assert usable.sentence == "Candidate 1, openai/gpt-5.6-sol, answers"
+
+
+def test_htmx_takes_the_walk_out_of_the_fragment(admin: Client) -> None:
+    """The answer is the editor with its result; the page takes the result alone."""
+    answer = admin.post(PAGE, asked(), headers={"HX-Request": "true"}).content.decode()
+    assert not Page(answer).is_whole
+    assert 'id="simulation"' in answer
+
+
+def test_an_empty_chain_says_that_there_is_nobody_to_ask(admin: Client) -> None:
+    """No error page."""
+    answer = admin.post(reverse("route_new"), {"act": "simulate", "preset": "seed", "sim-message": "x"})
+    assert "There is no candidate to ask yet" in answer.content.decode()
+
+
+def test_an_artifact_that_never_was_is_404(admin: Client) -> None:
+    """Nothing else is sent in its place."""
+    assert admin.post(PAGE, asked(**{"sim-artifact": "gone"})).status_code == 404
+
+
+def test_an_artifact_that_was_deleted_meanwhile_is_described_as_gone(admin: Client) -> None:
+    """A page left open shows what a call that names the file would send now (decision 16)."""
+    row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt", declared="text/plain")
+    delete_artifacts(SYSTEM, [row.pk])
+    walked = walk(admin, asked(**{"sim-artifact": row.pk}))
+    assert "文件处理失败: diary.txt" in str(walked.stops[0].payload)
+    assert "noon" not in str([stop.payload for stop in walked.stops])
+
+
+def test_sending_for_real_calls_answers_and_is_written_down(admin: Client) -> None:
+    """The embedded provider answers; the request log and the audit log have it, with the person as actor."""
+    found = walk(admin, asked(act="send"))
+    assert found.real
+    assert found.sentence == "Candidate 2, echo/echo-vision, answered"
+    assert "Hello" in found.answer
+    journal.flush()
+    row = RequestLog.objects.get(pk=found.request_id)
+    assert (row.surface, row.outcome, row.task_type) == ("page", "ok", "design")
+    event = AuditEvent.objects.get(action="request.send")
+    assert (event.actor_kind, event.actor, event.object_name) == ("person", "admin", "design")
+
+
+def test_a_real_failure_shows_every_attempt(admin: Client) -> None:
+    """A chain of one that always fails: what the caller would get, and what was tried."""
+    found = walk(admin, asked(1, act="send"))
+    assert found.sentence == "No candidate answers: the caller gets 502 all_providers_failed"
+    assert found.stops[0].tone == "bad"
+
+
+def test_a_viewer_simulates_what_is_stored_and_sends_nothing(viewer: Client) -> None:
+    """No attachment, whose content a viewer may not read, and no real call."""
+    page = viewer.post(PAGE, asked(3, **{"out-1": "503"}))
+    assert page.context["panel"].artifacts == []
+    assert [stop.name for stop in page.context["panel"].run_view.stops] == DESIGN
+    assert walk(viewer, asked(act="send")) is None
+    assert not AuditEvent.objects.filter(action="request.send").exists()
+
+
+def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
+    """Each candidate gets what became of it; the page says that the message was not recorded."""
+    row = RequestLog.objects.create(
+        id="req_replay", started_at=timezone.now(), surface="v1", task_type="design", outcome="ok", language="en"
+    )
+    for at, (model, outcome, status) in enumerate(
+        [("echo-503", "http_503", 503), ("echo-vision", "read_timeout", None)]
+    ):
+        AttemptLog.objects.create(
+            request=row, position=at, provider="echo", model=model, outcome=outcome, status=status, at=timezone.now()
+        )
+    page = admin.get(reverse("simulate"), {"request": row.pk})
+    assert [word for _card, _name, word in page.context["panel"].outcomes] == ["503", "timeout", "200"]
+    assert page.context["panel"].run_view.sentence == "Candidate 3, echo/echo-text, answers"
+    assert "was not recorded" in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "word"),
+    [
+        ("ok", None, "200"),
+        ("http_429", 429, "429"),
+        ("http_502", 502, "503"),
+        ("skipped_cooling", None, "200"),
+        ("connect_refused", None, "refused"),
+        ("http_404", 404, "404"),
+    ],
+)
+def test_an_attempt_of_the_log_has_its_nearest_outcome(outcome: str, status: int | None, word: str) -> None:
+    """By the fault, else by the status, else unavailable."""
+    assert word_of(AttemptLog(outcome=outcome, status=status)) == word
+
+
+def test_a_route_that_went_away_falls_to_the_default(admin: Client) -> None:
+    """As the data plane would."""
+    page = admin.get(reverse("simulate"), {"task": "gone"})
+    assert page.context["route"].task_type == "default"
+    assert TaskRoute.objects.count() == 6
+
+
+def test_several_files_are_attached_at_once(admin: Client) -> None:
+    """Each candidate gets every one of them."""
+    load.load_files()
+    rows = [row for row in Artifact.objects.living() if row.kind in ("image", "document")]
+    found = walk(admin, asked(**{"out-1": "503", "sim-artifact": [row.pk for row in rows]}))
+    assert sorted(found.stops[1].details) == ["a document converted", "an image as it is"]
+
+
+def test_stand_ins_are_attached_by_kind_and_size(viewer: Client) -> None:
+    """Without a stored file: what a model would get of a picture, two sounds and a document of these sizes."""
+    data = {"act": "simulate", "task": "design", "sim-message": "Look", "out-1": "503", "out-2": "503"}
+    found = walk(viewer, data | {"sim-image": "200", "sim-audio": "1500, 20", "sim-document": "64"}, "/simulate/")
+    assert found.stops[1].details[:2] == ["an image as it is", "an audio file as a description"]
+    assert "stand-in-2.mp3" in found.stops[2].text
+    assert "<204800 bytes>" in json.dumps(found.stops[1].payload)
+
+
+@pytest.mark.parametrize("sizes", ["much", "0", "-5", "99999999", "nan", "inf", "1,1,1,1,1,1,1,1,1,1,1"])
+def test_a_size_that_is_none_is_said(viewer: Client, sizes: str) -> None:
+    """Nothing is simulated then."""
+    data = {"act": "simulate", "task": "design", "sim-message": "Look", "sim-image": sizes}
+    panel = viewer.post("/simulate/", data).context["panel"]
+    assert panel.problem.startswith("Enter placeholder sizes in KiB, up to 25600")
+    assert panel.run_view is None
+
+
+def test_a_stand_in_is_never_sent(admin: Client) -> None:
+    """It holds nothing; nobody is called and nothing is logged."""
+    data = {"act": "send", "task": "design", "sim-message": "Look", "sim-image": "20"}
+    panel = admin.post("/simulate/", data).context["panel"]
+    assert panel.problem.startswith("A placeholder has no content")
+    journal.flush()
+    assert not RequestLog.objects.exists()
+
+
+def test_simulate_is_in_the_navigation(admin: Client) -> None:
+    """Current on its own page."""
+    nav = [item for group in admin.get("/simulate/").context["nav"] for item in group["items"]]
+    assert [item["url"] for item in nav if item["current"]] == ["/simulate/"]
+
+
+@pytest.mark.parametrize(("client", "offers"), [("admin", True), ("viewer", False)])
+def test_without_a_route_the_page_says_what_a_simulation_is(
+    client: str, offers: bool, request: pytest.FixtureRequest
+) -> None:
+    """And offers to add a route to whoever may."""
+    TaskRoute.objects.all().delete()
+    snapshot.refresh()
+    html = request.getfixturevalue(client).get("/simulate/").content.decode()
+    assert "A simulation walks a route's fallback chain." in html
+    assert ('class="btn primary" href="/routes/new/"' in html) is offers

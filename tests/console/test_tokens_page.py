@@ -1,0 +1,90 @@
+"""The page of tokens for scripts: made with a name, scopes and an end, shown once, revoked."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from routing_admin.models import AdminToken, AuditEvent
+from tests.cast import token_of
+from tests.console.page import Page
+from tests.console.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def make(admin: Client, **fields: Any) -> Any:
+    return admin.post(reverse("token_new"), {"name": "deploy", "scopes": ["routes:write"], "days": 30, **fields})
+
+
+def test_a_token_is_shown_on_the_answer_alone_that_made_it(admin: Client) -> None:
+    """Later the list has its public part, its owner and its scopes."""
+    page = text_of(make(admin))
+    row = AdminToken.objects.get()
+    assert f"rat_{row.public_id}_" in page
+    later = text_of(admin.get(reverse("tokens")))
+    assert f"rat_{row.public_id}…" in later
+    assert f"rat_{row.public_id}_" not in later
+    assert (row.owner.username, row.scopes) == ("admin", ["routes:write"])
+    assert abs(row.expires_at - timezone.now() - timedelta(days=30)) < timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "label"),
+    [
+        ({"name": ""}, "Name"),
+        ({"name": "a/b"}, "Name"),
+        ({"days": ""}, "Expires after (days)"),
+        ({"days": 366}, "Expires after (days)"),
+    ],
+)
+def test_a_name_and_an_end_within_a_year_are_needed(fields: dict[str, Any], label: str, admin: Client) -> None:
+    """422 at the field; nothing is made."""
+    answer = make(admin, **fields)
+    assert answer.status_code == 422
+    assert Page(answer).error(label)
+    assert not AdminToken.objects.exists()
+
+
+def test_a_token_needs_a_scope_and_a_name_of_its_own(admin: Client) -> None:
+    """Without a scope, or with the name of a living one: 422."""
+    assert make(admin, scopes=[]).status_code == 422
+    make(admin)
+    assert "You already have a token named deploy." in text_of(make(admin))
+    assert AdminToken.objects.count() == 1
+
+
+def test_the_form_proposes_ninety_days(admin: Client) -> None:
+    """A sensible end is there before anybody thinks of it."""
+    field = Page(admin.get(reverse("tokens"))).field("Expires after (days)")
+    assert field is not None
+    assert field.value == "90"
+
+
+def test_a_token_is_revoked_by_any_administrator(admin: Client, admin_account: User) -> None:
+    """At once and for good; the audit says which."""
+    token_of(admin_account, "routes:read")
+    row = AdminToken.objects.get()
+    for _ in range(2):
+        admin.post(reverse("token_revoke", args=[row.public_id]))
+    row.refresh_from_db()
+    assert row.revoked_at is not None
+    assert AuditEvent.objects.filter(action="token.revoke", object_name="deploy").count() == 1
+    assert "Revoked" in text_of(admin.get(reverse("tokens")))
+
+
+def test_whose_token_acted_is_said_in_the_readers_language(admin: Client, admin_account: User) -> None:
+    """The history names owner and token, in Chinese as in English."""
+    token = token_of(admin_account, "routes:write", "providers:write")
+    body = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-chat"}
+    headers = {"authorization": f"Bearer {token}"}
+    Client().put("/api/v1/admin/providers/deepseek", body, "application/json", headers=headers)
+    assert "admin's token deploy" in text_of(admin.get(reverse("history"))).replace("&#x27;", "'").replace("&#39;", "'")
+    admin.post("/language/", {"language": "zh-hans"})
+    assert "admin 的" in text_of(admin.get(reverse("history")))

@@ -1,0 +1,217 @@
+"""Undo takes back the change that its toast tells of, whatever another process saves at the same moment."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from capabilities.acts import Actor
+from capabilities.errors import ConflictError
+from capabilities.models import Provider, Service
+from routing_admin.console.history.actions import undo as act_undo
+from routing_admin.console.providers.actions import save_provider
+from routing_admin.console.routes.actions import save_alias
+from routing_admin.console.services.actions import save_service
+from routing_admin.models import Revision, TaskRoute
+from tests.console.another_process import AnotherProcess, after_the_change, another_process, before_the_change
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+TWO_PROCESSES = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
+ADA = Actor("person", "ada")
+Post = tuple[str, dict[str, Any]]
+
+
+@pytest.fixture
+def admin(demo: None, admin: Client) -> Client:
+    """An administrator's browser; beside the demo an unused alias and provider, and a service nobody has judged."""
+    save_alias(ADA, "spare", "task:default")
+    save_provider(ADA, Provider(name="spare", endpoint="https://spare.example/v1", default_model="m"))
+    openai = Provider.objects.get(name="openai")
+    unknown = Service(service_id="gpt", name="gpt", provider=openai, model="gpt-4o", declares_capabilities=False)
+    save_service(ADA, unknown)
+    return admin
+
+
+@pytest.fixture(scope="module")
+def bob(django_db_setup: None) -> Iterator[AnotherProcess]:
+    with another_process() as running:
+        yield running
+
+
+def offered(client: Client, post: Post) -> int | None:
+    """The revision that the toast after this post offers to undo; None when it offers none."""
+    page = client.post(*post, follow=True)
+    assert page.status_code == 200
+    found = re.findall(r'action="/undo/(\d+)/"', page.content.decode())
+    assert len(found) <= 1
+    return int(found[0]) if found else None
+
+
+def newest() -> int:
+    return Revision.objects.latest("number").number
+
+
+def names() -> set[str]:
+    return set(TaskRoute.objects.values_list("task_type", flat=True))
+
+
+# What each page posts to change something
+
+
+def form_at(address: str, **changed: str | list[str]) -> Callable[[Client], Post]:
+    """The form of a page as it is shown, but for these fields."""
+
+    def post(client: Client) -> Post:
+        form = client.get(address).context["form"]
+        values = {name: form[name].value() for name in form.fields} | changed
+        return address, {name: value for name, value in values.items() if value not in (None, False)}
+
+    return post
+
+
+def editor(**changed: str) -> Callable[[Client], Post]:
+    """Save in the editor of the demo's route `design`."""
+
+    def post(client: Client) -> Post:
+        draft = client.get("/routes/design/").context["draft"]
+        data = {"act": "save", "preset": "seed", "enabled": "on", "version": draft.version, **changed}
+        for card in draft.cards:
+            data |= {f"c-{card.id}-provider": card.provider, f"c-{card.id}-model": card.model}
+        return "/routes/design/", data | {"card": [card.id for card in draft.cards]}
+
+    return post
+
+
+def plain(address: str, **data: Any) -> Callable[[Client], Post]:
+    return lambda _client: (address, data)
+
+
+def cell(_client: Client) -> Post:
+    row = Service.objects.get(service_id="text-model")
+    return f"/matrix/cell/{row.pk}/?side=input&name=vision", {"on": "1"}
+
+
+def fill(**data: str) -> Callable[[Client], Post]:
+    return lambda _client: ("/matrix/fill/", {"service": [Service.objects.get(service_id="gpt").pk], **data})
+
+
+def restore(_client: Client) -> Post:
+    return f"/history/{Revision.objects.earliest('number').number}/restore/", {}
+
+
+def importing(client: Client) -> Post:
+    """The whole configuration with one task route more."""
+    file = client.get("/config/export/llm-routing/", {"for": "full"}).json()
+    file["routing"]["imported"] = {"provider": "echo"}
+    return "/config/import/", {"text": [json.dumps(file)], "mode": "merge", "act": "apply", "expected": newest()}
+
+
+SAVES: dict[str, Callable[[Client], Post]] = {
+    "route": editor(retries="4"),
+    "route switch": plain("/routes/design/enabled/"),
+    "alias": plain("/aliases/", name="gpt-4o", target="task:default"),
+    "alias removed": plain("/aliases/", remove="spare"),
+    "provider": form_at("/providers/openai/", display_name="Ours"),
+    "provider switch": plain("/switch/providers/", name=["openai"], enabled="0"),
+    "service": form_at("/services/text-model/", description="Ours"),
+    "service switches": form_at("/services/text-model/", switch=["input:audio"], cell=["input:audio"]),
+    "catalogue": plain("/catalogue/gpt/"),
+    "matrix switch": cell,
+    "matrix column": fill(act="on", side="input", name="vision"),
+    "matrix catalogue": fill(act="catalogue"),
+    "agent": form_at("/agents/text-agent/", name="Ours"),
+    "default language": plain("/settings/default-language/", default_language="en"),
+    "language": plain("/settings/language/", code="pt", directive="Responda em português."),
+    "restore": restore,
+    "import": importing,
+    "demo": plain("/settings/demo/remove/"),
+}
+DELETES = ("/routes/design/delete/", "/providers/spare/delete/", "/delete/service/gpt/", "/delete/agent/text-agent/")
+
+
+@pytest.mark.parametrize("page", SAVES)
+def test_undo_is_offered_for_the_revision_a_save_made_and_not_for_none(admin: Client, page: str) -> None:
+    """Law: a toast offers the revision it tells of; the same save again changes nothing and offers no Undo."""
+    before = newest()
+    assert offered(admin, SAVES[page](admin)) == newest() != before
+    made = newest()
+    assert offered(admin, SAVES[page](admin)) is None
+    assert newest() == made
+
+
+@pytest.mark.parametrize("address", DELETES)
+def test_undo_is_offered_for_the_revision_a_deletion_made(admin: Client, address: str) -> None:
+    """Law: what was deleted comes back by the revision that took it away."""
+    before = newest()
+    assert offered(admin, (address, {})) == newest() != before
+
+
+# Beside another process
+
+
+@TWO_PROCESSES
+@pytest.mark.parametrize("page", ["route", "route switch", "alias", "alias removed"])
+def test_a_save_without_a_change_offers_no_undo_of_what_another_process_saved(
+    admin: Client, bob: AnotherProcess, page: str
+) -> None:
+    """Law: a revision that somebody else made between the page's look and its save is not the page's to undo."""
+    assert offered(admin, SAVES[page](admin)) == newest()
+    post = SAVES[page](admin)
+    with before_the_change(lambda: bob.save_route("bobs")):
+        undo = offered(admin, post)
+    assert Revision.objects.latest("number").actor == "bob"
+    assert undo is None
+
+
+@TWO_PROCESSES
+@pytest.mark.parametrize("page", ["route", "route switch", "alias", "alias removed", "restore", "provider"])
+def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it(
+    admin: Client, bob: AnotherProcess, page: str
+) -> None:
+    """Law: Undo is of one's own revision; where a later one is there already, it is refused and leads to History."""
+    before = newest()
+    post = SAVES[page](admin)
+    with after_the_change(lambda: bob.save_route("bobs")):
+        undo = offered(admin, post)
+    mine, theirs = Revision.objects.filter(number__gt=before).order_by("number")
+    assert (mine.actor, theirs.actor, undo) == ("admin", "bob", mine.number)
+    refused = admin.post(f"/undo/{undo}/", follow=True)
+    assert "Choose the version to restore in History." in refused.content.decode()
+    assert "bobs" in names()
+
+
+@TWO_PROCESSES
+def test_undo_takes_back_this_change_and_leaves_what_another_process_saved_before_it(
+    admin: Client, bob: AnotherProcess
+) -> None:
+    """Law: exactly the toast's own change is taken back."""
+    post = SAVES["route"](admin)
+    with before_the_change(lambda: bob.save_route("bobs")):
+        undo = offered(admin, post)
+    assert TaskRoute.objects.get(task_type="design").retries == 4
+    assert "Undone." in admin.post(f"/undo/{undo}/", follow=True).content.decode()
+    assert TaskRoute.objects.get(task_type="design").retries is None
+    assert "bobs" in names()
+
+
+@TWO_PROCESSES
+def test_an_undo_that_another_process_overtakes_is_refused(admin: Client, bob: AnotherProcess) -> None:
+    """Law: whether a revision is the newest is asked inside the change that takes it back; none slips between."""
+    with before_the_change(lambda: bob.save_route("bobs")), pytest.raises(ConflictError):
+        act_undo(ADA, newest())
+    assert "bobs" in names()
+
+
+@TWO_PROCESSES
+def test_a_switch_leaves_what_another_process_saved_in_the_same_route(admin: Client, bob: AnotherProcess) -> None:
+    """Law: a switch that read the route before somebody else saved it is refused; it writes no old fields over new."""
+    with before_the_change(lambda: bob.save_route("design")):
+        page = admin.post("/routes/design/enabled/", {}, follow=True)
+    assert "Someone else changed this in the meantime." in page.content.decode()
+    row = TaskRoute.objects.get(task_type="design")
+    assert (row.enabled, row.retries) == (True, 9)

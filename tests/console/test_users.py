@@ -1,0 +1,285 @@
+"""Users: invited by a link, with roles, deactivated and back; the last administrator stays one."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from capabilities.acts import SYSTEM, Actor
+from capabilities.errors import ConflictError, InUseError
+from routing_admin.console.people import actions as people
+from routing_admin.models import AuditEvent, Person
+from tests.cast import PASSWORD, browser_of
+from tests.console.page import Page
+from tests.console.visits import queries_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+NEW = "violet umbrella quarterly sonnet"
+ACTOR = Actor("person", "admin")
+
+
+def link_on(page: Any) -> str:
+    found = re.search(r'<pre id="link" tabindex="0">([^<]+)</pre>', page.content.decode())
+    assert found is not None
+    return urlsplit(found[1]).path
+
+
+def invite(admin_account: User, name: str = "ines", role: str = "viewer") -> str:
+    page = browser_of(admin_account).post("/users/invite/", {"username": name, "role": role})
+    assert page.status_code == 200
+    return link_on(page)
+
+
+def accept(link: str, password: str = NEW, language: str = "zh-hans") -> tuple[Client, Any]:
+    client = browser_of()
+    return client, client.post(link, {"new_password1": password, "new_password2": password, "language": language})
+
+
+def acts() -> list[tuple[str, str]]:
+    return [(event.action, event.object_name) for event in AuditEvent.objects.order_by("id")]
+
+
+def test_an_invited_person_chooses_password_and_language_and_is_in(admin_account: User) -> None:
+    """The link signs in, in the chosen language, with the role of the invitation."""
+    client, answer = accept(invite(admin_account, role="administrator"))
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/")
+    ines = User.objects.get(username="ines")
+    assert ines.check_password(NEW)
+    assert (ines.is_staff, ines.is_superuser) == (True, False)
+    assert Person.objects.get(user=ines).language == "zh-hans"
+    assert 'lang="zh-Hans"' in client.get("/users/").content.decode()
+    assert acts() == [("user.invite", "ines"), ("user.join", "ines")]
+
+
+def test_the_language_comes_along_to_another_browser(admin_account: User) -> None:
+    """Signing in elsewhere sets the language that was chosen; switching it there is kept, too."""
+    accept(invite(admin_account))
+    other = browser_of()
+    other.post("/login/", {"username": "ines", "password": NEW, "next": "/users/"})
+    assert 'lang="zh-Hans"' in other.get("/users/").content.decode()
+    other.post("/language/", {"language": "en", "next": "/users/"})
+    assert Person.objects.get(user__username="ines").language == "en"
+
+
+def test_a_link_works_once(admin_account: User) -> None:
+    """410 the second time, for reading and for sending, and the password stays the first one."""
+    link = invite(admin_account)
+    accept(link)
+    assert browser_of().get(link).status_code == 410
+    assert accept(link, "another long password")[1].status_code == 410
+    assert User.objects.get(username="ines").check_password(NEW)
+
+
+def test_a_link_ends_with_time(admin_account: User, settings: Any) -> None:
+    """After PASSWORD_RESET_TIMEOUT it is 410."""
+    link = invite(admin_account)
+    settings.PASSWORD_RESET_TIMEOUT = -1
+    assert browser_of().get(link).status_code == 410
+
+
+def test_a_new_link_makes_the_invitation_before_void(admin_account: User) -> None:
+    """A link that went to the wrong person is replaced."""
+    first = invite(admin_account)
+    ines = User.objects.get(username="ines")
+    second = link_on(browser_of(admin_account).post(f"/users/{ines.pk}/link/"))
+    assert browser_of().get(first).status_code == 410
+    assert accept(second)[1].status_code == 302
+
+
+@pytest.mark.parametrize("link", ["/join/MQ/wrong/", "/join/!!/x/", "/join/OTk5OTk5/abc-def/", "/join/LTE/abc-def/"])
+def test_a_made_up_link_is_spent(admin_account: User, link: str) -> None:
+    """Whatever is wrong with it, the answer is the same."""
+    assert browser_of().get(link).status_code == 410
+
+
+def test_a_weak_password_is_refused_and_the_link_stays_good(admin_account: User) -> None:
+    """422 with the reason; nothing is signed in."""
+    link = invite(admin_account)
+    client, answer = accept(link, "password12")
+    assert answer.status_code == 422
+    assert "_auth_user_id" not in client.session
+    assert accept(link)[1].status_code == 302
+
+
+def test_an_invitation_keeps_what_was_typed_when_the_name_is_taken_in_any_case(admin_account: User) -> None:
+    """422, the sentence at the field, and the entry."""
+    page = browser_of(admin_account).post("/users/invite/", {"username": "ADMIN", "role": "administrator"})
+    assert page.status_code == 422
+    assert "The user ADMIN already exists." in page.content.decode()
+    name = Page(page).field("User name")
+    assert name
+    assert name.value == "ADMIN"
+    assert User.objects.count() == 1
+
+
+def test_an_invitation_can_be_withdrawn_until_it_is_accepted(admin_account: User) -> None:
+    """The name is free again; somebody who has joined is deactivated instead."""
+    link = invite(admin_account)
+    ines = User.objects.get(username="ines")
+    browser_of(admin_account).post(f"/users/{ines.pk}/withdraw/")
+    assert browser_of().get(link).status_code == 410
+    assert not User.objects.filter(username="ines").exists()
+    assert browser_of(admin_account).post(f"/users/{admin_account.pk}/withdraw/").status_code == 409
+    assert User.objects.filter(username="admin").exists()
+
+
+def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
+    admin_account: User, viewer_account: User
+) -> None:
+    """409 with the sentence, on the page and in the action; the buttons are off with the same sentence."""
+    client = browser_of(admin_account)
+    assert (
+        client.post(f"/users/{admin_account.pk}/role/", {"role": "viewer", "was": "administrator"}).status_code == 409
+    )
+    refused = client.post(f"/users/{admin_account.pk}/active/", {"active": "0"})
+    assert refused.status_code == 409
+    assert "admin is the last administrator." in refused.content.decode()
+    page = client.get(f"/users/{admin_account.pk}/")
+    assert "admin is the last administrator." in page.content.decode()
+    deactivate = Page(page).button("Deactivate")
+    assert deactivate
+    assert deactivate.is_off
+    admin_account.refresh_from_db()
+    assert (admin_account.is_staff, admin_account.is_active) == (True, True)
+    assert acts() == []
+
+
+@pytest.mark.parametrize("state", ["invited", "deactivated"])
+def test_an_administrator_who_cannot_sign_in_does_not_count(admin_account: User, state: str) -> None:
+    """An open invitation or a deactivated colleague is nobody to leave the house to."""
+    other = User.objects.create_user("otto", password=None if state == "invited" else PASSWORD, is_staff=True)
+    if state == "deactivated":
+        people.set_active(SYSTEM, other.pk, active=False)
+    with pytest.raises(InUseError, match="last administrator"):
+        people.set_active(SYSTEM, admin_account.pk, active=False)
+
+
+def test_of_two_administrators_one_may_go_and_the_other_then_stays(admin_account: User) -> None:
+    """The rule is about the last one only; leaving the role also leaves superuser."""
+    second = User.objects.create_superuser("olga", password=PASSWORD)
+    people.set_role(SYSTEM, second.pk, "viewer", expected="administrator")
+    second.refresh_from_db()
+    assert (second.is_staff, second.is_superuser) == (False, False)
+    with pytest.raises(InUseError):
+        people.set_role(SYSTEM, admin_account.pk, "viewer", expected="administrator")
+
+
+def test_a_role_that_somebody_else_changed_meanwhile_is_a_conflict(admin_account: User, viewer_account: User) -> None:
+    """409: the page showed a role that is no longer so."""
+    people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
+    with pytest.raises(ConflictError):
+        people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
+    page = browser_of(admin_account).post(f"/users/{viewer_account.pk}/role/", {"role": "viewer", "was": "viewer"})
+    assert page.status_code == 409
+    assert "Someone else changed this in the meantime." in page.content.decode()
+
+
+def test_deactivating_ends_sessions_and_links_at_once_and_reactivating_brings_the_person_back(
+    admin_account: User, viewer_account: User
+) -> None:
+    """The next click leads to sign-in; the old password works again afterwards."""
+    session = browser_of(viewer_account)
+    assert session.get("/users/").status_code == 200
+    link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
+    browser_of(admin_account).post(f"/users/{viewer_account.pk}/active/", {"active": "0"})
+    assert session.get("/users/").status_code == 302
+    assert browser_of().get(link).status_code == 410
+    assert browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/").status_code == 409
+    browser_of(admin_account).post(f"/users/{viewer_account.pk}/active/", {"active": "1"})
+    back = browser_of().post("/login/", {"username": "vera", "password": PASSWORD, "next": "/users/"})
+    assert back.status_code == 302
+    assert [name for name, _ in acts()] == ["user.link", "user.deactivate", "user.reactivate", "user.sign_in"]
+
+
+def test_a_reset_link_leaves_the_old_password_until_it_is_used_and_then_ends_other_sessions(
+    admin_account: User, viewer_account: User
+) -> None:
+    """Nobody is shut out by a link that was made; who uses it is the only one in."""
+    elsewhere = browser_of(viewer_account)
+    link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
+    assert elsewhere.get("/users/").status_code == 200
+    client, _ = accept(link, language="en")
+    assert elsewhere.get("/users/").status_code == 302
+    assert client.get("/users/").status_code == 200
+    assert acts()[-1] == ("user.password", "vera")
+
+
+def test_changing_ones_own_password_keeps_this_session_and_ends_the_others(viewer_account: User) -> None:
+    """The old password is asked for; the change is audited."""
+    here, there = browser_of(viewer_account), browser_of(viewer_account)
+    form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
+    assert here.post("/password/", {**form, "old_password": "wrong"}).status_code == 422
+    assert here.post("/password/", form).status_code == 302
+    assert here.get("/users/").status_code == 200
+    assert there.get("/users/").status_code == 302
+    viewer_account.refresh_from_db()
+    assert viewer_account.check_password(NEW)
+    assert acts() == [("user.password", "vera")]
+
+
+def test_two_people_with_one_link_make_one_password(admin_account: User) -> None:
+    """Both read the page; the second to send it is told."""
+    invite(admin_account)
+    first, second = User.objects.get(username="ines"), User.objects.get(username="ines")
+    people.choose_password(ACTOR, first, NEW)
+    with pytest.raises(ConflictError):
+        people.choose_password(ACTOR, second, "another long password")
+    assert User.objects.get(username="ines").check_password(NEW)
+
+
+ACTS = [
+    ("user_invite", False, {"username": "eve", "role": "administrator"}),
+    ("user_role", True, {"role": "administrator", "was": "viewer"}),
+    ("user_active", True, {"active": "0"}),
+    ("user_link", True, {}),
+    ("user_withdraw", True, {}),
+]
+
+
+@pytest.mark.parametrize(("name", "of_one", "data"), ACTS, ids=[name for name, _, _ in ACTS])
+def test_acts_need_the_administrator_role_and_never_happen_by_reading(
+    viewer_account: User, name: str, of_one: bool, data: dict[str, str]
+) -> None:
+    """403 for a viewer, sign-in for a stranger, 405 for GET, and nothing is changed."""
+    url = reverse(name, args=[viewer_account.pk] if of_one else [])
+    assert browser_of(viewer_account).post(url, data).status_code == 403
+    assert browser_of().post(url, data).headers["Location"].startswith("/login/")
+    assert browser_of(User.objects.create_superuser("root", password=PASSWORD)).get(url).status_code == 405
+    viewer_account.refresh_from_db()
+    assert (viewer_account.is_staff, viewer_account.is_active) == (False, True)
+
+
+def test_a_viewer_reads_who_is_there_and_sees_no_button(admin_account: User, viewer_account: User) -> None:
+    """Reading is for everybody; what is missing is said."""
+    page = browser_of(viewer_account).get("/users/").content.decode()
+    assert "needs the administrator role" in page
+    assert "Create invitation link" not in page
+    assert "Deactivate" not in browser_of(viewer_account).get(f"/users/{admin_account.pk}/").content.decode()
+
+
+def test_the_list_asks_the_same_few_questions_however_many_there_are(admin_account: User) -> None:
+    """A constant number of queries."""
+    client = browser_of(admin_account)
+    few = queries_of(client, "/users/")
+    User.objects.bulk_create([User(username=f"user{n}", password="!") for n in range(30)])
+    assert queries_of(client, "/users/") == few
+
+
+def test_a_link_of_an_unknown_user_page_is_not_found(admin_account: User) -> None:
+    """404 for every act on nobody."""
+    for name in ("user_active", "user_link", "user_withdraw"):
+        assert browser_of(admin_account).post(reverse(name, args=[999]), {}).status_code == 404
+    assert browser_of(admin_account).get("/users/999/").status_code == 404
+
+
+def test_an_expired_invitation_is_told_from_the_moment_it_was_made(admin_account: User) -> None:
+    """The page says for how many days a link works."""
+    page = browser_of(admin_account).post("/users/invite/", {"username": "ines", "role": "viewer"}).content.decode()
+    assert f"for {timedelta(days=3).days} days" in page

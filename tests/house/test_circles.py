@@ -1,0 +1,27 @@
+"""No module imports itself by way of others: the import contracts look at packages, and leave the console's out."""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+
+import grimp
+
+APPS = ("capabilities", "artifacts", "routing_admin")
+
+
+def find_circle(imports: dict[str, set[str]]) -> list[str]:
+    """Return the modules of one circle, the first again at its end; empty where there is none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    graph = grimp.build_graph(*APPS, exclude_type_checking_imports=True, cache_dir=None)
+    assert find_circle({module: graph.find_modules_directly_imported_by(module) for module in graph.modules}) == []
+
+
+def test_a_planted_circle_is_found() -> None:
+    assert set(find_circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": set()})) == {"a", "b", "c"}

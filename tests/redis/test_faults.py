@@ -1,0 +1,166 @@
+"""A Redis that does not do what it is asked is named in one sentence, without its password, and found again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import environ
+import pytest
+
+from routing_admin.environment import redis_url
+from routing_admin.platform.redis.link import RedisAwayError, RedisLink, Script
+from tests.engines.redis import RedisServer, free_port, redis_running
+
+
+def outage(url: str) -> str:
+    """What is wrong with the server there."""
+    found = RedisLink(url, "test").look()
+    return str(found.sentence) if found is not None else ""
+
+
+def test_nobody_at_the_address_is_named():
+    """With the system's own word for it."""
+    port = free_port()
+    assert outage(f"redis://:secret@127.0.0.1:{port}") == (
+        f"Redis at 127.0.0.1:{port} cannot be reached: Connection refused."
+    )
+
+
+def test_a_host_that_is_none_is_named():
+    """As the system calls it."""
+    sentence = outage("redis://nobody.invalid:6379")
+    assert sentence.startswith("Redis at nobody.invalid:6379 cannot be reached: ")
+
+
+def test_a_socket_that_is_not_there_is_named(tmp_path):
+    """By its path."""
+    assert outage(f"unix://{tmp_path}/redis.sock") == (
+        f"Redis at {tmp_path}/redis.sock cannot be reached: No such file or directory."
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "login", "sentence"),
+    [
+        (
+            ["--requirepass", "secret"],
+            "",
+            "Redis requires a password. Add it to REDIS_URL: redis://:password@host:port.",
+        ),
+        (
+            ["--requirepass", "secret"],
+            ":wrong@",
+            "Redis rejects the user name or password in REDIS_URL. Correct them there.",
+        ),
+        (
+            ["--requirepass", "secret"],
+            "who:wrong@",
+            "Redis rejects the user name or password in REDIS_URL. Correct them there.",
+        ),
+        ([], ":needless@", "Redis rejects the user name or password in REDIS_URL. Correct them there."),
+        (
+            ["--replicaof", "127.0.0.1", "1"],
+            "",
+            "REDIS_URL points to a read-only replica. Set it to the primary server.",
+        ),
+        (
+            ["--maxmemory", "1"],
+            "",
+            "Redis is out of memory. Raise its limit (maxmemory), or let it evict old keys (maxmemory-policy).",
+        ),
+        (
+            ["--user", "weak", "on", ">secret", "~*", "+get"],
+            "weak:secret@",
+            "The user in REDIS_URL lacks permission for the required commands. Grant it +@all on ~routing-admin:*.",
+        ),
+    ],
+    ids=["no password", "wrong password", "wrong user", "needless password", "replica", "full", "weak user"],
+)
+def test_a_server_that_refuses_is_named(tmp_path, options, login, sentence):
+    """With what is to be done, and never with what stands before its host."""
+    with redis_running(tmp_path, *options) as server:
+        assert outage(f"redis://{login}127.0.0.1:{server.port}") == sentence
+
+
+def test_a_server_that_never_answers_is_left_alone(own_redis: RedisServer):
+    """Whoever asks next is told at once; it is found again when it goes on."""
+    link = RedisLink(own_redis.url, "test")
+    assert link.beat()
+    own_redis.freeze()
+    with pytest.raises(RedisAwayError):
+        link.ask(lambda client: client.get("test"))
+    assert (link.is_up, str(link.outage and link.outage.sentence)) == (
+        False,
+        f"Redis at 127.0.0.1:{own_redis.port} did not respond in time.",
+    )
+    asked: list[Any] = []
+    with pytest.raises(RedisAwayError):
+        link.ask(asked.append)
+    assert asked == []
+    own_redis.thaw()
+    until_true(link.beat)
+    assert link.outage is None
+
+
+def until_true(holds: Callable[[], object]) -> None:
+    """Asks until it holds, for half a minute."""
+    until = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_an_outage_is_one_line_in_the_log_and_its_end_another(own_redis: RedisServer, caplog):
+    """However often it is tried meanwhile, and without the password."""
+    link = RedisLink(own_redis.url.replace("redis://", "redis://:needless@"), "test")
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            link.look()
+        link.lead_to(own_redis.url)
+        link.look()
+        own_redis.kill()
+        for _ in range(3):
+            link.look()
+        own_redis.start()
+        link.look()
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.partition(".")[0] for line in lines] == [
+        "Redis rejects the user name or password in REDIS_URL",
+        "Redis at 127",
+        "Redis answers again",
+    ]
+    assert not any("needless" in line or record.exc_info for line, record in zip(lines, caplog.records, strict=True))
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:6379", "http://127.0.0.1", "redis://", "redis://host:port", "redis://host/name", "unix://"]
+)
+def test_an_address_that_is_none_stops_every_command_in_one_line(monkeypatch, url):
+    """Which does not repeat it: a password may stand in it."""
+    monkeypatch.setenv("REDIS_URL", url)
+    with pytest.raises(SystemExit) as end:
+        redis_url(environ.Env())
+    line = str(end.value)
+    assert line.startswith("REDIS_URL is no address of Redis. Write redis://host:6379, ")
+    assert ("\n" in line, url in line and url != "redis://" and url != "unix://") == (False, False)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "redis://host", "rediss://user:password@host:6380/1", "unix:///run/redis.sock", "redis://[::1]:6379"]
+)
+def test_an_address_is_taken_as_it_is(monkeypatch, url):
+    """None where nothing is set."""
+    monkeypatch.setenv("REDIS_URL", url)
+    assert redis_url(environ.Env()) == url
+
+
+def test_scripts_are_found_again_after_they_were_flushed(own_redis: RedisServer):
+    """As after a start."""
+    link, script = RedisLink(own_redis.url, "test"), Script("return ARGV[1]")
+    link.look()
+    assert link.run(script, [], ["one"]) == "one"
+    own_redis.client().script_flush()
+    assert link.run(script, [], ["two"]) == "two"

@@ -1,0 +1,120 @@
+"""News between processes: in order, once, later where Redis is away, and for those who come later, too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from django.db import OperationalError
+
+from routing_admin.platform.redis.link import RedisLink
+from routing_admin.platform.redis.news import News
+from routing_admin.platform.server.redis_rounds import RedisRounds
+from tests.engines.redis import RedisServer
+
+PREFIX = "test-news"
+
+
+@dataclass
+class Process:
+    """One that follows a topic."""
+
+    news: News
+    heard: list[str] = field(default_factory=list)
+
+    def tell(self, word: str, subject: str = "") -> None:
+        self.news.tell("topic", subject or word, lambda: {"word": word})
+
+    def listen_until(self, *words: str) -> None:
+        until = time.monotonic() + 30
+        while self.heard != list(words):
+            assert time.monotonic() < until, self.heard
+            self.news.link.beat()
+            self.news.listen()
+
+
+@pytest.fixture
+def process(own_redis: RedisServer) -> Callable[[], Process]:
+    """Makes one with a link of its own."""
+
+    def make() -> Process:
+        link = RedisLink(own_redis.url, PREFIX)
+        link.beat()
+        made = Process(News(link, wake=lambda: None))
+        made.news.follow("topic", 100, lambda fields, age: made.heard.append(fields["word"]))
+        return made
+
+    return make
+
+
+def test_news_are_heard_in_order_and_by_those_who_come_later(process):
+    """Also by who sent them."""
+    one, two = process(), process()
+    one.tell("a")
+    one.news.send()
+    two.tell("b")
+    two.news.send()
+    for each in (one, two, process()):
+        each.listen_until("a", "b")
+
+
+def test_of_one_subject_the_last_word_is_sent(process):
+    """Once, as it is then."""
+    one, two = process(), process()
+    for word in ("a", "b", "c"):
+        one.tell(word, subject="same")
+    one.news.send()
+    two.listen_until("c")
+
+
+def test_what_is_told_while_redis_is_away_is_sent_when_it_is_back(process, own_redis):
+    """And one that had heard before hears it, although the server has begun anew."""
+    one, two = process(), process()
+    one.tell("a")
+    one.news.send()
+    two.listen_until("a")
+    own_redis.kill()
+    one.tell("b")
+    one.news.send()
+    assert one.news.is_waiting("topic", "b")
+    assert not two.news.listen()
+    own_redis.start()
+    one.news.link.look()
+    one.news.send()
+    two.listen_until("a", "b")
+
+
+def test_a_process_without_rounds_sends_at_once(process):
+    """As a command does."""
+    one, two = process(), process()
+    one.news.wake = None
+    one.tell("a")
+    two.listen_until("a")
+
+
+def test_nothing_waits_where_there_is_no_redis():
+    """However much is told."""
+    news = News(RedisLink("", PREFIX))
+    news.tell("topic", "a", dict)
+    assert not news.is_waiting("topic", "a")
+
+
+def test_work_beside_redis_that_goes_on_failing_is_said_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture):
+    """Not in each round: there are several a second."""
+    link, faults = RedisLink("", "test"), iter([True, True, True, False, False])
+
+    def work() -> None:
+        if next(faults):
+            raise OperationalError("the server is gone")
+
+    rounds = RedisRounds(link, News(link), (work,))
+    rounds.stop()  # so that a round waits for nothing
+    for _ in range(5):
+        rounds.round()
+    said = [each.getMessage() for each in caplog.records if "work beside Redis" in each.getMessage()]
+    assert [("failed: " in each, "works again after 3 failed attempts" in each) for each in said] == [
+        (True, False),
+        (False, True),
+    ]

@@ -1,0 +1,80 @@
+"""What people are told of a Redis that is away, and what another process's hint does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from django.db.models import F
+
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.hints import TOPIC, follow_hints
+from routing_admin.models import Installation
+from routing_admin.platform.redis.link import RedisLink, link
+from routing_admin.platform.redis.news import News
+from tests.engines.redis import RedisServer, free_port
+
+pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+
+
+@pytest.fixture
+def outage() -> Iterator[int]:
+    """This process's Redis is at a port where nobody listens."""
+    port = free_port()
+    link.lead_to(f"redis://:hidden-word@127.0.0.1:{port}")
+    link.look()
+    yield port
+    link.lead_to("")
+
+
+def test_the_dashboard_says_since_when_and_why_redis_is_away(demo, admin, outage):
+    """In either language, and without its password."""
+    page = admin.get("/").content.decode()
+    assert (
+        f"this process runs without Redis: Redis at 127.0.0.1:{outage} cannot be reached: Connection refused." in page
+    )
+    chinese = admin.get("/", HTTP_ACCEPT_LANGUAGE="zh-hans").content.decode()
+    assert f"本进程未使用 Redis：无法连接位于 127.0.0.1:{outage} 的 Redis" in chinese
+    assert "hidden-word" not in page + chinese
+
+
+def test_the_dashboard_says_nothing_of_a_redis_that_nobody_named(demo, admin):
+    """Nor of one that answers."""
+    assert "Redis" not in admin.get("/").content.decode()
+
+
+def test_ready_it_is_without_redis(demo, client, outage):
+    """And says that it does without."""
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["checks"]["redis"]) == (200, "away")
+
+
+def test_the_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
+    """Nor anything else of the address."""
+    monkeypatch.setenv("REDIS_URL", "redis://:hidden-word@127.0.0.1:6379")
+    page = admin.get("/settings/").content.decode()
+    assert "REDIS_URL" in page
+    assert "hidden-word" not in page
+
+
+def test_a_hint_lets_a_process_look_at_once(demo, redis_server: RedisServer):
+    """However fresh what it knows is; its own hints are none."""
+    ours, other = (News(RedisLink(redis_server.url, "test-hints"), wake=lambda: None) for _ in range(2))
+    for news in (ours, other):
+        news.link.beat()
+        follow_hints(news)
+    snapshot.current()
+    before = snapshot.newest.stamp()
+    Installation.objects.update(version=F("version") + 1)
+    ours.tell(TOPIC, "", dict)
+    ours.send()
+    assert ours.listen()
+    assert snapshot.newest.stamp() == before
+    other.tell(TOPIC, "", dict)
+    other.send()
+    until = time.monotonic() + 30
+    while snapshot.newest.stamp() == before:
+        assert time.monotonic() < until
+        ours.listen()
+    assert snapshot.newest.stamp() == before + 1

@@ -1,0 +1,208 @@
+"""Two served processes and a Redis, over real sockets: what one knows both know, and neither needs it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engines.redis import RedisServer, redis_running
+from tests.gateway.serving import Server, environment_of, listening, manage, routing, serving
+from tests.lab import Lab
+
+HELLO = {"model": "one/lab", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 50}
+LIMIT = (
+    "import json; from capabilities.agents import save_agent; from capabilities.acts import SYSTEM; "
+    "from capabilities.models import Agent; row = Agent.objects.get(agent_id='text-agent'); "
+    "row.limits = {'tokensPerDay': %d}; save_agent(SYSTEM, row)"
+)
+REVOKE = (
+    "from capabilities.agents import revoke_key; from capabilities.acts import SYSTEM; "
+    "from capabilities.models import AgentKey; revoke_key(SYSTEM, AgentKey.objects.get(public_id='%s'))"
+)
+MANY = 10_000_000
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two processes with one data directory, and their Redis."""
+
+    one: Server
+    two: Server
+    redis: RedisServer
+
+    def manage(self, *words: str) -> str:
+        return manage(environment_of(self.one.directory, self.one.lab), *words)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    folder = tmp_path_factory.mktemp("pair")
+    with redis_running(folder) as redis, pytest.MonkeyPatch.context() as patch, Lab({}) as lab:
+        patch.setenv("REDIS_URL", redis.url)
+        with serving(folder, lab, [routing(lab)]) as one:
+            two = listening(environment_of(folder, lab), one.key, lab, folder)
+            try:
+                yield Pair(one, two, redis)
+            finally:
+                two.process.terminate()
+                two.process.wait(timeout=40)
+
+
+def ask(server: Server, key: str = "", **body: Any) -> tuple[int, Any]:
+    """Status and body of a call."""
+    headers = {"authorization": f"Bearer {key or server.key}", "content-type": "application/json"}
+    content = json.dumps(HELLO | body).encode()
+    request = urllib.request.Request(f"{server.url}/v1/chat/completions", content, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return response.status, json.loads(response.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    """Asks until it holds, for a minute."""
+    until = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def ready(server: Server) -> str:
+    """What it says of Redis where it says that it is ready."""
+    answer = server.get("/readyz")
+    return str(answer["checks"]["redis"])
+
+
+def used(server: Server) -> int:
+    """The tokens that the agent is told to have used."""
+    amounts = server.get("/api/v1/agents/me")["limits"]["amounts"]
+    return sum(each["used"] for each in amounts if each["meter"] == "tokensPerDay")
+
+
+def test_a_revoked_key_is_refused_by_both(pair: Pair) -> None:
+    """Whoever revoked it."""
+    key = pair.manage("issue_agent_key", "text-agent")
+    assert [ask(each, key)[0] for each in (pair.one, pair.two)] == [200, 200]
+    pair.manage("shell", "-c", REVOKE % key.split("_")[1])
+    for each in (pair.one, pair.two):
+        wait_until(lambda each=each: ask(each, key)[0] == 401)
+
+
+def test_a_candidate_that_fails_for_one_rests_for_both(pair: Pair) -> None:
+    """The second process does not even ask it."""
+    pair.one.lab.play({"one": ["http_402"] * 50})
+    try:
+        assert ask(pair.one, model="task:chain")[0] == 200
+
+        def rests() -> bool:
+            before = len(pair.one.lab.played_for("one"))
+            assert ask(pair.two, model="task:chain")[0] == 200
+            return len(pair.one.lab.played_for("one")) == before
+
+        wait_until(rests)
+    finally:
+        pair.one.lab.play({})
+        pair.redis.client().flushall()
+
+
+class Load:
+    """Calls at both processes, one after the other in each of a few threads, until it ends."""
+
+    def __init__(self, pair: Pair, model: str) -> None:
+        self.answers: list[tuple[int, Any]] = []
+        self._over, self._model = threading.Event(), model
+        servers = (pair.one, pair.two) * 3
+        self._threads = [threading.Thread(target=self._run, args=(each,)) for each in servers]
+
+    def _run(self, server: Server) -> None:
+        while not self._over.is_set():
+            self.answers.append(ask(server, model=self._model))
+
+    def wait_for(self, more: int) -> None:
+        """So many further answers."""
+        wanted = len(self.answers) + more
+        wait_until(lambda: len(self.answers) >= wanted)
+
+    def __enter__(self) -> Load:
+        for each in self._threads:
+            each.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for each in self._threads:
+            each.join()
+
+
+def limit(pair: Pair, tokens: int) -> None:
+    """Sets the limit, and waits until both know it."""
+    pair.manage("shell", "-c", LIMIT % tokens)
+    for each in (pair.one, pair.two):
+        wait_until(lambda each=each: limit_of(each) == tokens)
+
+
+def limit_of(server: Server) -> int:
+    """The limit that the agent is told."""
+    return sum(each["limit"] for each in server.get("/api/v1/agents/me")["limits"]["amounts"])
+
+
+@pytest.mark.parametrize("how", ["killed", "frozen"])
+def test_redis_comes_and_goes_under_load_and_nothing_fails_or_is_lost(pair: Pair, how: str) -> None:
+    """Every call is answered, what they took is what is counted, and both say what is so."""
+    limit(pair, MANY)
+    before = used(pair.one)
+    with Load(pair, "two/lab") as load:
+        load.wait_for(30)
+        (pair.redis.kill if how == "killed" else pair.redis.freeze)()
+        wait_until(lambda: [ready(each) for each in (pair.one, pair.two)] == ["away", "away"])
+        load.wait_for(30)
+        (pair.redis.start if how == "killed" else pair.redis.thaw)()
+        wait_until(lambda: [ready(each) for each in (pair.one, pair.two)] == ["ok", "ok"])
+        load.wait_for(30)
+    assert Counter(status for status, _ in load.answers) == {200: len(load.answers)}
+    taken = sum(answer["usage"]["total_tokens"] for _, answer in load.answers)
+    wait_until(lambda: used(pair.one) == used(pair.two) == before + taken)
+
+
+def test_a_budget_is_never_passed_while_redis_comes_and_goes(pair: Pair) -> None:
+    """Whatever a busy database makes of it: that is 503, and nobody's budget."""
+    budget = used(pair.one) + 3000
+    limit(pair, budget)
+    with Load(pair, "three/lab") as load:
+        while not any(status == 429 for status, _ in load.answers):
+            load.wait_for(10)
+            pair.redis.kill()
+            load.wait_for(10)
+            pair.redis.start()
+    codes = {(status, answer["error"]["code"]) for status, answer in load.answers if status != 200}
+    assert {(429, "budget_exceeded")} <= codes <= {(429, "budget_exceeded"), (503, "unavailable")}
+    taken = sum(answer["usage"]["total_tokens"] for status, answer in load.answers if status == 200)
+    wait_until(lambda: used(pair.one) == used(pair.two))
+    assert used(pair.one) <= budget
+    assert taken <= 3000
+
+
+def test_doctor_says_what_is_wrong_with_redis(pair: Pair) -> None:
+    """In one sentence, and fails; the log has it once for each outage, and no traceback."""
+    wait_until(lambda: "redis: responds" in pair.manage("doctor"))
+    pair.redis.kill()
+    with pytest.raises(AssertionError, match=rf"redis: Redis at 127.0.0.1:{pair.redis.port} cannot be reached"):
+        pair.manage("doctor")
+    pair.redis.start()
+    assert "Traceback" not in log_of(pair.one.directory)
+
+
+def log_of(directory: Path) -> str:
+    """What both wrote to their log."""
+    return (directory / "server.log").read_text()
