@@ -151,7 +151,7 @@ def file_json(row: Artifact) -> dict[str, Any]:
         "object": "file",
         "bytes": row.size,
         "created_at": int(row.created_at.timestamp()),
-        "expires_at": int(row.expires_at.timestamp()) if row.expires_at else None,
+        **({"expires_at": int(row.expires_at.timestamp())} if row.expires_at else {}),
         "filename": row.filename or row.id,
         "purpose": row.metadata.get("purpose", "user_data"),
         "status": "processed",

@@ -12,7 +12,7 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.wire import Answer, Delta, Finish, StreamEvent, Target, ToolCallDelta
 from tests.protocols.exchange import body_of
 
-PROBABLE = {"content": [{"token": "hi", "logprob": -0.1, "bytes": None, "top_logprobs": []}], "refusal": None}
+PROBABLE = {"content": [{"token": "hi", "logprob": -0.1, "bytes": [104, 105], "top_logprobs": []}], "refusal": None}
 
 
 def whole(message: dict[str, Any], **choice: Any) -> Answer:
@@ -32,8 +32,10 @@ def stream(*choices: dict[str, Any]) -> list[StreamEvent]:
 
 
 def test_probabilities_of_a_whole_answer_are_kept() -> None:
-    """As they came; none where none came."""
+    """With all that OpenAI says of a token, where a host says less; none where none came."""
     assert whole({"content": "hi"}, logprobs=PROBABLE).logprobs == PROBABLE
+    assert whole({"content": "hi"}, logprobs={"content": [{"token": "hi", "logprob": -0.1}]}).logprobs == PROBABLE
+    assert whole({"content": "hi"}, logprobs={"content": [{"token": "hi"}, None]}).logprobs is None
     assert whole({"content": "hi"}, logprobs=None).logprobs is None
 
 

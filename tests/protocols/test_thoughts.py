@@ -180,7 +180,7 @@ DETAILS = [
         "format": "anthropic-claude-v1",
         "index": 0,
     },
-    {"type": "reasoning.summary", "summary": "then that", "id": None, "format": "unknown", "index": 1},
+    {"type": "reasoning.summary", "summary": "then that", "format": "unknown", "index": 1},
     {"type": "reasoning.encrypted", "data": "R", "id": "r2", "format": "openai-responses-v1", "index": 2},
 ]
 

@@ -56,7 +56,8 @@ def _detail(thought: Thought, index: int) -> dict[str, Any]:
         out[field] = thought.proof
     elif thought.proof is not None:
         out["signature"] = thought.proof
-    return {**out, "id": thought.id, "format": thought.dialect or "unknown", "index": index}
+    identity = {"id": thought.id} if thought.id else {}
+    return {**out, **identity, "format": thought.dialect or "unknown", "index": index}
 
 
 def thoughts_of(value: Any) -> tuple[Thought, ...]:

@@ -1,7 +1,7 @@
 """What a model made, as OpenAI's clients read it: images as OpenRouter writes them, a sound as OpenAI does.
 
-Each has `artifact` beside its data: the reference under which whoever asked can have it again, null where it could not
-be stored. What is neither image nor sound stands under `files`, as a file of a request does.
+Each has `artifact` beside its data, the reference under which its caller can have it again, where it could be
+stored. What is neither image nor sound stands under `files`, as a file of a request does.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ def whole_media_json(media: Sequence[Media]) -> dict[str, Any]:
     return fields | ({"audio": _sound_json(sounds[0])} if sounds else {})
 
 
-def media_json(media: Iterable[Media], first: int = 0) -> dict[str, Any]:
-    """The fields for images and files, the images numbered from `first`."""
+def media_json(media: Iterable[Media]) -> dict[str, list[dict[str, Any]]]:
+    """The fields for images and files, the images numbered."""
     images: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
     for each in media:
         url = each.url or f"data:{each.mime_type};base64,{each.data}"
         if each.kind is Kind.IMAGE:
-            place = {"index": first + len(images)}
-            images.append({"type": "image_url", "image_url": {"url": url}, **place, "artifact": _reference(each)})
+            place = {"index": len(images)}
+            images.append({"type": "image_url", "image_url": {"url": url}, **place, **_reference(each)})
         else:
-            files.append({"type": "file", "file": {"file_data": url}, "artifact": _reference(each)})
+            files.append({"type": "file", "file": {"file_data": url}, **_reference(each)})
     return {name: found for name, found in (("images", images), ("files", files)) if found}
 
 
@@ -44,17 +44,17 @@ def _sound_json(sound: Media) -> dict[str, Any]:
         "data": sound.data,
         "transcript": sound.transcript,
         "expires_at": sound.expires_at or int(time.time()),
-        "artifact": _reference(sound),
+        **_reference(sound),
     }
 
 
 def sound_piece_json(sound: Media, reference: bool) -> dict[str, Any]:
     """What a piece of a sound brings, or where the whole of it can be had."""
     if reference:
-        return {**({"id": sound.id} if sound.id else {}), "artifact": _reference(sound)}
+        return {**({"id": sound.id} if sound.id else {}), **_reference(sound)}
     known = {"id": sound.id, "data": sound.data, "transcript": sound.transcript, "expires_at": sound.expires_at}
     return {name: value for name, value in known.items() if value}
 
 
-def _reference(media: Media) -> str | None:
-    return f"{REF_PREFIX}{media.artifact_id}" if media.artifact_id else None
+def _reference(media: Media) -> dict[str, str]:
+    return {"artifact": f"{REF_PREFIX}{media.artifact_id}"} if media.artifact_id else {}

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from capabilities.core.message import ToolCall
+from capabilities.core.protocols.answer_fields import SERVICE_TIERS, URL_CITATION
 from capabilities.core.protocols.thought_fields import message_fields, signature_field
-from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Delta, Finish, Media, ToolCallDelta, Usage
 from routing_admin.dispatch.turns import AnsweredTurn
 from routing_admin.gateway.chat.media_json import media_json, sound_piece_json, whole_media_json
@@ -97,7 +97,7 @@ def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: 
     if answer.media:
         message |= whole_media_json(answer.media)
     if answer.annotations:
-        message["annotations"] = list(answer.annotations)
+        message |= _cited_json(answer.annotations)
     if answer.tool_calls and old_calls:
         message["function_call"] = {"name": answer.tool_calls[0].name, "arguments": answer.tool_calls[0].arguments}
     elif answer.tool_calls:
@@ -126,8 +126,16 @@ def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: 
 
 def _details_json(details: AnswerDetails) -> dict[str, str]:
     """What stands beside the choices, where the provider says it."""
-    known = {"service_tier": details.service_tier, "system_fingerprint": details.system_fingerprint}
+    tier = details.service_tier if details.service_tier in SERVICE_TIERS else None
+    known = {"service_tier": tier, "system_fingerprint": details.system_fingerprint}
     return {name: value for name, value in known.items() if value}
+
+
+def _cited_json(annotations: Sequence[Annotation]) -> Mapping[str, list[Annotation]]:
+    """What the words rest on: typed clients take pages alone as `annotations`, files stand beside them."""
+    pages = [each for each in annotations if each.get("type") == URL_CITATION]
+    files = [each for each in annotations if each.get("type") != URL_CITATION]
+    return {name: found for name, found in (("annotations", pages), ("file_annotations", files)) if found}
 
 
 def _ending_json(details: AnswerDetails) -> dict[str, str]:
@@ -159,7 +167,7 @@ class Chunks:
     begun: bool = False
     origin: str = ""
     turn: AnsweredTurn = field(default_factory=AnsweredTurn)
-    images: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
     _before: bytes = field(init=False)
     _after: bytes = field(init=False)
 
@@ -190,8 +198,7 @@ class Chunks:
 
     def write_media(self, media: Sequence[Media]) -> bytes:
         """Files that a model made, each whole and in its place."""
-        fields = media_json(media, self.images)
-        self.images += sum(each.kind is Kind.IMAGE for each in media)
+        fields = self._number(media_json(media))
         return self._write_chunk(self._begin() | fields) if fields else b""
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
@@ -200,7 +207,7 @@ class Chunks:
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
         """What the words before rest on."""
-        return self._write_chunk(self._begin() | {"annotations": list(annotations)})
+        return self._write_chunk(self._begin() | self._number(_cited_json(annotations)))
 
     def write_finish(self, finish: Finish) -> bytes:
         """The reason to stop, what was said beside the answer, the count where it was asked for, and the end."""
@@ -208,14 +215,24 @@ class Chunks:
         reason = OLD_REASONS.get(finish.finish_reason) if self.old_calls else None
         ending = _ending_json(finish.details)
         last = self._write_chunk(self._begin(), reason or finish.finish_reason, ending, details)
-        if not self.include_usage:
+        usage = usage_json(finish.usage) if self.include_usage else None
+        if usage is None:
             return last + DONE
-        count: dict[str, Any] = {"choices": [], "usage": usage_json(finish.usage)}
+        count: dict[str, Any] = {"choices": [], "usage": usage}
         return last + write_event(self._head_json() | count | details) + DONE
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
         """That the answer broke off."""
         return write_event(body_of(error, request_id))
+
+    def _number(self, lists: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+        """The lists with the place of each entry among all of its name: OpenAI's client joins deltas by `index`."""
+        numbered = {}
+        for name, entries in lists.items():
+            first = self.counts.get(name, 0)
+            self.counts[name] = first + len(entries)
+            numbered[name] = [{**entry, "index": index} for index, entry in enumerate(entries, first)]
+        return numbered
 
     def _begin(self) -> dict[str, Any]:
         if self.begun:

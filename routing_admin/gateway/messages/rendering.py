@@ -10,6 +10,8 @@ from typing import Any
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.json_codec import read_mended_json
 from capabilities.core.message import ToolCall
+from capabilities.core.protocols.answer_fields import FILE_CITATION, URL_CITATION
+from capabilities.core.protocols.fields import count, filled
 from capabilities.core.thoughts import ThoughtForm
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage
 from routing_admin.gateway.carrier import CARRIER
@@ -38,6 +40,14 @@ ERROR_TYPES: Mapping[int, str] = MappingProxyType(
 """Anthropic's word for the kind of error; every other 4xx is the request's fault, every other 5xx ours."""
 
 
+PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "char_location": ("start_char_index", "end_char_index"),
+        "page_location": ("start_page_number", "end_page_number"),
+        "content_block_location": ("start_block_index", "end_block_index"),
+    }
+)
+"""Anthropic's kinds of places in a file, and the fields that name the place."""
 THREAD_REFUSED = "thread_unsupported_request"
 """The code by which Anthropic's clients know that they have to go on without a thread."""
 TIERS = ("standard", "priority", "batch")
@@ -149,16 +159,36 @@ def _input_of(call: ToolCall) -> Any:
 
 
 def list_citations(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
-    """What the words rest on; one that names no address stays as its vendor wrote it."""
+    """What the words rest on: pages, and places in files of the request."""
     found = []
     for each in annotations:
-        cited = each.get(str(each.get("type")))
+        kind = each.get("type")
+        cited = each.get(str(kind))
         if not isinstance(cited, Mapping):
             continue
-        place = {"type": "web_search_result_location", "url": cited.get("url"), "title": cited.get("title") or None}
-        quote = {"cited_text": cited.get("content") or "", "encrypted_index": ""}
-        found.append({**place, **quote} if cited.get("url") else dict(cited))
+        if kind == URL_CITATION:
+            place = {"type": "web_search_result_location", "url": cited.get("url"), "title": cited.get("title") or ""}
+            found.append({**place, "cited_text": filled(cited.get("content")) or "", "encrypted_index": ""})
+        elif kind == FILE_CITATION:
+            found.append(_file_location(cited))
     return found
+
+
+def _file_location(cited: Mapping[str, Any]) -> dict[str, Any]:
+    """A place in a file as Anthropic writes it; another vendor names the file alone."""
+    kind = str(cited.get("type"))
+    kind = kind if kind in PLACES else "char_location"
+    index = count(cited, "document_index") or count(cited, "index") or 0
+    title = filled(cited.get("document_title")) or filled(cited.get("filename"))
+    identity = filled(cited.get("file_id"))
+    return {
+        "type": kind,
+        "cited_text": filled(cited.get("cited_text")) or "",
+        "document_index": index,
+        "document_title": title,
+        **{name: count(cited, name) or 0 for name in PLACES[kind]},
+        **({"file_id": identity} if identity else {}),
+    }
 
 
 def words_of_media(media: Sequence[Media]) -> str:

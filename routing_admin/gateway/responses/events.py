@@ -16,8 +16,10 @@ from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.responses.rendering import (
     ResponseHead,
     call_item,
+    error_json,
     image_item,
     is_image,
+    list_cited,
     list_logprobs,
     message_item,
     reasoning_item,
@@ -35,7 +37,7 @@ class OpenItem:
     id: str
     words: str = ""
     refusal: str = ""
-    annotations: list[Annotation] = field(default_factory=list)
+    annotations: list[dict[str, Any]] = field(default_factory=list)
     logprobs: list[Any] = field(default_factory=list)
 
 
@@ -84,9 +86,11 @@ class ResponseEvents:
 
     def write_media(self, media: Sequence[Media]) -> bytes:
         """Images as items of their own; where the other files can be had, as words."""
-        words = words_of_media(media, before=self.message.words if self.message else "")
-        said = self._say(words) if words else b""
-        return self._begin() + said + b"".join(self._add_whole(image_item(each)) for each in media if is_image(each))
+        pieces = [self._begin()]
+        if words := words_of_media(media, before=self.message.words if self.message else ""):
+            pieces.append(self._say(words))
+        pieces += [self._add_whole(image_item(each)) for each in media if is_image(each)]
+        return b"".join(pieces)
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
         """Nothing for a piece; where the whole sound can be had, once it is there."""
@@ -96,10 +100,10 @@ class ResponseEvents:
         """What the words before rest on."""
         opened = self._begin() + self._open_message()
         pieces = []
-        for each, cited in zip(annotations, text_part("", annotations)["annotations"], strict=True):
-            assert self.message is not None  # noqa: S101 - opened above, for the type checker
+        assert self.message is not None  # noqa: S101 - opened above, for the type checker
+        for cited in list_cited(annotations):
             place = {"content_index": 0, "annotation_index": len(self.message.annotations), "annotation": cited}
-            self.message.annotations.append(each)
+            self.message.annotations.append(cited)
             pieces.append(self._write("output_text.annotation.added", {**self._at(self.message), **place}))
         return opened + b"".join(pieces)
 
@@ -107,15 +111,17 @@ class ResponseEvents:
         """The end of every open item, and the whole response."""
         pieces = [self._begin(), self._close_reasoning(), self._close_message()]
         pieces += [self._close_call(call) for call in self.calls.values()]
-        output = [self.output[place] for place in sorted(self.output)]
-        whole = self.head.write_end(finish.finish_reason, finish.usage, output, finish.details.service_tier)
+        tier = finish.details.service_tier
+        whole = self.head.write_end(finish.finish_reason, finish.usage, self._list_output(), tier)
         return b"".join([*pieces, self._write(whole["status"], {"response": whole})])
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
         """That the answer broke off: the response has failed."""
-        told = {"code": error.code, "message": error.message, "request_id": request_id}
-        output = [self.output[place] for place in sorted(self.output)]
-        return self._begin() + self._write("failed", {"response": self.head.write("failed", output, error=told)})
+        failed = self.head.write("failed", self._list_output(), error=error_json(error, request_id))
+        return self._begin() + self._write("failed", {"response": failed})
+
+    def _list_output(self) -> list[dict[str, Any]]:
+        return [self.output[place] for place in sorted(self.output)]
 
     def _begin(self) -> bytes:
         if self.number:
@@ -205,8 +211,8 @@ class ResponseEvents:
         item, self.message = self.message, None
         if item is None:
             return b""
-        place, part = {**self._at(item), "content_index": 0}, text_part(item.words, item.annotations)
-        part["logprobs"] = item.logprobs
+        place, part = {**self._at(item), "content_index": 0}, text_part(item.words)
+        part |= {"annotations": item.annotations, "logprobs": item.logprobs}
         pieces = [
             self._write("output_text.done", {**place, "text": item.words, "logprobs": item.logprobs}),
             self._write("content_part.done", {**place, "part": part}),
@@ -239,7 +245,8 @@ class ResponseEvents:
     def _close_call(self, call: OpenCall) -> bytes:
         key = "input" if call.custom else "arguments"
         whole = call_item(call.id, call.as_call(), self.namespaces)
-        done = self._write(f"{_kind(call)}.done", {**self._at(call), key: call.words, "name": whole["name"]})
+        named = {} if call.custom else {"name": whole["name"]}
+        done = self._write(f"{_kind(call)}.done", {**self._at(call), key: call.words, **named})
         return done + self._end(call.place, whole)
 
 

@@ -10,17 +10,22 @@ from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest, ToolCall
+from capabilities.core.protocols.answer_fields import FILE_CITATION, SERVICE_TIERS, URL_CITATION
+from capabilities.core.protocols.fields import count, filled
 from capabilities.core.thoughts import Thought
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Annotation, Answer, Media, Usage
 from routing_admin.gateway.carrier import pack_thoughts
 from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.errors import GatewayError
 from routing_admin.platform.server.ids import new_id
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Reasons to stop that leave an answer incomplete, in the words of Responses."""
 ALONE: Mapping[str, tuple[str, str]] = MappingProxyType({})
 """No tool came in a namespace."""
+ERROR_CODES: Mapping[int, str] = MappingProxyType({408: "server_error", 429: "rate_limit_exceeded"})
+"""OpenAI's word for a status; every other 4xx is the request's fault, every other 5xx the server's."""
 USUAL = 1.0
 """OpenAI's temperature and top_p where a request names none: the response has to say a number."""
 
@@ -79,7 +84,7 @@ class ResponseHead:
         self, finish_reason: str, usage: Usage, output: Sequence[dict[str, Any]], tier: str | None = None
     ) -> dict[str, Any]:
         """The response at its end: complete, or cut and why."""
-        more: dict[str, Any] = {"usage": usage_json(usage), "service_tier": tier or "default"}
+        more = {"usage": usage_json(usage), "service_tier": tier if tier in SERVICE_TIERS else "default"}
         if reason := INCOMPLETE.get(finish_reason):
             return self.write("incomplete", output, incomplete_details={"reason": reason}, **more)
         return self.write("completed", output, completed_at=int(time.time()), **more)
@@ -112,11 +117,9 @@ def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> di
     )
 
 
-def usage_json(usage: Usage) -> dict[str, Any] | None:
-    """The provider's count; None where it gave none."""
+def usage_json(usage: Usage) -> dict[str, Any]:
+    """Return the provider's count; 0 where it gave none, for clients require the count of a response that has ended."""
     read, wrote = usage.prompt_tokens, usage.completion_tokens
-    if read is None and wrote is None:
-        return None
     total = usage.total_tokens if usage.total_tokens is not None else (read or 0) + (wrote or 0)
     cached = {"cached_tokens": usage.cached_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
     short, long = usage.cache_write_30m_tokens, usage.cache_write_12h_tokens
@@ -128,6 +131,12 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
         "total_tokens": total,
     }
+
+
+def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
+    """Why a response failed, in one of OpenAI's words for it; our code stands as its type."""
+    code = ERROR_CODES.get(error.status) or ("invalid_prompt" if error.status < 500 else "server_error")
+    return {"code": code, "message": error.message, "type": error.code, "request_id": request_id}
 
 
 def reasoning_item(identity: str, words: str, thoughts: Sequence[Thought], origin: str) -> dict[str, Any]:
@@ -148,20 +157,29 @@ def message_item(
 
 def text_part(words: str, annotations: Sequence[Annotation] = ()) -> dict[str, Any]:
     """Words of an answer."""
-    cited = [{"type": each.get("type"), **_inside(each)} for each in annotations]
-    return {"type": "output_text", "text": words, "annotations": cited, "logprobs": []}
+    return {"type": "output_text", "text": words, "annotations": list_cited(annotations), "logprobs": []}
+
+
+def list_cited(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
+    """What words rest on, in the two kinds that clients know: a page, and a file among those of the request."""
+    found = []
+    for each in annotations:
+        kind = str(each.get("type"))
+        inner = each.get(kind)
+        cited = dict(inner) if isinstance(inner, Mapping) else {}
+        if kind == FILE_CITATION:
+            title = filled(cited.get("filename")) or filled(cited.get("title")) or ""
+            index = count(cited, "index") or count(cited, "document_index") or 0
+            cited |= {"file_id": filled(cited.get("file_id")) or "", "filename": title, "index": index}
+        if kind in (URL_CITATION, FILE_CITATION):
+            found.append({**cited, "type": kind})
+    return found
 
 
 def list_logprobs(logprobs: Mapping[str, Any] | None) -> list[Any]:
     """How probable the words were, as a list beside them."""
     tokens = logprobs.get("content") if logprobs else None
     return list(tokens) if isinstance(tokens, list) else []
-
-
-def _inside(annotation: Annotation) -> dict[str, Any]:
-    """What chat completions write in an object of its own; here it stands flat."""
-    inner = annotation.get(str(annotation.get("type")))
-    return dict(inner) if isinstance(inner, dict) else {}
 
 
 def call_item(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.message import ToolCall
+from capabilities.core.protocols.answer_fields import logprobs_of
 from capabilities.core.protocols.arguments import called_in, text_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.fields import filled
@@ -64,9 +65,8 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
         return Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
     usage, model, identity = usage_of(value.get("usage")), filled(value.get("model")), filled(value.get("id"))
     details = details_of(value, choice, ending)
-    logprobs = choice["logprobs"] if isinstance(choice.get("logprobs"), Mapping) else None
     said = (text, calls, reasoning, refusal, ending.word, usage, model, identity, details)
-    return Answer(*said, thoughts, logprobs, *beside)
+    return Answer(*said, thoughts, logprobs_of(choice.get("logprobs")), *beside)
 
 
 def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from capabilities.core.protocols.answer_fields import logprobs_of
 from capabilities.core.protocols.call_pieces import CallPieces
 from capabilities.core.protocols.errors import failure_inside
 from capabilities.core.protocols.fields import count, filled
@@ -142,11 +143,12 @@ def _delta_of_words(choice: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _with_logprobs(pieces: list[Delta | Supplement | Failure], logprobs: Any) -> list[Delta | Supplement | Failure]:
     """The piece with how probable it was; some send that in a chunk of its own."""
-    if not isinstance(logprobs, Mapping):
+    known = logprobs_of(logprobs)
+    if known is None:
         return pieces
     first = pieces[0] if pieces else None
     piece, others = (first, pieces[1:]) if isinstance(first, Delta) else (Delta(), pieces)
-    return [piece._replace(logprobs=logprobs), *others]
+    return [piece._replace(logprobs=known), *others]
 
 
 def _first_choice(choices: list[Any]) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from capabilities.core.protocols.answer_fields import annotations_of
 from capabilities.core.protocols.answer_media import ANY_IMAGE, RAW_SOUND, media_of_base64, media_of_url
 from capabilities.core.protocols.fields import count, filled
 from capabilities.core.vocabulary import Kind
@@ -21,8 +22,7 @@ def supplement_of(message: Mapping[str, Any]) -> Supplement:
     media: tuple[Media, ...] = ()
     if images or audio or isinstance(content, list):
         media = (*_images(images), *_images(content), *_sounds(audio))
-    cited = message.get("annotations")
-    return Supplement(media, tuple(each for each in cited if isinstance(each, dict)) if isinstance(cited, list) else ())
+    return Supplement(media, annotations_of(message.get("annotations")))
 
 
 def _images(value: Any) -> Iterator[Media]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from capabilities.core.message import ToolCall
+from capabilities.core.protocols.answer_fields import list_tokens
 from capabilities.core.protocols.arguments import text_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.fields import filled
@@ -141,5 +142,5 @@ def call_of(item: Item, at: int) -> ToolCall:
 def logprobs_of(parts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """How probable the words were, as chat completions write it."""
     listed = [part["logprobs"] for part in parts if isinstance(part.get("logprobs"), list)]
-    tokens = [token for each in listed for token in each]
+    tokens = [token for each in listed for token in list_tokens(each)]
     return {"content": tokens, "refusal": None} if tokens else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from capabilities.core.protocols import answer_fields
 from capabilities.core.protocols.answer_media import media_of_base64
 from capabilities.core.protocols.fields import filled
 from capabilities.core.wire import Annotation, Media
@@ -28,7 +29,8 @@ def annotation_of(value: Any) -> Annotation | None:
     kind = filled(value.get("type")) if isinstance(value, dict) else None
     if kind is None:
         return None
-    return {"type": kind, kind: {name: each for name, each in value.items() if name != "type"}}
+    flat = {name: each for name, each in value.items() if name != "type"}
+    return answer_fields.annotation_of({"type": kind, kind: flat})
 
 
 def annotations_of(part: Mapping[str, Any]) -> tuple[Annotation, ...]:

@@ -1,0 +1,176 @@
+"""Our answers through the vendors' own SDKs: their types, strictly, and what puts a stream together there.
+
+Beside the types: which keys a vendor sends as null. Python's types cannot say that, those for TypeScript can; read from
+openai 6.49 (chat/completions, responses, shared) and @anthropic-ai/sdk 1.13 (messages), 2026-11-24.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import anthropic.types
+import openai.types.chat
+import openai.types.responses
+from anthropic.lib.streaming._messages import accumulate_event
+from openai import omit
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.lib.streaming.responses._responses import ResponseStreamState
+from pydantic import BaseModel, TypeAdapter
+
+Json = Any
+LOGPROB_BYTES = r"(.*\.)?logprobs\.content\[\](\.top_logprobs\[\])?\.bytes"
+CHAT_NULLS = re.compile(
+    rf"choices\[\]\.message\.(content|refusal)|choices\[\]\.(logprobs(\.content|\.refusal)?|finish_reason)|usage"
+    rf"|{LOGPROB_BYTES}|error\.(code|param)"
+)
+RESPONSES_NULLS = re.compile(
+    r"(response\.)?(error|incomplete_details|instructions|max_output_tokens|max_tool_calls|previous_response_id"
+    r"|completed_at|reasoning\.(effort|summary)|safety_identifier|prompt_cache_key|text\.format\.description)|error\.(code|param)"
+)
+MESSAGES_NULLS = re.compile(
+    r"((message|delta)\.)?(stop_reason|stop_sequence)|(delta\.)?stop_details\.(category|explanation)"
+    r"|(content\[\]\.citations\[\]|delta\.citation)\.(title|document_title|file_id)"
+)
+CALLERS = re.compile(r"(response\.|message\.)?(content\[\]\.input|content_block\.input|metadata)\..*")
+"""Places whose values are a caller's or a model's own."""
+
+
+def nulls_in(value: Json, at: str = "") -> Iterator[str]:
+    """Where a JSON value has null."""
+    if value is None:
+        yield at.removeprefix(".")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from nulls_in(inner, f"{at}.{key}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from nulls_in(inner, f"{at}[]")
+
+
+def check_nulls(value: Json, known: re.Pattern[str]) -> None:
+    """What is null is what the vendor sends as null."""
+    found = {at for at in nulls_in(value) if not (known.fullmatch(at) or CALLERS.fullmatch(at))}
+    assert not found, (found, value)
+
+
+def events_in(stream: bytes) -> list[tuple[str, Json]]:
+    """Each event's name and its value, but for the goodbye."""
+    found = []
+    for block in stream.decode().strip().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.split("\n"))
+        if fields["data"] != "[DONE]":
+            found.append((fields.get("event", ""), json.loads(fields["data"])))
+    return found
+
+
+def strictly(kind: Any, value: Json) -> Any:
+    """The value as that type of an SDK. Raises pydantic's `ValidationError`."""
+    return _adapter(kind).validate_json(json.dumps(value), strict=True)
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def kinds_of(union: Any) -> Mapping[str, Any]:
+    """The members of a union of events by their type."""
+    found: dict[str, Any] = {}
+    for member in typing.get_args(union):
+        if isinstance(member, type) and issubclass(member, BaseModel):
+            found |= dict.fromkeys(typing.get_args(member.model_fields["type"].annotation), member)
+        else:
+            found |= kinds_of(member)
+    return found
+
+
+RESPONSE_EVENTS = kinds_of(openai.types.responses.ResponseStreamEvent)
+MESSAGE_EVENTS = kinds_of(anthropic.types.RawMessageStreamEvent)
+
+
+def read_chunks(stream: bytes) -> str:
+    """The words of a streamed completion."""
+    state = ChatCompletionStreamState()
+    for _, value in events_in(stream):
+        check_nulls(value, CHAT_NULLS)
+        if value.keys() == {"error"}:
+            return ""
+        chunk = strictly(openai.types.chat.ChatCompletionChunk, value)
+        try:
+            state.handle_chunk(chunk)
+        except (openai.ContentFilterFinishReasonError, openai.LengthFinishReasonError):  # how the SDK says it
+            continue
+    return state.current_completion_snapshot.choices[0].message.content or ""
+
+
+def read_response_events(stream: bytes) -> str:
+    """The words of a streamed response."""
+    state, words = ResponseStreamState(input_tools=omit, text_format=omit), ""
+    for name, value in events_in(stream):
+        assert name == value["type"]
+        check_nulls(_without_count(value), RESPONSES_NULLS)
+        event = strictly(RESPONSE_EVENTS[name], value)
+        state.handle_event(event)
+        if name in ("response.completed", "response.incomplete"):
+            words = event.response.output_text
+    return words
+
+
+def _without_count(value: Json) -> Json:
+    """The event without its count, which is null as long as the response goes on, and where it failed."""
+    if value["type"] not in ("response.created", "response.in_progress", "response.failed"):
+        return value
+    return {**value, "response": {name: each for name, each in value["response"].items() if name != "usage"}}
+
+
+def read_message_events(stream: bytes) -> str:
+    """The words of a streamed message."""
+    message = message_of(stream)
+    return "".join(block.text for block in message.content if block.type == "text") if message else ""
+
+
+def message_of(stream: bytes) -> Any:
+    """The message that a stream adds up to; None where it broke off."""
+    snapshot: Any = None
+    buffers: dict[int, bytes] = {}
+    for name, value in events_in(stream):
+        check_nulls(value, MESSAGES_NULLS)
+        if name == "error":
+            strictly(anthropic.types.ErrorResponse, value)
+            return None
+        assert name == value["type"]
+        event = strictly(MESSAGE_EVENTS[name], value)
+        try:
+            snapshot = accumulate_event(event=event, current_snapshot=snapshot, json_bufs=buffers)
+        except ValueError as error:  # arguments are the model's own words, wrong JSON as well
+            if "Unable to parse tool parameter JSON" not in str(error):
+                raise
+    return snapshot
+
+
+@dataclass(frozen=True)
+class SdkApi:
+    """How an SDK reads one API: the type of a whole answer, its nulls, and the words of a stream."""
+
+    whole: Any
+    nulls: re.Pattern[str]
+    read: Callable[[bytes], str]
+
+
+SDK_APIS: Mapping[str, SdkApi] = {
+    "chat completions": SdkApi(openai.types.chat.ChatCompletion, CHAT_NULLS, read_chunks),
+    "messages": SdkApi(anthropic.types.Message, MESSAGES_NULLS, read_message_events),
+    "responses": SdkApi(openai.types.responses.Response, RESPONSES_NULLS, read_response_events),
+}
+
+
+def check_whole(api: str, value: Json) -> Any:
+    """A whole answer as that API's SDK has it."""
+    check_nulls(value, SDK_APIS[api].nulls)
+    return strictly(SDK_APIS[api].whole, value)

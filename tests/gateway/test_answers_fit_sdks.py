@@ -1,0 +1,155 @@
+"""One property of the chat APIs: whatever a provider says, the vendors' own SDKs take what we make of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anthropic.types
+import openai.types
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capabilities.core.message import ChatRequest
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.stream import mend_outcome
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Answer, Delta, Failure, Finish, Media, StreamEvent, Supplement
+from routing_admin.gateway.chat.rendering import Chunks, completion_json
+from routing_admin.gateway.door import AnswerEvents, ChatCall
+from routing_admin.gateway.errors import GatewayError, body_of
+from routing_admin.gateway.messages.events import MessageEvents
+from routing_admin.gateway.messages.rendering import error_json, message_json
+from routing_admin.gateway.responses.events import ResponseEvents
+from routing_admin.gateway.responses.rendering import ResponseHead, response_json
+from tests.gateway.sdk_types import CHAT_NULLS, MESSAGES_NULLS, SDK_APIS, check_nulls, check_whole, strictly
+from tests.gateway.test_interleaved_streams import PROVIDERS, Call, Step, answers
+from tests.gateway.test_odd_answers import NAMES, VENDORS, bodies, streams
+from tests.lab.recordings import RECORDINGS, Recording
+from tests.lab.response_recordings import RESPONSE_RECORDINGS
+
+ORIGIN = "0123456789ab"
+CALL = ChatCall(ChatRequest((), extra={"thinking": {"type": "enabled", "budget_tokens": 1024}}), "m")
+"""A caller that wants to see what was thought."""
+WHOLE: Mapping[str, Callable[[Answer], dict[str, Any]]] = {
+    "chat completions": lambda said: completion_json(said, "m", ORIGIN),
+    "messages": lambda said: message_json(said, CALL, "m", ORIGIN),
+    "responses": lambda said: response_json(said, CALL, "m", ORIGIN),
+}
+STREAMED: Mapping[str, Callable[[], AnswerEvents]] = {
+    "chat completions": lambda: Chunks("m", include_usage=True, origin=ORIGIN),
+    "messages": lambda: MessageEvents("m", ORIGIN),
+    "responses": lambda: ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN),
+}
+FEW = settings(max_examples=max(settings().max_examples // 8, 20))
+"""Each example is read by an SDK."""
+each_api = pytest.mark.parametrize("api", SDK_APIS)
+
+
+def recording(name: str, protocol: str) -> Recording:
+    return RESPONSE_RECORDINGS[name] if protocol == "openai-responses" else RECORDINGS[name][protocol]
+
+
+def read_whole(protocol: str, body: bytes) -> Answer | Failure:
+    return mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
+
+
+def written(events: AnswerEvents, found: list[StreamEvent]) -> bytes:
+    """The stream as an API writes it; what breaks off is the last."""
+    out, kept = b"", list[Media]()
+    for each in found:
+        if isinstance(each, Delta):
+            out += events.write_delta(each)
+        elif isinstance(each, Supplement):
+            sounds = [media for media in each.media if media.kind is Kind.AUDIO]
+            others = [media for media in each.media if media.kind is not Kind.AUDIO]
+            out += b"".join(map(events.write_sound, sounds)) + (events.write_media(others) if others else b"")
+            out += events.write_annotations(each.annotations) if each.annotations else b""
+            kept += sounds
+        elif isinstance(each, Finish):
+            out += b"".join(events.write_sound(sound, reference=True) for sound in kept) + events.write_finish(each)
+        else:
+            out += events.write_error(GatewayError(502, each.fault.value, each.message), "req_1")
+    return out
+
+
+def decoded(protocol: str, body: bytes) -> list[StreamEvent]:
+    decoder = PROTOCOLS[protocol].decoder()
+    return [*decoder.feed(body), *decoder.close()]
+
+
+def sent(events: list[dict[str, Any]]) -> bytes:
+    return b"".join(b"data: %b\n\n" % json.dumps(each).encode() for each in events)
+
+
+@each_api
+@pytest.mark.parametrize("protocol", VENDORS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recorded_answer_is_what_the_sdk_of_each_api_takes(name: str, protocol: str, api: str) -> None:
+    """Whole and streamed, with the same words."""
+    said = read_whole(protocol, json.dumps(recording(name, protocol).whole).encode())
+    assert isinstance(said, Answer)
+    check_whole(api, WHOLE[api](said))
+    stream = written(STREAMED[api](), decoded(protocol, sent(recording(name, protocol).events)))
+    words = SDK_APIS[api].read(stream)
+    assert words.startswith(said.text)
+
+
+@each_api
+@FEW
+@given(case=bodies())
+def test_a_whole_answer_with_odd_values_is_what_the_sdk_takes(api: str, case: tuple[str, bytes]) -> None:
+    """Whatever a provider puts anywhere: what reaches a caller has the vendor's shape, or is an error."""
+    said = read_whole(*case)
+    if isinstance(said, Answer):
+        check_whole(api, WHOLE[api](said))
+
+
+@each_api
+@FEW
+@given(case=streams())
+def test_a_stream_with_odd_values_is_what_the_sdk_takes(api: str, case: tuple[str, bytes]) -> None:
+    """The same event by event."""
+    if stream := written(STREAMED[api](), decoded(*case)):
+        SDK_APIS[api].read(stream)
+
+
+@each_api
+@pytest.mark.parametrize("provider", PROVIDERS)
+@FEW
+@given(said=answers())
+def test_any_mixture_of_words_thoughts_and_calls_is_what_the_sdk_takes(
+    provider: str, api: str, said: tuple[list[Call], list[Step]]
+) -> None:
+    """The words that were said come out of the SDK's own reader of streams."""
+    calls, steps = said
+    steps = [*steps, ("text", 0, "end")]
+    protocol, send = PROVIDERS[provider]
+    stream = written(STREAMED[api](), decoded(protocol, sent(list(send(calls, steps)))))
+    assert SDK_APIS[api].read(stream).endswith("end")
+
+
+ERRORS = st.builds(
+    GatewayError,
+    st.sampled_from([400, 401, 402, 403, 404, 408, 409, 422, 429, 500, 502, 503, 504, 529]),
+    st.sampled_from(["invalid_value", "upstream_400", "all_providers_failed", "stream_broken"]),
+    st.text(max_size=9),
+    st.none() | st.just("messages[0]"),
+)
+
+
+@FEW
+@given(error=ERRORS)
+def test_an_error_is_what_the_sdk_takes(error: GatewayError) -> None:
+    """Whole; in a stream it is the last event."""
+    chat = body_of(error, "req_1")
+    check_nulls(chat, CHAT_NULLS)
+    strictly(openai.types.ErrorObject, chat["error"])
+    message = error_json(error, "req_1")
+    check_nulls(message, MESSAGES_NULLS)
+    strictly(anthropic.types.ErrorResponse, message)
+    for api, make in STREAMED.items():
+        events = make()
+        SDK_APIS[api].read(events.write_delta(Delta("So")) + events.write_error(error, "req_1"))
