@@ -28,7 +28,7 @@ def read_chat(stream: bytes) -> Said:
             call[0] += called.get("id") or ""
             call[1] += called["function"].get("name") or ""
             call[2] += called["function"]["arguments"]
-    return text, reasoning, [(identity, name, json.loads(rest)) for identity, name, rest in calls.values()]
+    return text, reasoning, [(identity, name, json.loads(rest or "{}")) for identity, name, rest in calls.values()]
 
 
 def read_messages(stream: bytes) -> Said:
@@ -52,7 +52,7 @@ def read_messages(stream: bytes) -> Said:
         kind: "".join(piece for each in blocks if each["type"] == kind for piece in each["pieces"]) for kind in fields
     }
     called = [each for each in blocks if each["type"] == "tool_use"]
-    calls = [(each["id"], each["name"], json.loads("".join(each["pieces"]))) for each in called]
+    calls = [(each["id"], each["name"], json.loads("".join(each["pieces"]) or "{}")) for each in called]
     return said["text"], said["thinking"], calls
 
 
@@ -72,7 +72,7 @@ def read_responses(stream: bytes) -> Said:
             done.append(item)
             if item["type"] == "function_call":
                 assert came == item["arguments"]
-                calls.append((item["call_id"], item["name"], json.loads(came)))
+                calls.append((item["call_id"], item["name"], json.loads(came or "{}")))
             elif item["type"] == "message":
                 assert came == item["content"][0]["text"]
                 text += came

@@ -21,7 +21,11 @@ from tests.gateway.stream_readers import Said, read_chat, read_messages, read_re
 
 Json = dict[str, Any]
 Step = tuple[str, int, str]
-"""A piece of an answer: `text` or `reasoning`, or `call` with its number, whose empty first piece is its name."""
+"""A piece of an answer: `text` or `reasoning`, or `call` with its number, whose empty first piece is its name.
+
+Vendors send calls one after another. Here their pieces may be mixed, but those of a call begin no later than those of
+the calls that were named after it.
+"""
 Call = tuple[str, Json]
 UNITS = st.lists(st.sampled_from(["a", "é", "中", "\ud83d", "\ude00", "\U0001f680"]), min_size=1, max_size=5).map(
     "".join
@@ -48,12 +52,16 @@ def joined(pieces: Iterable[str]) -> str:
 
 @st.composite
 def answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
-    """Calls, and the pieces of an answer that has them in any order, each call's own pieces in theirs."""
+    """Calls, and the pieces of an answer that has them in any order, each call's own pieces in theirs.
+
+    A call without input may have no pieces at all, as hosts write it for a tool without parameters.
+    """
     inputs = draw(st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=3), max_size=3))
     calls = [(f"tool_{number}", each) for number, each in enumerate(inputs)]
     tracks: list[list[Step]] = []
     for number, (_, arguments) in enumerate(calls):
-        rest, track = units_of(json.dumps(arguments, ensure_ascii=False)), [("call", number, "")]
+        whole = json.dumps(arguments, ensure_ascii=False) if arguments or draw(st.booleans()) else ""
+        rest, track = units_of(whole), [("call", number, "")]
         while rest:
             size = draw(st.integers(1, len(rest)))
             track.append(("call", number, rest[:size]))
@@ -61,8 +69,16 @@ def answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
         tracks.append(track)
     tracks += [[(kind, 0, words)] for kind in ("text", "reasoning") for words in draw(st.lists(WORDS, max_size=4))]
     steps: list[Step] = []
+    waiting: list[int] = []  # calls that are named and have pieces, none of which has come
     while tracks := [each for each in tracks if each]:
-        steps.append(tracks[draw(st.integers(0, len(tracks) - 1))].pop(0))
+        ready = [each for each in tracks if each[0][0] != "call" or each[0][1] not in waiting[1:]]
+        track = ready[draw(st.integers(0, len(ready) - 1))]
+        kind, number, piece = track.pop(0)
+        if kind == "call" and piece and number in waiting:
+            waiting.remove(number)
+        elif kind == "call" and not piece and track:
+            waiting.append(number)
+        steps.append((kind, number, piece))
     return calls, steps
 
 
@@ -81,12 +97,14 @@ def openai_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def openai_late_names(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """The same of a host that names a call in its second piece."""
+    """The same of a host that names a call in its second piece, where it has one."""
     names: Json = {}
+    follows = {number for kind, number, piece in steps if kind == "call" and piece}
     for chunk in openai_chunks(calls, steps):
         for called in chunk["choices"][0]["delta"].get("tool_calls", ()):
-            late, name = names.pop(called["index"], None), called["function"].pop("name", None)
-            if name:
+            late, name = names.pop(called["index"], None), called["function"].get("name")
+            if name and called["index"] in follows:
+                del called["function"]["name"]
                 names[called["index"]] = name
             if late:
                 called["function"]["name"] = late

@@ -114,9 +114,10 @@ def test_calls_beside_each_other_are_told_one_after_the_other():
     assert found[-1].finish_reason == "tool_calls"
 
 
-def test_a_call_behind_one_of_a_custom_tool_is_written_when_its_arguments_come():
-    """Free text has no end that could be seen; it ends where the next call says something."""
-    events, first = MessageEvents("m"), ToolCallDelta(0, "a", "patch", "*** x", custom=True)
+@pytest.mark.parametrize("first", [ToolCallDelta(0, "a", "now"), ToolCallDelta(0, "a", "patch", "*** x", custom=True)])
+def test_a_later_call_is_written_when_its_arguments_come(first: ToolCallDelta):
+    """No arguments and free text have no end that could be seen: they end where the next call says something."""
+    events = MessageEvents("m")
     second = (ToolCallDelta(1, "b", "sub"), ToolCallDelta(1, arguments='{"y": 2}'))
     begun = b"".join(events.write_delta(Delta(tool_calls=(each,))) for each in (first, *second))
     assert kinds_of(begun) == ["tool_use", "tool_use"]

@@ -57,9 +57,10 @@ class CallBlock:
     def is_complete(self, *, followed: bool) -> bool:
         """Return whether the arguments are a whole object, behind which nothing can follow.
 
-        Those of a custom tool end where those of a later call begin (`followed`).
+        Those of a custom tool, and those that never begin (hosts send "" for a tool without parameters), end where
+        those of a later call begin (`followed`): vendors send calls one after another.
         """
-        if self.custom:
+        if self.custom or not self.pieces:
             return followed
         if not self.checks or len(self.pieces) == self.checked:
             return False
