@@ -163,12 +163,12 @@ def test_claude_s_host_refuses_thoughts_that_are_missing_or_forged() -> None:
     """Each block has to be there as it was given."""
     host = strict_host("anthropic", "anthropic")
     question = {"role": "user", "content": [{"type": "text", "text": "Look."}]}
-    blocks = json.loads(host.answer({"messages": [question], "max_tokens": 9}, stream=False))["content"]
+    blocks = json.loads(host.answer({"model": "m", "messages": [question], "max_tokens": 9}, stream=False))["content"]
     results = [{"type": "tool_result", "tool_use_id": blocks[1]["id"], "content": "seen"}]
 
     def go_on(said: list[Any]) -> bytes:
         turns = [question, {"role": "assistant", "content": said}, {"role": "user", "content": results}]
-        return host.answer({"messages": turns, "max_tokens": 9}, stream=False)
+        return host.answer({"model": "m", "messages": turns, "max_tokens": 9}, stream=False)
 
     assert go_on(blocks)
     for broken in (blocks[1:], [{**blocks[0], "signature": "forged"}, blocks[1]]):

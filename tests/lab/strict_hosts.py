@@ -18,6 +18,7 @@ from typing import Any
 from capabilities.core.providers.hosts.worldwide import GEMINI_THROUGH_OPENAI
 from capabilities.core.providers.presets import PRESETS
 from tests.lab.shapes import sse
+from tests.lab.vendor_rules import refusals_of
 
 ROUNDS = 3
 STAND_IN = "skip_thought_signature_validator"
@@ -334,6 +335,12 @@ def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
     return b"".join([*(sse(chunk([part])) for part in parts), sse(chunk([], finishReason="STOP"))])
 
 
+def takes_its_own_requests(host: StrictHost, body: Body) -> None:
+    """What the vendor's SDK could not have written, or its reference rules out."""
+    for sentence in refusals_of(host.protocol, body):
+        raise RefusedError(sentence)
+
+
 def dump(value: Any) -> bytes:
     """The value as JSON."""
     return json.dumps(value).encode()
@@ -341,9 +348,9 @@ def dump(value: Any) -> bytes:
 
 COMMON: Mapping[str, tuple[Callable[[StrictHost, Body], None], ...]] = {
     "openai": (answers_every_call,),
-    "openai-responses": (pairs_calls_with_results, keeps_thoughts_with_calls),
-    "anthropic": (alternates, wants_signed_thoughts),
-    "gemini": (takes_turns, wants_signed_calls),
+    "openai-responses": (takes_its_own_requests, pairs_calls_with_results, keeps_thoughts_with_calls),
+    "anthropic": (takes_its_own_requests, alternates, wants_signed_thoughts),
+    "gemini": (takes_its_own_requests, takes_turns, wants_signed_calls),
 }
 SPEAKERS: Mapping[str, Callable[[StrictHost, Body, bool], bytes]] = {
     "openai": speak_openai,
@@ -352,7 +359,7 @@ SPEAKERS: Mapping[str, Callable[[StrictHost, Body, bool], bytes]] = {
     "gemini": speak_gemini,
 }
 STRICT: Mapping[str, tuple[tuple[Callable[[StrictHost, Body], None], ...], str]] = {
-    "openai": ((reasons,), ""),
+    "openai": ((reasons, takes_its_own_requests), ""),
     "mistral": ((knows_its_fields_alone, takes_short_call_ids), ""),
     "groq": ((knows_its_fields_alone,), ""),
     "deepseek": ((wants_reasoning_of_calls,), "reasoning_content"),

@@ -99,7 +99,7 @@ def test_words_calls_and_results_are_items_in_their_order() -> None:
             "role": "user",
             "content": [
                 {"type": "input_text", "text": "hi"},
-                {"type": "input_image", "image_url": "data:image/png;base64,<3 bytes>"},
+                {"type": "input_image", "image_url": "data:image/png;base64,<3 bytes>", "detail": "auto"},
                 {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,<4 bytes>"},
             ],
         },
@@ -114,7 +114,7 @@ def test_words_calls_and_results_are_items_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("way", "output", "after"),
     [
-        ("native", [{"type": "input_image", "image_url": "data:image/png;base64,<3 bytes>"}], 0),
+        ("native", [{"type": "input_image", "image_url": "data:image/png;base64,<3 bytes>", "detail": "auto"}], 0),
         ("text", "[image a.png (image/png) cannot be sent here]", 0),
         ("hoist", "", 1),
     ],

@@ -170,8 +170,8 @@ def _content(parts: tuple[Part, ...], ways: Mapping[str, Any]) -> Any:
 def _native(part: NativePart) -> dict[str, Any]:
     """The file in its slot: an image, or any other that is a document."""
     closely = {"detail": part.detail} if part.detail else {}
-    if part.kind is Kind.IMAGE:
-        return {"type": "input_image", "image_url": address(part), **closely}
+    if part.kind is Kind.IMAGE:  # whose detail is required in OpenAI's types, by which other hosts (vLLM) check
+        return {"type": "input_image", "image_url": address(part), "detail": part.detail or "auto"}
     if part.kind in (Kind.AUDIO, Kind.VIDEO):
         return {"type": "input_text", "text": placeholder(part)}
     if part.blob is None:

@@ -1,0 +1,176 @@
+"""What each vendor's own service refuses in a request, beyond what a conversation with tools shows.
+
+Fields and types are those of its SDK; limits are those of its reference (2026-11) and of the sentences it refuses with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from capabilities.core.protocols.dialects import CLAUDE, GEMINI, OPENAI, Dialect
+from capabilities.core.protocols.schema_references import NAMED, ONE, SEVERAL
+from tests.lab.vendor_types import misfit_of
+
+Body = dict[str, Any]
+PLAIN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+GEMINI_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
+IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
+
+
+def refusals_of(protocol: str, body: Body) -> Iterator[str]:
+    """Why the vendor refuses the request, one sentence for each reason."""
+    if found := misfit_of(protocol, body):
+        yield found
+    yield from RULES[protocol](body)
+
+
+def _openai(body: Body) -> Iterator[str]:
+    tools = [tool["function"] for tool in body.get("tools", ()) if tool["type"] == "function"]
+    called = [call for message in body["messages"] for call in message.get("tool_calls") or ()]
+    yield from _names([*tools, *(call["function"] for call in called if "function" in call)], PLAIN_NAME)
+    yield from _ids([*(call["id"] for call in called), *_values(body["messages"], "tool_call_id")], 40)
+    yield from _too_many("tools", body.get("tools"), 128)
+    yield from _too_many("stop", body.get("stop"), 4)
+    yield from _tool_schemas(tools, "parameters", OPENAI.strict, OPENAI.tool)
+    shape = body.get("response_format", {}).get("json_schema", {})
+    yield from _schema(shape.get("schema"), OPENAI.answer if shape.get("strict") else None)
+
+
+def _responses(body: Body) -> Iterator[str]:
+    tools = [tool for tool in body.get("tools", ()) if tool["type"] == "function"]
+    items = [item for item in body["input"] if isinstance(item, dict)]
+    yield from _names([*tools, *(item for item in items if item.get("type") == "function_call")], PLAIN_NAME)
+    yield from _ids(_values(items, "call_id"), 64)
+    yield from _too_many("tools", body.get("tools"), 128)
+    yield from _tool_schemas(tools, "parameters", OPENAI.strict, OPENAI.tool)
+    shape = body.get("text", {}).get("format", {})
+    yield from _schema(shape.get("schema"), OPENAI.answer if shape.get("strict") else None)
+
+
+def _anthropic(body: Body) -> Iterator[str]:
+    tools = [tool for tool in body.get("tools", ()) if "input_schema" in tool]
+    blocks = [block for message in body["messages"] for block in _blocks(message["content"])]
+    inner = [each for block in blocks if block["type"] == "tool_result" for each in _blocks(block.get("content"))]
+    yield from _names([*tools, *(block for block in blocks if block["type"] == "tool_use")], PLAIN_NAME)
+    yield from _ids([*_values(blocks, "tool_use_id"), *_values(_of_type(blocks, "tool_use"), "id")], 64)
+    yield from _too_many("cache_control", [each for each in (*tools, *blocks) if "cache_control" in each], 4)
+    yield from _tool_schemas(tools, "input_schema", CLAUDE.strict, CLAUDE.tool)
+    yield from _schema(body.get("output_config", {}).get("format", {}).get("schema"), CLAUDE.answer)
+    for block in (*_of_type(blocks, "text"), *_of_type(inner, "text"), *_blocks(body.get("system"))):
+        if not block["text"].strip():
+            yield "messages: text content blocks must contain non-whitespace text"
+    for block in (*_of_type(blocks, "image"), *_of_type(inner, "image")):
+        if block["source"]["type"] == "base64" and block["source"]["media_type"] not in IMAGES:
+            yield f"messages: media_type {block['source']['media_type']!r} is none of an image"
+    yield from (
+        "stop_sequences: each stop sequence must contain non-whitespace"
+        for each in body.get("stop_sequences", ())
+        if not each.strip()
+    )
+    thinking = body.get("thinking", {})
+    if thinking.get("type") == "enabled":
+        if not 1024 <= thinking["budget_tokens"] < body["max_tokens"]:
+            yield "`max_tokens` must be greater than `thinking.budget_tokens`"
+        if body.get("tool_choice", {}).get("type") in ("any", "tool"):
+            yield "Thinking may not be enabled when tool_choice forces tool use."
+        if body.get("temperature", 1) != 1:
+            yield "`temperature` may only be set to 1 when thinking is enabled."
+
+
+def _gemini(body: Body) -> Iterator[str]:
+    tools = [each for tool in body.get("tools", ()) for each in tool.get("functionDeclarations", ())]
+    calls = [
+        part["functionCall"] for content in body["contents"] for part in content["parts"] if "functionCall" in part
+    ]
+    yield from _names([*tools, *calls], GEMINI_NAME)
+    config = body.get("generationConfig", {})
+    yield from _too_many("stopSequences", config.get("stopSequences"), 5)
+    yield from _tool_schemas(tools, "parametersJsonSchema", GEMINI.strict, GEMINI.tool)
+    yield from _schema(config.get("responseJsonSchema"), GEMINI.answer)
+    before = "model"
+    for content in body["contents"]:
+        if not content["parts"]:
+            yield "contents.parts must not be empty"
+        if content["role"] == before:
+            yield "ensure that multiturn requests alternate between user and model"
+        before = content["role"]
+
+
+RULES: Mapping[str, Callable[[Body], Iterator[str]]] = {
+    "openai": _openai,
+    "openai-responses": _responses,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+}
+
+
+def _blocks(content: Any) -> list[Body]:
+    return content if isinstance(content, list) else []
+
+
+def _of_type(blocks: Iterable[Body], word: str) -> list[Body]:
+    return [block for block in blocks if block["type"] == word]
+
+
+def _values(items: Iterable[Body], name: str) -> list[str]:
+    return [item[name] for item in items if name in item]
+
+
+def _names(named: Iterable[Body], pattern: re.Pattern[str]) -> Iterator[str]:
+    yield from (
+        f"name: {each['name']!r} does not match {pattern.pattern}"
+        for each in named
+        if not pattern.fullmatch(each["name"])
+    )
+
+
+def _ids(found: Iterable[str], most: int) -> Iterator[str]:
+    yield from (f"id {each!r}: string too long, at most {most}" for each in found if not 0 < len(each) <= most)
+
+
+def _too_many(name: str, found: Any, most: int) -> Iterator[str]:
+    if isinstance(found, list) and len(found) > most:
+        yield f"{name}: array too long, at most {most} items"
+
+
+def _tool_schemas(tools: Iterable[Body], key: str, strict: Dialect | None, other: Dialect) -> Iterator[str]:
+    for tool in tools:
+        yield from _schema(tool.get(key), strict if tool.get("strict") else other)
+
+
+def _schema(schema: Any, dialect: Dialect | None) -> Iterator[str]:
+    """What in the schema the dialect does not take."""
+    if schema is None or dialect is None:
+        return
+    if dialect.object_root and (
+        schema.get("type") != "object" or {"anyOf", "oneOf", "allOf", "enum", "not"} & set(schema)
+    ):
+        yield "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf' at the top level"
+    for each in _schemas_in(schema):
+        if dialect.keywords is not None and (more := set(each) - dialect.keywords):
+            yield f"schema: {min(more)} is not permitted"
+        if dialect.lone_ref and "$ref" in each and set(each) - {"$ref", "$defs", "definitions"}:
+            yield "schema: $ref cannot have keywords beside it"
+        if dialect.formats is not None and each.get("format", "date") not in dialect.formats:
+            yield f"schema: {each['format']!r} is not a valid format"
+        if dialect.least_items is not None and each.get("minItems", 0) not in dialect.least_items:
+            yield "schema: minItems other than 0 or 1 is not supported"
+        if dialect.closed and "properties" in each and each.get("additionalProperties") is not False:
+            yield "schema: 'additionalProperties' must be explicitly set to false"
+        if dialect.all_required and set(each.get("properties", ())) - set(each.get("required", ())):
+            yield "schema: 'required' is required to include every key in properties"
+
+
+def _schemas_in(schema: Any) -> Iterator[Body]:
+    if isinstance(schema, list):
+        for item in schema:
+            yield from _schemas_in(item)
+    elif isinstance(schema, dict):
+        yield schema
+        for key, value in schema.items():
+            if key in NAMED and isinstance(value, dict):
+                yield from _schemas_in(list(value.values()))
+            elif key in ONE or key in SEVERAL:
+                yield from _schemas_in(value)

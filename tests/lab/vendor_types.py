@@ -1,0 +1,103 @@
+"""Whether a request is one that a vendor's own SDK could have written: read from the types of its parameters."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from anthropic.types import message_create_params
+from google.genai import types as gemini
+from openai.types.chat import completion_create_params
+from openai.types.responses import response_create_params
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+from typing_extensions import is_typeddict
+
+PLAIN: Mapping[Any, tuple[type, ...]] = {
+    str: (str,),
+    bool: (bool,),
+    int: (int,),
+    float: (int, float),
+    type(None): (type(None),),
+}
+
+
+class GeminiRequest(BaseModel):
+    """What `generateContent` takes; the SDK has no type of its own for the whole."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
+    contents: list[gemini.Content] = Field(min_length=1)
+    system_instruction: gemini.Content | None = None
+    tools: list[gemini.Tool] | None = None
+    tool_config: gemini.ToolConfig | None = None
+    generation_config: gemini.GenerationConfig | None = None
+
+
+TYPES: Mapping[str, Any] = {
+    "openai": completion_create_params.CompletionCreateParams,
+    "openai-responses": response_create_params.ResponseCreateParams,
+    "anthropic": message_create_params.MessageCreateParams,
+}
+
+
+def misfit_of(protocol: str, body: Any) -> str:
+    """What in the body its vendor does not take, with its place; empty where it takes all of it."""
+    if protocol != "gemini":
+        return misfit(body, TYPES[protocol])
+    try:
+        GeminiRequest.model_validate(body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return ""
+
+
+def misfit(value: Any, kind: Any, at: str = "") -> str:
+    """What in the value the type does not have."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Required, typing.NotRequired, typing.Annotated):
+        return misfit(value, inner[0], at)
+    if origin in (typing.Union, types.UnionType):
+        return _best(misfit(value, each, at) for each in inner)
+    if origin is typing.Literal:
+        return "" if value in inner else f"{at}: {value!r} is none of {inner}"
+    if is_typeddict(kind):
+        return _misfit_of_fields(value, kind, at)
+    if isinstance(origin, type) and issubclass(origin, dict | Mapping):
+        if not isinstance(value, dict):
+            return f"{at}: not an object"
+        return next(filter(None, (misfit(each, inner[1], f"{at}.{name}") for name, each in value.items())), "")
+    if isinstance(origin, type) and issubclass(origin, Iterable):
+        if not isinstance(value, list):
+            return f"{at}: not a list"
+        return next(filter(None, (misfit(each, inner[0], f"{at}[{n}]") for n, each in enumerate(value))), "")
+    allowed = PLAIN.get(kind)
+    return "" if allowed is None or type(value) in allowed else f"{at}: {value!r} is not of type {kind.__name__}"
+
+
+def _misfit_of_fields(value: Any, kind: Any, at: str) -> str:
+    if not isinstance(value, dict):
+        return f"{at}: not an object"
+    hints = _hints(kind)
+    if unknown := set(value) - set(hints):
+        return f"{at}.{min(unknown)}: Extra inputs are not permitted"
+    for name, hint in hints.items():
+        if name in value and (found := misfit(value[name], hint, f"{at}.{name}")):
+            return found
+        if name not in value and typing.get_origin(hint) is typing.Required:
+            return f"{at}.{name}: Field required"
+    return ""
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    return typing.get_type_hints(kind, include_extras=True)
+
+
+def _best(found: Iterable[str]) -> str:
+    """Nothing where one alternative fits, else what stands deepest: it is the alternative that was meant."""
+    each = list(found)
+    return "" if not all(each) else max(each, key=lambda sentence: sentence.partition(":")[0].count("."))
