@@ -37,6 +37,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": HELLO},
     "/v1/messages": {"messages": HELLO, "max_tokens": 10_000},
     "/v1/responses": {"input": "hello"},
+    "/v1/completions": {"prompt": "hello"},
 }
 EACH_API = pytest.mark.parametrize("path", BODIES)
 
@@ -147,6 +148,7 @@ ERRORS: dict[str, Callable[[Any], str]] = {
     "/v1/chat/completions": lambda event: event["error"]["code"],
     "/v1/messages": lambda event: f"{event['type']} {event['error']['type']}",
     "/v1/responses": lambda event: f"{event['type']} {event['response']['error']['code']}",
+    "/v1/completions": lambda event: event["error"]["code"],
 }
 
 
@@ -156,6 +158,7 @@ ERRORS: dict[str, Callable[[Any], str]] = {
         ("/v1/chat/completions", "all_providers_failed"),
         ("/v1/messages", "error api_error"),
         ("/v1/responses", "response.failed all_providers_failed"),
+        ("/v1/completions", "all_providers_failed"),
     ],
 )
 async def test_a_chain_that_fails_after_its_stream_began_ends_it_with_an_error_event(key, loopback, path, told):

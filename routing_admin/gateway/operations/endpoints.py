@@ -16,6 +16,7 @@ from routing_admin.gateway.door import ChatCall, Door
 from routing_admin.gateway.errors import body_of
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.http import call_of, response_of_reply
+from routing_admin.gateway.keep_alive import COMMENT
 from routing_admin.gateway.operations.bodies import read_body
 from routing_admin.gateway.operations.parsing import needs_thread, parse
 from routing_admin.gateway.operations.writing import PassedEvents, write_answer
@@ -40,6 +41,7 @@ def _door(operation: Operation) -> Door:
         body_of,
         read=partial(read_body, operation),
         surface=SURFACE + operation.name,
+        keep_alive=COMMENT,
     )
 
 
