@@ -10,7 +10,7 @@ import base64
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -262,6 +262,11 @@ class Usage:
     def is_counted(self) -> bool:
         """Whether the provider said how much there was of anything that is paid for."""
         return self.prompt_tokens is not None or self.completion_tokens is not None
+
+    def plus(self, other: Usage) -> Usage:
+        """Return the sum of both, of each sort where one of them counts it."""
+        pairs = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return Usage(**{name: (one or 0) + (two or 0) for name, one, two in pairs if (one, two) != (None, None)})
 
 
 @value_class

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from capabilities.core.message import ChatRequest
 from capabilities.core.operations.passing import Passing
 from capabilities.core.values import value_class
-from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media
+from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media, Usage
 from capabilities.core.worded import worded
 from routing_admin.core.planning.model_names import LONGEST_NAME
 from routing_admin.dispatch.turns import AnsweredTurn
@@ -33,7 +33,8 @@ class ChatCall:
 
     `old_calls` says that tools came as `functions`, so that calls of them are answered as `function_call`; `namespaces`
     has namespace and own name of those tools that came grouped, by the one name that models know them by. `passing` is
-    the operation that the call is of, where it is no chat's.
+    the operation that the call is of, where it is no chat's. `count` answers are asked for, of which it gives `choice`;
+    None where it gives the only one.
     """
 
     chat: ChatRequest
@@ -45,6 +46,36 @@ class ChatCall:
     old_calls: bool = False
     namespaces: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     passing: Passing | None = None
+    count: int = 1
+    choice: AnswerChoice | None = None
+
+
+class Choices:
+    """What the answers to one request have in common: their `id`, and how many of them have ended, with which count."""
+
+    def __init__(self, count: int, new_id: str) -> None:
+        self.count, self.id, self.usage = count, new_id, Usage()
+        self.ended = 0
+        self.failed: int | None = None
+        self.error: GatewayError | None = None
+
+    def end(self, usage: Usage) -> bool:
+        """Add an answer's count; return whether it was the last answer."""
+        self.usage, self.ended = self.usage.plus(usage), self.ended + 1
+        return self.ended == self.count
+
+    def fail(self, index: int, error: GatewayError) -> None:
+        """Note by which answer's error the whole stream ends."""
+        if self.error is None:
+            self.failed, self.error = index, error
+
+
+@value_class
+class AnswerChoice:
+    """One of several answers to a request, by its `index`."""
+
+    index: int
+    of: Choices
 
 
 @value_class

@@ -24,6 +24,7 @@ class TaskRoute(models.Model):
     on_drop = models.CharField(max_length=20, blank=True, default="")
     on_overflow = models.CharField(max_length=20, blank=True, default="")
     directive = models.CharField(max_length=20, blank=True, default="")
+    allow_n = models.BooleanField(default=False)
     keep_alive_seconds = models.FloatField(null=True, blank=True)
     extra = models.JSONField(default=dict, blank=True)
     position = models.PositiveIntegerField(default=0)

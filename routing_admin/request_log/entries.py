@@ -34,7 +34,8 @@ class RequestFacts:
     """What is known of a request besides its walk; times in milliseconds, `began` by the wall's clock.
 
     `begun_ms` is when the answer began with keep-alive comments, None where it did not. `path` and `trace`, the headers
-    of the caller's own trace, are known where traces are exported.
+    of the caller's own trace, are known where traces are exported. `choice` is its number among several answers to one
+    request, how many these are, and the id of the first.
     """
 
     id: str
@@ -61,6 +62,7 @@ class RequestFacts:
     citations: int = 0
     body: Mapping[str, Any] | None = None
     replay_of: str = ""
+    choice: tuple[int, int, str] | None = None
     answered_model: str = ""
     path: str = ""
     trace: Mapping[str, str] = field(default_factory=dict)
@@ -185,6 +187,9 @@ def _answer_column(facts: RequestFacts) -> dict[str, Any]:
     if facts.citations:
         known["citations"] = facts.citations
     known["replayOf"] = facts.replay_of[:64]
+    if facts.choice is not None:
+        number, count, first = facts.choice
+        known["choice"] = {"number": number, "of": count, "first": first[:64]}
     known["keepAliveMs"] = facts.begun_ms and round(facts.begun_ms, 1)
     return {name: value for name, value in known.items() if value}
 

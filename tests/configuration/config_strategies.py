@@ -62,6 +62,7 @@ own_route_keys = optional(
         "onDrop": st.sampled_from(["drop", "refuse", None]),
         "onOverflow": st.sampled_from(["send", "skip", None]),
         "directive": st.sampled_from(["language", "none", None]),
+        "allowN": st.sampled_from([True, False, None]),
         "keepAliveSeconds": st.integers(0, 60) | st.floats(0, 9) | st.none(),
         "onError": st.sampled_from(["seed", "resilient", "strict", {"http_404": "next"}, {}, None]),
         "retries": st.integers(0, 5) | st.none(),

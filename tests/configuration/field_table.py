@@ -146,6 +146,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
         "on_drop": FieldRow(st.sampled_from(["", REFUSE]), REFUSE),
         "on_overflow": FieldRow(st.sampled_from(["", SKIP]), SKIP),
         "directive": FieldRow(st.sampled_from(["", NO_DIRECTIVE]), NO_DIRECTIVE),
+        "allow_n": FieldRow(st.booleans(), True),
         "keep_alive_seconds": FieldRow(st.sampled_from([None, 0]) | seconds, 0),
     },
     AliasSpec: {"name": FieldRow(words, "gpt"), "target": FieldRow(words, "task:default")},

@@ -341,6 +341,17 @@ def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: Non
     assert outcome != "ok" or tell_story(row, steps).tone == "ok"
 
 
+@pytest.mark.parametrize(("language", "words"), [("en", "2 of 3"), ("zh-hans", "第 2 个，共 3 个")])
+def test_one_of_several_answers_leads_to_the_others(admin: Client, demo: None, language: str, words: str) -> None:
+    """By the id of the first, with which all of them begin."""
+    for number in ("req_n", "req_n~2", "req_n~3"):
+        logged(number, answer={"choice": {"number": 2, "of": 3, "first": "req_n"}})
+    page = admin.get(reverse("request", args=["req_n~2"]), headers={"accept-language": language}).content.decode()
+    assert f'<a href="{reverse("requests")}?q=req_n">{words}</a>' in page
+    listed = admin.get(reverse("requests"), {"q": "req_n"}).content.decode()
+    assert all(f">{number}<" in listed or f"/{number}/" in listed for number in ("req_n", "req_n~2", "req_n~3"))
+
+
 def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
     """Faults and skip reasons alike; an unknown word has none."""
     assert all(explain_outcome(word) for word in [*Fault, *SkipReason, CANCELLED, "aborted"])

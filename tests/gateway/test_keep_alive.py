@@ -245,7 +245,7 @@ async def test_a_begun_stream_that_a_stopping_process_gives_up_is_told(key, loop
 
 async def test_a_fault_of_ours_in_a_begun_stream_is_an_error_event(key, loopback, monkeypatch):
     """Also one behind the chain's end, where the answer is prepared."""
-    monkeypatch.setattr("routing_admin.gateway.calls.AnswerStream", lambda *_: 1 / 0)
+    monkeypatch.setattr("routing_admin.gateway.answers.AnswerStream", lambda *_: 1 / 0)
     call = call_to("alone", key, ID)
     async with loopback.serve():
         running = await begin(call)

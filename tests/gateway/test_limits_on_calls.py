@@ -15,13 +15,16 @@ from capabilities.agents import save_agent
 from capabilities.core.exchange import ExchangeRate
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Agent, Provider, Service
+from routing_admin.configuration import snapshot
 from routing_admin.console.services.actions import save_service
 from routing_admin.console.settings import rate_actions as exchange
 from routing_admin.limits.gate import keeper, ledger
 from routing_admin.limits.uses import find_uses
+from routing_admin.models import Candidate, TaskRoute
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.redis.news import News
 from routing_admin.platform.server.redis_rounds import RedisRounds
+from tests.bench.upstream import NAME
 from tests.cast import key_of
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
 from tests.gateway.plane import logged
@@ -164,6 +167,52 @@ async def test_a_stream_that_is_cut_counts_as_far_as_it_came(key, loopback):
         await running
         taken = (await used())[Meter.TOKENS_PER_DAY]
     assert 0 < taken < 100
+
+
+def several(provider: str) -> None:
+    """Makes the route `several`, which allows several answers, all of them that provider's."""
+    route = TaskRoute.objects.create(task_type="several", position=99, retries=0, allow_n=True)
+    Candidate.objects.create(route=route, position=1, provider=Provider.objects.get(name=provider), model=NAME)
+    snapshot.refresh()
+
+
+async def test_each_of_several_answers_counts(key, loopback):
+    """As a call of its own."""
+    await asyncio.to_thread(several, "plain")
+    await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=3)
+    async with loopback.serve():
+        call = await chat_call(key, "plain", n=3, task_type="several").run()
+        assert call.status == 200
+        assert await used() == {Meter.TOKENS_PER_DAY: 3 * TOKENS, Meter.IN_FLIGHT: 0}
+        assert (await chat_call(key, "plain", n=3, task_type="several", stream=True).run()).status == 200
+        assert await used() == {Meter.TOKENS_PER_DAY: 6 * TOKENS, Meter.IN_FLIGHT: 0}
+
+
+async def test_several_answers_are_let_in_together_or_not_at_all(key, loopback):
+    """Nobody is asked, and nothing stays reserved."""
+    await asyncio.to_thread(several, "plain")
+    await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=2)
+    async with loopback.serve():
+        call = await chat_call(key, "plain", n=3, task_type="several").run()
+        assert (call.status, code_of(call)) == (429, "rate_limit_exceeded")
+        assert await used() == {Meter.TOKENS_PER_DAY: 0, Meter.IN_FLIGHT: 0}
+        assert (await chat_call(key, "plain", n=2, task_type="several").run()).status == 200
+
+
+@pytest.mark.parametrize(("provider", "stream"), [("silent", False), ("silent", True), ("stall", True)])
+async def test_a_caller_that_leaves_ends_all_answers(key, loopback, provider, stream):
+    """Their places are free again."""
+    await asyncio.to_thread(several, provider)
+    await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=3)
+    async with loopback.serve():
+        call = chat_call(key, provider, (b"x-request-id", b"left"), n=3, task_type="several", stream=stream)
+        running = asyncio.create_task(call.run())
+        await (call.begun if provider == "stall" else loopback.asked).wait()
+        call.left.set()
+        await running
+        assert (await used())[Meter.IN_FLIGHT] == 0
+    logs = [await asyncio.to_thread(logged, name) for name in ("left", "left~2", "left~3")]
+    assert {(row.outcome, row.status) for row in logs} == {("client_cancelled", 499)}
 
 
 @pytest.mark.parametrize(("word", "leaves"), [("calls", True), ("uncounted", False)])

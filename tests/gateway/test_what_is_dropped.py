@@ -34,9 +34,9 @@ def test_minus_one_is_no_limit(name):
     assert refusal(said("hi", **{name: -2})).param == name
 
 
-def test_more_than_one_answer_is_refused():
-    """It would be paid for and lost; one is what everybody gives."""
-    error = refusal(said("hi", n=2))
+def test_more_than_eight_answers_are_refused():
+    """Each would be a call; one is what everybody gives."""
+    error = refusal(said("hi", n=9))
     assert (error.status, error.param) == (400, "n")
     assert read(said("hi", n=1)).extra == {}
 

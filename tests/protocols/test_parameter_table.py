@@ -107,7 +107,7 @@ TOP: Mapping[str, Any] = {
     "web_search_options": {"a": 1},
     "prediction": {"type": "content", "content": "x"},
     "reasoning": {"effort": "high"},
-    "n": 2,
+    "n": 9,
     "thinking": {"type": "enabled"},
     "reasoning_effort": "high",
     "reasoning_summary": "detailed",

@@ -81,7 +81,7 @@ _ROWS = (
     Parameter("parallel_tool_calls", P, P, M, D, D, "only `false` is dropped; `true` is every provider's default"),
     Parameter("functions", M, M, M, M, M, "become tools; a call is returned as `function_call`"),
     Parameter("function_call", M, M, M, M, D, "becomes tool_choice"),
-    Parameter("n", R, R, R, R, R, "more than 1; 1 is the default everywhere"),
+    Parameter("n", R, R, R, R, R, "more than 8; more than 1 if the route has no `allowN`"),
     Parameter("reasoning_effort", P, M, M, M, D, "Anthropic and Gemini: by the model, see above"),
     Parameter(
         "thinking",

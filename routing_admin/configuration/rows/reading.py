@@ -137,6 +137,7 @@ def route_spec(row: TaskRoute) -> RouteSpec:
         on_drop=row.on_drop,
         on_overflow=row.on_overflow,
         directive=row.directive,
+        allow_n=row.allow_n,
         keep_alive_seconds=row.keep_alive_seconds,
     )
 

@@ -218,6 +218,7 @@ def route_fields(spec: RouteSpec, position: int) -> dict[str, Any]:
         "on_drop": spec.on_drop,
         "on_overflow": spec.on_overflow,
         "directive": spec.directive,
+        "allow_n": spec.allow_n,
         "keep_alive_seconds": spec.keep_alive_seconds,
         "enabled": spec.enabled,
         "extra": dict(spec.extra),

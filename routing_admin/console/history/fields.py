@@ -57,6 +57,7 @@ FIELDS: Mapping[str, str | Promise] = {
     "service_id": gettext_lazy("model service"),
     "task_type": gettext_lazy("task route"),
     "directive": gettext_lazy("directive"),
+    "allow_n": gettext_lazy("several answers (n)"),
     "rate": gettext_lazy("exchange rate"),
     "default_language": gettext_lazy("default language"),
     "catalogue": gettext_lazy("edition of the catalogue"),

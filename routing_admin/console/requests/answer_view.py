@@ -62,7 +62,8 @@ class AnswerFile:
 class AnswerView:
     """What stands beside an answer; empty texts where nothing was said.
 
-    `replay_of` is the request whose outcome it was, where it was another one's.
+    `replay_of` is the request whose outcome it was, where it was another one's; `choice` says which of several
+    answers to one request it is.
     """
 
     finish_reason: str
@@ -74,6 +75,7 @@ class AnswerView:
     citations: int
     files: tuple[AnswerFile, ...]
     replay_of: str
+    choice: Mapping[str, Any]
 
 
 def artifact_ids(row: RequestLog) -> tuple[str, ...]:
@@ -99,6 +101,7 @@ def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerVi
         said.get("citations", 0),
         tuple(_answer_file(each, artifacts) for each in said.get("media", ())),
         said.get("replayOf", ""),
+        said.get("choice", {}),
     )
 
 

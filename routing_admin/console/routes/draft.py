@@ -68,6 +68,7 @@ class Draft:
             on_drop=found.get("on_drop", base.on_drop),
             on_overflow=found.get("on_overflow", base.on_overflow),
             directive=found.get("directive", base.directive),
+            allow_n=bool(found.get("allow_n", base.allow_n)),
         )
 
     def _candidates(self, base: RouteSpec) -> Iterator[CandidateSpec]:
@@ -147,6 +148,7 @@ def draft_of(route: RouteSpec, version: int | None) -> Draft:
     data["on_drop"] = route.on_drop
     data["on_overflow"] = route.on_overflow
     data["directive"] = route.directive
+    data["allow_n"] = "yes" if route.allow_n else ""
     if route.enabled:
         data["enabled"] = "on"
     for number, spec in enumerate(route.candidates, start=1):

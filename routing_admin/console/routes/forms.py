@@ -37,6 +37,11 @@ DIRECTIVES = (
     (NO_DIRECTIVE, _("as the caller wrote, without a directive")),
 )
 
+ANSWERS = (
+    ("", _("one answer per request")),
+    ("yes", _("up to 8, each a call of its own")),
+)
+
 SECONDS = (SHORTEST_SECONDS, LONGEST_SECONDS)
 
 
@@ -85,6 +90,7 @@ class RouteForm(forms.Form):
     on_drop = forms.ChoiceField(label=_("What a model does not accept"), choices=DROPS, required=False)
     on_overflow = forms.ChoiceField(label=_("A request too long for a model"), choices=OVERFLOWS, required=False)
     directive = forms.ChoiceField(label=_("Language of the answer"), choices=DIRECTIVES, required=False)
+    allow_n = forms.ChoiceField(label=_("Several answers (n)"), choices=ANSWERS, required=False)
     policy = forms.ChoiceField(
         label=_("Files that a model cannot read"),
         choices=policy_choices(_("as set by each model service")),

@@ -72,6 +72,7 @@ FIELDS: Mapping[str, Text] = {
     "on_drop": gettext_lazy("what may be left out"),
     "on_overflow": gettext_lazy("what happens to a request too long for a model"),
     "directive": gettext_lazy("language of the answer"),
+    "allow_n": gettext_lazy("several answers (n)"),
     "keep_alive_seconds": gettext_lazy("seconds until keep-alive comments"),
 }
 

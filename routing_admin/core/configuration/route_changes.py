@@ -14,7 +14,7 @@ from routing_admin.core.documents.kept_fields import same_json
 
 ROUTE_FIELDS = (
     *("enabled", "temperature", "max_tokens", "retries", "deadline", "first_content", "on_error", "content"),
-    *("on_drop", "on_overflow", "directive", "keep_alive_seconds", "extra"),
+    *("on_drop", "on_overflow", "directive", "keep_alive_seconds", "allow_n", "extra"),
 )
 CANDIDATE_FIELDS = ("temperature", "max_tokens", "extra_body", "extra")
 

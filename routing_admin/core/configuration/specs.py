@@ -157,7 +157,8 @@ class RouteSpec:
     `first_content` in seconds, None for the default. `on_drop` is `refuse` where a candidate that takes less than the
     whole request is passed by, `on_overflow` is `skip` where one is that it is too long for, `directive` is `none`
     where nothing is said to the model about the language of its answer; else they are empty. `keep_alive_seconds` is
-    after how long a stream without content is begun with comments, 0 for never, None as the installation says.
+    after how long a stream without content is begun with comments, 0 for never, None as the installation says. With
+    `allow_n` a request for `n` answers is as many calls.
     """
 
     task_type: str
@@ -175,6 +176,7 @@ class RouteSpec:
     on_overflow: str = ""
     directive: str = ""
     keep_alive_seconds: float | None = None
+    allow_n: bool = False
 
     @property
     def primary(self) -> CandidateSpec:

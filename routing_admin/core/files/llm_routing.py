@@ -39,7 +39,7 @@ PROVIDER_KEYS = PROVIDER_SEED_KEYS + PROVIDER_OWN_KEYS
 ROUTE_SEED_KEYS = ("provider", "model", "temperature", "maxTokens", "fallback")
 ROUTE_OWN_KEYS = (
     *("primary", "onError", "retries", "deadline", "content", "onDrop", "onOverflow", "directive", "keepAliveSeconds"),
-    "enabled",
+    *("allowN", "enabled"),
 )
 ROUTE_KEYS = ROUTE_SEED_KEYS + ROUTE_OWN_KEYS
 PARAMETER_KEYS = ("temperature", "maxTokens", "extraBody")
@@ -163,6 +163,7 @@ def _route_fields(task_type: str, raw: Mapping[str, Any], providers: Collection[
         on_drop=REFUSE if raw.get("onDrop") == REFUSE else "",
         on_overflow=SKIP if raw.get("onOverflow") == SKIP else "",
         directive=NO_DIRECTIVE if raw.get("directive") == NO_DIRECTIVE else "",
+        allow_n=raw.get("allowN") is True,
         keep_alive_seconds=plain_number(raw.get("keepAliveSeconds")),
     )
 
@@ -183,6 +184,7 @@ def _route_canonical(route: RouteSpec, providers: Collection[str]) -> dict[str, 
             "onDrop": route.on_drop or None,
             "onOverflow": route.on_overflow or None,
             "directive": route.directive or None,
+            "allowN": route.allow_n or None,
             "keepAliveSeconds": plain_number(route.keep_alive_seconds),
             "enabled": None if route.enabled else False,
         }

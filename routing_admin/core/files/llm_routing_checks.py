@@ -91,6 +91,7 @@ ROUTE_RULES = (
     Rule("onDrop", rule.one_of(("drop", REFUSE))),
     Rule("onOverflow", rule.one_of(("send", SKIP))),
     Rule("directive", rule.one_of(("language", NO_DIRECTIVE))),
+    Rule("allowN", rule.flag),
     Rule("keepAliveSeconds", rule.keep_alive),
     Rule("enabled", rule.flag),
 )

@@ -48,6 +48,7 @@ UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
         "on_drop": worded("rule on what may be left out"),
         "on_overflow": worded("rule on requests that are too long"),
         "directive": worded("rule on the language of answers"),
+        "allow_n": worded("rule on several answers"),
         "keep_alive_seconds": worded("seconds until keep-alive comments"),
     }
 )
@@ -248,7 +249,8 @@ def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator
             provider=chain[0].provider,
             primary=route.primary.provider,
         )
-    for what in (key for key in UNSAID_OF_ROUTE if getattr(route, key) not in (None, "", {})):
+    chosen = {key: getattr(route, key) for key in UNSAID_OF_ROUTE}
+    for what in (key for key, value in chosen.items() if value is not False and value not in (None, "", {})):
         yield worded(
             "Route “%(name)s”: its %(what)s cannot be expressed.", name=route.task_type, what=UNSAID_OF_ROUTE[what]
         )

@@ -20,7 +20,7 @@ def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> Htt
 
 
 def _write_events(call: ChatCall, name: str, origin: str) -> Chunks:
-    return Chunks(name, call.include_usage, call.old_calls, origin=origin)
+    return Chunks(name, call.include_usage, call.old_calls, origin=origin, choice=call.choice)
 
 
 COMPLETIONS = Door(

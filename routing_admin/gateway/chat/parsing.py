@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
@@ -34,6 +35,8 @@ OURS = frozenset(
     }
 )
 """Fields that are read here; every other one goes along as it came."""
+MAX_ANSWERS = 8
+"""The most answers to one request, each of which is a call."""
 WORDS = ("text", "refusal")
 """Types of parts that are no files."""
 MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
@@ -48,7 +51,11 @@ def parse(body: Object, find: Find) -> ChatCall:
     chat = chat_of(body, find)
     stream = read_flag(body, "stream") or False
     counted, old_calls = read_flag(options, "include_usage") or False, bool(chat.tools) and not body.get("tools")
-    return ChatCall(chat, wishes.model, wishes.task_type, wishes.language, stream, counted, old_calls)
+    call = ChatCall(chat, wishes.model, wishes.task_type, wishes.language, stream, counted, old_calls)
+    count = (read_count(body, "n") or 1) if "n" in body else 1
+    if count > MAX_ANSWERS:
+        raise BadRequestError(worded("n can be at most %(most)s.", most=MAX_ANSWERS), "n", "unsupported_value")
+    return call if count == 1 else replace(call, count=count)
 
 
 def needs_thread(body: Object, size: int) -> bool:
@@ -83,7 +90,6 @@ def _is_at_hand(part: Object, size: int) -> bool:
 
 def chat_of(body: Object, find: Find) -> ChatRequest:
     """The canonical request."""
-    _check_one_answer(body)
     reader = MessageReader(find)
     choice = read_choice(body)
     shape = body.get("response_format")
@@ -106,12 +112,6 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
         choice.allowed,
         (*reader.inner, *_list_options(body["stream_options"])) if "stream_options" in body else tuple(reader.inner),
     )
-
-
-def _check_one_answer(body: Object) -> None:
-    """Raises `BadRequestError` where more than one answer is asked for: it would be paid for and lost."""
-    if "n" in body and (read_count(body, "n") or 1) > 1:
-        raise BadRequestError(worded("n must be 1: each request gets one answer."), "n", "unsupported_value")
 
 
 def _read_limit(body: Object, key: str) -> int | None:

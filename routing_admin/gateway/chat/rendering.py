@@ -17,6 +17,7 @@ from capabilities.core.protocols.thought_fields import message_fields, signature
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Delta, Finish, Media, ToolCallDelta, Usage
 from routing_admin.dispatch.turns import AnsweredTurn
 from routing_admin.gateway.chat.media_json import media_json, sound_piece_json, whole_media_json
+from routing_admin.gateway.door import AnswerChoice
 from routing_admin.gateway.errors import GatewayError, body_of
 from routing_admin.gateway.origins import label_signature, label_thoughts
 from routing_admin.platform.server.ids import new_id
@@ -168,11 +169,14 @@ class Chunks:
     origin: str = ""
     turn: AnsweredTurn = field(default_factory=AnsweredTurn)
     counts: dict[str, int] = field(default_factory=dict)
+    choice: AnswerChoice | None = None
     _before: bytes = field(init=False)
     _after: bytes = field(init=False)
 
     def __post_init__(self) -> None:
         """What stands before and after the delta of every chunk is written once."""
+        if self.choice is not None:
+            self.id = self.choice.of.id
         self._before, self._after = self._write_chunk({"": 0}).split(b'{"":0}')
 
     def write_delta(self, delta: Delta) -> bytes:
@@ -215,7 +219,12 @@ class Chunks:
         reason = OLD_REASONS.get(finish.finish_reason) if self.old_calls else None
         ending = _ending_json(finish.details)
         last = self._write_chunk(self._begin(), reason or finish.finish_reason, ending, details)
-        usage = usage_json(finish.usage) if self.include_usage else None
+        counted = finish.usage
+        if self.choice is not None:
+            if not self.choice.of.end(counted):
+                return last
+            counted = self.choice.of.usage
+        usage = usage_json(counted) if self.include_usage else None
         if usage is None:
             return last + DONE
         count: dict[str, Any] = {"choices": [], "usage": usage}
@@ -223,6 +232,8 @@ class Chunks:
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
         """That the answer broke off."""
+        if self.choice is not None:
+            self.choice.of.fail(self.choice.index, error)
         return write_event(body_of(error, request_id))
 
     def _number(self, lists: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
@@ -248,7 +259,8 @@ class Chunks:
         details: Mapping[str, Any] = MappingProxyType({}),
         logprobs: Mapping[str, Any] | None = None,
     ) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason, **ending}
+        index = self.choice.index if self.choice is not None else 0
+        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason, **ending}
         usage = {"usage": None} if self.include_usage else {}
         return write_event({**self._head_json(), "choices": [choice], **usage, **details})
 

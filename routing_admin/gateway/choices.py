@@ -1,0 +1,195 @@
+"""Several answers to one request (`n`): as many calls at once, whose answers become one; all of them, or an error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from capabilities.core.worded import worded
+from routing_admin.core.planning.model_names import task_name
+from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.gateway.answers import (
+    AdmittedCall,
+    answer_limited,
+    answer_streamed,
+    answer_whole,
+    enter,
+    reserve_tokens,
+    start_keep_alive,
+)
+from routing_admin.gateway.door import AnswerChoice, Choices
+from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.http import HttpCall, HttpReply
+from routing_admin.platform.server.draining import DrainingError
+from routing_admin.platform.server.ids import new_id
+from routing_admin.platform.server.places import OverloadedError
+from routing_admin.request_log.recorder import RequestRecorder, facts_of_fault
+from routing_admin.request_log.tracing import tracing
+
+KNOWN = (GatewayError, OverloadedError, DrainingError)
+"""What says itself with which status and code a call ends."""
+ABANDONED = worded("Another answer to the same request failed, so this one was stopped.")
+Abandon = Callable[[BaseException], None]
+"""Notes that calls were given up, as another one of their request failed."""
+
+
+async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
+    """Make as many calls as answers are asked for, each with its limits and its entry in the log."""
+    choices = Choices(admitted.parsed.count, new_id("chatcmpl-"))
+    first = replace(admitted, parsed=replace(admitted.parsed, choice=AnswerChoice(0, choices)))
+    recorder.add_facts(choice=(1, choices.count, call.request_id))
+    made = [(first, recorder), *await _admit_others(call, admitted, recorder, choices)]
+
+    def abandon(error: BaseException) -> None:
+        facts: dict[str, Any] = {}
+        if isinstance(error, KNOWN):
+            facts = {"outcome": error.code, "status": error.status, "error": ABANDONED}
+        elif isinstance(error, Exception):
+            facts = facts_of_fault(error)
+        for each, its_recorder in made if facts else ():
+            its_recorder.end(each.dispatch.attempts, each.dispatch.prepared, **facts)
+
+    is_streamed, quiet = admitted.dispatch.planned.stream, replace(call, keep_alive=None)
+    work = answer_streamed if is_streamed else answer_whole
+    further = (
+        work(quiet, *each) if each[0].hold is None else answer_limited(each[0].hold, work(quiet, *each))
+        for each in made[1:]
+    )
+    if is_streamed and call.keep_alive is not None:
+        start_keep_alive(call, call.keep_alive, first, recorder)
+    try:
+        replies = await answer_all([work(quiet, first, recorder), *further], abandon)
+    finally:
+        if call.keep_alive is not None:
+            await call.keep_alive.stop()
+    return interleave(replies, choices, abandon) if is_streamed else merge(replies)
+
+
+Calls = list[tuple[AdmittedCall, RequestRecorder]]
+
+
+async def _admit_others(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder, choices: Choices) -> Calls:
+    """All calls but the first, let in by the same limits. Raises `GatewayError`, `OverloadedError`; logged by then."""
+    made: Calls = []
+    try:
+        if call.place is not None:
+            call.place.add(admitted.principal.key_owner, choices.count - 1)
+        for index in range(1, choices.count):
+            made.append(await _repeat(call, admitted, recorder, AnswerChoice(index, choices)))
+    except BaseException as error:
+        if isinstance(error, KNOWN):
+            recorder.end(outcome=error.code, status=error.status, error=error.message)
+        for each, _ in made:
+            if each.hold is not None:
+                each.hold.close()
+        raise
+    return made
+
+
+async def _repeat(
+    call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder, choice: AnswerChoice
+) -> tuple[AdmittedCall, RequestRecorder]:
+    """The same call for a further answer, let in by the same limits. Raises `GatewayError`."""
+    planned, number = admitted.dispatch.planned, choice.index + 1
+    request_id = f"{call.request_id[:61]}~{number}"
+    its_recorder = recorder.beside(request_id, admitted.door.surface)
+    if tracing.writer is not None:
+        its_recorder.add_trace(admitted.door.path, call.headers)
+    record_plan(its_recorder, planned, planned.plan.task_type)
+    parsed = admitted.parsed
+    asked = parsed.model or task_name(parsed.task_type or "")
+    its_recorder.add_facts(asked_model=asked, choice=(number, choice.of.count, call.request_id))
+    dispatch = replace(admitted.dispatch, prepared={}, request_id=request_id)
+    made = replace(admitted, dispatch=dispatch, parsed=replace(parsed, choice=choice))
+    if admitted.hold is None:
+        return made, its_recorder
+    hold = admitted.hold.beside()
+    try:
+        await enter(hold, call, 0)
+        return await reserve_tokens(hold, made), its_recorder
+    except BaseException:
+        hold.close()
+        raise
+
+
+async def answer_all(calls: Sequence[Awaitable[HttpReply]], abandon: Abandon) -> list[HttpReply]:
+    """Return every call's reply. Raise what the first that fails raises, with all others stopped."""
+    tasks = [asyncio.ensure_future(each) for each in calls]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException as error:
+        abandon(error)
+        for task in tasks:
+            task.cancel()
+        for each in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(each, HttpReply) and each.blocks is not None:
+                await anext(each.blocks, None)  # a generator that was not begun would not run its ending
+                await each.blocks.aclose()
+        raise
+
+
+def merge(replies: Sequence[HttpReply]) -> HttpReply:
+    """Return the first reply with the choices of all, each by its index, and the sum of what was counted."""
+    bodies = [orjson.loads(each.body) for each in replies]
+    whole: dict[str, Any] = bodies[0]
+    whole["choices"] = [{**each["choices"][0], "index": index} for index, each in enumerate(bodies)]
+    counted = [each["usage"] for each in bodies if "usage" in each]
+    if counted:
+        whole["usage"] = _sum(counted)
+    return HttpReply(200, replies[0].headers, orjson.dumps(whole))
+
+
+def _sum(counts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    names = dict.fromkeys(name for each in counts for name in each)
+    found = {name: [each[name] for each in counts if each.get(name) is not None] for name in names}
+    return {name: _sum(each) if isinstance(each[0], dict) else sum(each) for name, each in found.items() if each}
+
+
+def interleave(replies: Sequence[HttpReply], choices: Choices, abandon: Abandon) -> HttpReply:
+    """Return one stream of all: blocks as they come, up to the last answer's end or the first error."""
+    checks = [each.is_whole for each in replies]
+    reply = HttpReply(200, replies[0].headers)
+    reply.blocks = _interleave([each.blocks for each in replies if each.blocks is not None], choices, abandon)
+    reply.is_whole = lambda: all(check is not None and check() for check in checks)
+    return reply
+
+
+async def _interleave(
+    streams: Sequence[AsyncGenerator[bytes, None]], choices: Choices, abandon: Abandon
+) -> AsyncGenerator[bytes, None]:
+    ready: asyncio.Queue[tuple[int, bytes | None]] = asyncio.Queue(len(streams))
+    tasks = [asyncio.ensure_future(_forward(index, each, ready)) for index, each in enumerate(streams)]
+    count = len(tasks)
+    try:
+        await asyncio.sleep(0)  # each has begun then, and so comes to its end however this one ends
+        while count:
+            index, block = await ready.get()
+            if choices.failed not in (None, index):
+                continue  # the error is the last event
+            if block is not None:
+                yield block
+            elif choices.failed is None:
+                count -= 1
+            else:
+                break
+    finally:
+        if choices.error is not None:
+            abandon(choices.error)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _forward(
+    index: int, stream: AsyncGenerator[bytes, None], ready: asyncio.Queue[tuple[int, bytes | None]]
+) -> None:
+    try:
+        async for block in stream:
+            await ready.put((index, block))
+    finally:
+        await stream.aclose()
+    await ready.put((index, None))
