@@ -100,7 +100,8 @@ def key_in(headers: Mapping[str, str]) -> str:
     kind, _, value = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return value.strip()
-    return (headers.get("x-api-key") or headers.get("api-key") or "").strip()
+    given = headers.get("x-api-key") or headers.get("api-key") or headers.get("x-goog-api-key") or ""
+    return given.strip()
 
 
 def refuse_query(query: str) -> Refusal | None:

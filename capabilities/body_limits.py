@@ -41,7 +41,7 @@ LIMITS = (
     BodyLimit(re.compile(r"/(api/v1/artifacts|v1/files)/?"), uploads=1, around=MIB),
     BodyLimit(re.compile(r"/api/v1/uploads/[^/]+/?"), uploads=1, margin=MIB),
     BodyLimit(re.compile(r"/api/v1(/.*)?", re.S), least=32 * MIB, margin=MIB, in_memory=True),
-    BodyLimit(re.compile(r"/(v1|mcp)(/.*)?", re.S), uploads=3, least=64 * MIB, margin=MIB, in_memory=True),
+    BodyLimit(re.compile(r"/(v1|v1beta|mcp)(/.*)?", re.S), uploads=3, least=64 * MIB, margin=MIB, in_memory=True),
     BodyLimit(re.compile(r".*", re.S), uploads=10, around=MIB),
 )
 """The first row that fits counts: one file, in a form or bare; a call of the agents' API; a call of the data plane,

@@ -27,7 +27,7 @@ from routing_admin.dispatch.fresh_starts import fresh_starts  # noqa: E402
 from routing_admin.dispatch.kept_refusals import kept_refusals  # noqa: E402
 from routing_admin.dispatch.send import process_run_context  # noqa: E402
 from routing_admin.dispatch.sharing import share_health  # noqa: E402
-from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call  # noqa: E402
+from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call, find_door  # noqa: E402
 from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
 from routing_admin.gateway.open_streams import open_streams  # noqa: E402
 from routing_admin.limits.gate import keeper, ledger  # noqa: E402
@@ -83,8 +83,9 @@ async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send
         return
     if scope["path"] not in DOORS:
         scope["path"] = meant_path(scope["path"])
-    if scope["path"] in DOORS and scope["type"] == "http":
-        await answer_call(scope, receive, send)
+    door = find_door(scope) if scope["type"] == "http" else None
+    if door is not None:
+        await answer_call(door, scope, receive, send)
     elif scope["path"] == MCP_PATH and scope["type"] == "http":
         await tools(scope, receive, limit_slow_readers(send))
     else:

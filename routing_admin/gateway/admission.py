@@ -15,7 +15,14 @@ from capabilities.access import Principal, Refusal, refuse_call, refuse_query
 from capabilities.acts import Actor
 from capabilities.core.permissions import methods_of_call
 from routing_admin.core.fallback.endings import UNAVAILABLE
-from routing_admin.gateway.errors import GatewayError, MethodError, gateway_error_of_limit, response_of
+from routing_admin.gateway.errors import (
+    GatewayError,
+    MethodError,
+    WriteError,
+    body_of,
+    gateway_error_of_limit,
+    response_of,
+)
 from routing_admin.gateway.key_cache import cached_principal, principal_of_key
 from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
 from routing_admin.platform.databases import unavailable as away
@@ -95,7 +102,7 @@ def error_of_store(error: StoreAwayError) -> GatewayError:
     return refusal
 
 
-def endpoint(path: str) -> Callable[[View], View]:
+def endpoint(path: str, write: WriteError = body_of) -> Callable[[View], View]:
     """A view of the data plane: the methods and scopes of the table's rows for `path`, and `open_endpoint`'s manners.
 
     The agent is admitted before the view runs, which finds it by `principal_of`.
@@ -117,7 +124,7 @@ def endpoint(path: str) -> Callable[[View], View]:
                 response[name] = value
             return response
 
-        return open_endpoint(*methods_of_call(path))(for_the_agent)
+        return open_endpoint(*methods_of_call(path), write=write)(for_the_agent)
 
     return wrap
 
@@ -142,8 +149,8 @@ def size_of(request: HttpRequest) -> int:
     return int(length) if length.isdigit() else 0
 
 
-def open_endpoint(*methods: str) -> Callable[[View], View]:
-    """A view that takes those methods: errors in OpenAI's shape, no browser's cookie, a short wait for the database."""
+def open_endpoint(*methods: str, write: WriteError = body_of) -> Callable[[View], View]:
+    """A view that takes those methods: errors in the shape of `write`, no browser's cookie, a short wait for rows."""
 
     def wrap(view: View) -> View:
         @csrf_exempt
@@ -154,9 +161,9 @@ def open_endpoint(*methods: str) -> Callable[[View], View]:
                 with waiting_at_most(WAIT_SECONDS):
                     response = view(request, *args, **kwargs)
             except GatewayError as error:
-                return response_of(error, request_id_of(request))
+                return response_of(error, request_id_of(request), write)
             except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
-                return response_of(error_of_fault(error), request_id_of(request))
+                return response_of(error_of_fault(error), request_id_of(request), write)
             response.headers.setdefault("x-request-id", request_id_of(request))
             return response
 

@@ -33,7 +33,7 @@ from routing_admin.limits.gate import LimitReachedError, Reservation
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import Stream
 
-STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 @value_class
@@ -144,7 +144,7 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
     if admitted.hold is not None and admitted.hold.currencies:
         admitted.hold.expect(prices_at(admitted.hold, admitted.dispatch.planned, result.candidate))
     events = admitted.door.events(admitted.parsed, admitted.name_in(result), admitted.origin_of(result))
-    reply = HttpReply(200, dict(STREAM_HEADERS))
+    reply = HttpReply(200, {"Content-Type": admitted.door.stream_type, **STREAM_HEADERS})
     stream = AnswerStream(result, admitted.dispatch, recorder, events, call.request_id, admitted.agent, admitted.hold)
     stream.principal = admitted.principal
     reply.blocks, reply.is_whole = stream.blocks(), stream.is_whole
@@ -163,7 +163,7 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
     def headers() -> Mapping[str, str]:
         id_headers = dict.fromkeys(("x-request-id", admitted.door.id_header or "x-request-id"), call.request_id)
         limits = admitted.hold.headers() if admitted.hold is not None else {}
-        return {**STREAM_HEADERS, "x-content-type-options": "nosniff", **id_headers, **limits}
+        return {"Content-Type": admitted.door.stream_type, **STREAM_HEADERS, "x-content-type-options": "nosniff", **id_headers, **limits}
 
     def write_error(error: GatewayError) -> bytes:
         events = admitted.door.events(admitted.parsed, admitted.name or admitted.parsed.model, "")

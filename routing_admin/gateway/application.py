@@ -19,6 +19,7 @@ from routing_admin.gateway.calls import complete
 from routing_admin.gateway.chat.completions import COMPLETIONS
 from routing_admin.gateway.door import Door
 from routing_admin.gateway.errors import GatewayError, reply_of
+from routing_admin.gateway.gemini.endpoints import find_gemini
 from routing_admin.gateway.http import HttpReply, WaitingBody, call_of_scope
 from routing_admin.gateway.keep_alive import KeepAlive
 from routing_admin.gateway.key_cache import cached_principal
@@ -44,7 +45,7 @@ from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 DOORS: Mapping[str, Door] = MappingProxyType(
     {door.path: door for door in (COMPLETIONS, MESSAGES, RESPONSES, *OPERATION_DOORS.values())}
 )
-"""Where models are called, each in its own words."""
+"""Where models are called, each in its own words; beside them Gemini's addresses, which name a model."""
 SLOWEST_READER_SECONDS = 60.0
 """How long a caller may take nothing of an answer that waits for it."""
 WATCH_AFTER_SECONDS = 0.02
@@ -56,8 +57,13 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-async def answer_call(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-    """One call; when its caller leaves, the work for it is cancelled."""
+def find_door(scope: Mapping[str, Any]) -> Door | None:
+    """Return the door at the address of a request; None where models are not called."""
+    return DOORS.get(scope["path"]) or find_gemini(scope["path"], scope["query_string"].decode("latin-1"))
+
+
+async def answer_call(door: Door, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    """One call at a door; when its caller leaves, the work for it is cancelled."""
     limit = received_limit(scope["path"])
     if announced_length(scope) > limit:
         return await refuse(scope, limit, send)
@@ -67,7 +73,7 @@ async def answer_call(scope: MutableMapping[str, Any], receive: Receive, send: S
         if body is not None and len(body.data) > limit:
             return await refuse(scope, limit, send)
         if body is not None:
-            await _answer_body(scope, receive, send, body)
+            await _answer_body(door, scope, receive, send, body)
     except UnknownCallerError:
         await refuse_unknown(scope, send)
     except OverloadedError as error:
@@ -76,10 +82,12 @@ async def answer_call(scope: MutableMapping[str, Any], receive: Receive, send: S
         room.leave()
 
 
-async def _answer_body(scope: MutableMapping[str, Any], receive: Receive, send: Send, body: WaitingBody) -> None:
+async def _answer_body(
+    door: Door, scope: MutableMapping[str, Any], receive: Receive, send: Send, body: WaitingBody
+) -> None:
     watch, place, keep_alive = _Watch(receive), CallPlace(calls()), KeepAlive(send)
     try:
-        await _send_reply(scope, await _reply_to(scope, body, place, keep_alive), send, keep_alive)
+        await _send_reply(scope, await _reply_to(door, scope, body, place, keep_alive), send, keep_alive)
     except asyncio.CancelledError:
         if not watch.has_left():
             raise
@@ -128,9 +136,9 @@ async def _find_known(scope: Mapping[str, Any]) -> str:
 
 
 async def _reply_to(
-    scope: MutableMapping[str, Any], body: WaitingBody, place: CallPlace, keep_alive: KeepAlive
+    door: Door, scope: MutableMapping[str, Any], body: WaitingBody, place: CallPlace, keep_alive: KeepAlive
 ) -> HttpReply:
-    door, headers = DOORS[scope["path"]], headers_of_scope(scope)
+    headers = headers_of_scope(scope)
     request_id = claim_scope_id(scope, headers)
     if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
@@ -145,8 +153,8 @@ async def _send_reply(scope: Mapping[str, Any], reply: HttpReply, send: Send, ke
     timer = PhaseTimer(FOREVER)
     try:
         if keep_alive.has_begun:
-            comments = keep_alive.write_comments(reply.headers)
-            await send({"type": "http.response.body", "body": comments, "more_body": True})
+            if comments := keep_alive.write_comments(reply.headers):
+                await send({"type": "http.response.body", "body": comments, "more_body": True})
         else:
             await send({"type": "http.response.start", "status": reply.status, "headers": header_pairs(reply.headers)})
         write = block_writer(scope)

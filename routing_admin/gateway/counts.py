@@ -12,8 +12,9 @@ from capabilities.json_bodies import JsonTooLargeError, check_inner_json
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import Object
 
-INSIDE = ("content", "output", "tool_calls", "source", "summary")
-"""Where a message, an item or a part has further parts."""
+PARTS, DECLARED = "parts", ("functionDeclarations", "function_declarations")
+INSIDE = ("content", "output", "tool_calls", "source", "summary", *(PARTS, "functionResponse", "function_response"))
+"""Where a message, an item or a part has further parts; the last three are Gemini's."""
 
 MANY = 300
 """Items that take up to 30 ms: some take 100 microseconds, as an image's address that is described instead of sent."""
@@ -31,7 +32,15 @@ def check_counts(body: Object, messages: str) -> None:
             raise BadRequestError(error.sentence, messages, error.code, error.status) from None
     for name in ("system", "tools", "functions"):
         if type(items := body.get(name)) is list:
-            _check(len(items), "MAX_PARTS" if name == "system" else "MAX_TOOLS", name)
+            _check(_count_tools(items), "MAX_PARTS" if name == "system" else "MAX_TOOLS", name)
+    if type(system := body.get("systemInstruction")) is dict:
+        _check(_count_parts([system]), "MAX_PARTS", "systemInstruction")
+
+
+def _count_tools(items: list[Any]) -> int:
+    """The items, or the functions in them: Gemini declares several in one."""
+    declared = [each.get(name) for each in items if type(each) is dict for name in DECLARED]
+    return max(len(items), sum(len(each) for each in declared if type(each) is list))
 
 
 def _arguments(message: Object) -> Iterator[str]:
@@ -48,7 +57,7 @@ def is_crowded(body: Object) -> bool:
     """Return whether a call has so many messages and parts that others would wait while they are looked through."""
     return any(
         len(listed) > MANY or len(listed) + _count_parts(listed) > MANY
-        for name in ("messages", "input")
+        for name in ("messages", "input", "contents")
         if type(listed := body.get(name)) is list
     )
 

@@ -23,6 +23,7 @@ from routing_admin.gateway.fields import Object, read_text, refusal_of_missing
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.media import Find
 
+SSE = "text/event-stream"
 SMALL_BYTES = 2 * 1024 * 1024
 """A body up to this size is looked through faster than a thread is entered and left."""
 
@@ -135,8 +136,8 @@ class Door:
     `parse` raises `BadRequestError`; `needs_thread` says whether it may read rows or look into large files. `answer`
     and `events` get who the answer names as its model, and the mark of who answers. `error` is the body of a refusal.
     `id_header` is where the door's clients look for the id of a call, beside `x-request-id`. `read` takes the body of a
-    call apart, and raises `BadRequestError`, too; `surface` is what the log calls the door. `keep_alive` is what a
-    stream without content repeats; empty where it sends nothing before.
+    call apart, and raises `BadRequestError`, too; `surface` is what the log calls the door, `stream_type` the content
+    type of its streams. `keep_alive` is what a stream without content repeats; empty where it sends nothing before.
     """
 
     path: str
@@ -149,3 +150,4 @@ class Door:
     read: Callable[[HttpCall], Object] = read_object
     surface: str = "v1"
     keep_alive: bytes = b""
+    stream_type: str = SSE

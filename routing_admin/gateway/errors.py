@@ -89,9 +89,11 @@ def body_of(error: GatewayError, request_id: str) -> dict[str, Any]:
     return {"error": fields}
 
 
-def reply_of(
-    error: GatewayError, request_id: str, write: Callable[[GatewayError, str], dict[str, Any]] = body_of
-) -> HttpReply:
+WriteError = Callable[[GatewayError, str], dict[str, Any]]
+"""Writes an error in the shape of one API."""
+
+
+def reply_of(error: GatewayError, request_id: str, write: WriteError = body_of) -> HttpReply:
     """The whole reply, in the words of `write`.
 
     `x-should-retry` is false where all was tried that can help, or the request is wrong.
@@ -111,9 +113,9 @@ def reply_of(
     return reply
 
 
-def response_of(error: GatewayError, request_id: str) -> HttpResponseBase:
+def response_of(error: GatewayError, request_id: str, write: WriteError = body_of) -> HttpResponseBase:
     """`reply_of` for Django."""
-    return response_of_reply(reply_of(error, request_id))
+    return response_of_reply(reply_of(error, request_id, write))
 
 
 def json_reply(value: Any, status: int = 200) -> HttpReply:

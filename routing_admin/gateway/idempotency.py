@@ -23,7 +23,7 @@ from routing_admin.core.fallback.chain import OK
 from routing_admin.dispatch.route_headers import header_value
 from routing_admin.gateway.body import is_packed
 from routing_admin.gateway.callers import find_caller
-from routing_admin.gateway.door import Door
+from routing_admin.gateway.door import SSE, Door
 from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.threads import run_in_thread
@@ -84,7 +84,7 @@ async def answer_once(call: HttpCall, door: Door, answer: Callable[[], Awaitable
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
         async with slot(parses(), principal.key_owner) if is_packed(call) else nullcontext():
-            found = await run_in_thread(call, partial(_claim, call, door.path, principal))
+            found = await run_in_thread(call, partial(_claim, call, _address_of(call, door), principal))
         if isinstance(found, ConflictingCall):
             raise refusal_of(found)
     except (GatewayError, OverloadedError) as error:
@@ -93,6 +93,11 @@ async def answer_once(call: HttpCall, door: Door, answer: Callable[[], Awaitable
     if isinstance(found, StoredOutcome):
         return _replay(found, recorder, call.request_id)
     return await _answer(call, found, answer)
+
+
+def _address_of(call: HttpCall, door: Door) -> str:
+    """What tells calls apart beside their bodies: Gemini's address names the model, and a stream may have two forms."""
+    return call.path + door.stream_type.removeprefix(SSE)
 
 
 def _claim(call: HttpCall, path: str, principal: Principal) -> Claim | StoredOutcome | ConflictingCall:

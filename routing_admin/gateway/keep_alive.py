@@ -20,6 +20,8 @@ REPEAT_SECONDS = 15.0
 COMMENT = b": keep-alive\n"
 """No blank line behind it: openai-go up to March 2026 takes one for an event and fails on its missing data
 (openai/openai-go#556)."""
+BLANK = b"\r\n"
+"""For Google's clients, which take every other line for a piece of JSON, and for an answer that is one JSON list."""
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -62,7 +64,9 @@ class KeepAlive:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def write_comments(self, headers: Mapping[str, str]) -> bytes:
-        """Return as comments those of an answer's headers that were not known when it began."""
+        """Return as comments those of an answer's headers that were not known when it began; none among blank lines."""
+        if self._block == BLANK:
+            return b""
         pairs = [(name, value) for name, value in header_pairs(headers) if name not in self._sent]
         return b"".join([b": %b: %b\n" % pair for pair in pairs])
 

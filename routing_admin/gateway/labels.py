@@ -1,4 +1,4 @@
-"""The labels that a call's own body says: OpenAI's `user`, `safety_identifier` and `metadata`, Anthropic's `user_id`.
+"""The labels that a call's body says: OpenAI's `user` and `metadata`, Anthropic's `user_id`, Gemini's `labels`.
 
 They are a caller's words: bounded, kept as text, believed only where the key says nothing itself.
 """
@@ -27,7 +27,7 @@ def labels_of_call(key: Labels, body: Object) -> Labels:
 
 def read_labels(body: Object) -> Labels:
     """What a body says; `NO_LABELS` itself for nothing."""
-    user, metadata = body.get("safety_identifier") or body.get("user"), body.get("metadata")
+    user, metadata = body.get("safety_identifier") or body.get("user"), body.get("metadata") or body.get("labels")
     if user is None and metadata is None:
         return NO_LABELS
     said: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}

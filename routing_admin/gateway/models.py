@@ -1,4 +1,7 @@
-"""GET /v1/models and /v1/models/{id}: every task route and every service, with what it reads and writes."""
+"""GET /v1/models and /v1/models/{id}: every task route and every service, with what it reads and writes.
+
+Whoever sends the key as Google's clients do gets Gemini's list, which is at /v1beta/models as well.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +20,49 @@ from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedErro
 from routing_admin.core.planning.model_names import UnknownModelError, resolve_model
 from routing_admin.gateway.admission import endpoint
 from routing_admin.gateway.errors import GatewayError, json_response
+from routing_admin.gateway.gemini.models import write_model, write_page
+from routing_admin.gateway.gemini.rendering import error_json as google_error_of
+
+GOOGLE_KEY = "x-goog-api-key"
 
 
 @endpoint("/v1/models")
 def models(request: HttpRequest) -> HttpResponse:
     """All that the agent may use, in OpenAI's list."""
-    return json_response({"object": "list", "data": list(model_list(snapshot.current(), principal_of(request).rights))})
+    entries = list(model_list(snapshot.current(), principal_of(request).rights))
+    return (
+        _page(request, entries) if GOOGLE_KEY in request.headers else json_response({"object": "list", "data": entries})
+    )
 
 
 @endpoint("/v1/models/{name}")
 def model(request: HttpRequest, name: str) -> HttpResponse:
     """One of them; any name that the agent may use in a chat request is found."""
+    entry = _find_model(request, name)
+    return json_response(write_model(entry) if GOOGLE_KEY in request.headers else entry)
+
+
+@endpoint("/v1beta/models", google_error_of)
+def gemini_models(request: HttpRequest) -> HttpResponse:
+    """The same in Gemini's list, by pages."""
+    return _page(request, list(model_list(snapshot.current(), principal_of(request).rights)))
+
+
+@endpoint("/v1beta/models/{name}", google_error_of)
+def gemini_model(request: HttpRequest, name: str) -> HttpResponse:
+    """One of them as Gemini describes a model."""
+    return json_response(write_model(_find_model(request, name)))
+
+
+def _page(request: HttpRequest, entries: list[dict[str, Any]]) -> HttpResponse:
+    size, token = (request.GET.get(name, "") for name in ("pageSize", "pageToken"))
+    return json_response(write_page(entries, size, token))
+
+
+def _find_model(request: HttpRequest, name: str) -> dict[str, Any]:
     state, limits = snapshot.current(), principal_of(request).rights
     entry = next((each for each in model_list(state, limits) if each["id"] == name), None)
-    return json_response(entry or _model_by_another_name(state, name, limits))
+    return entry or _model_by_another_name(state, name, limits)
 
 
 def model_list(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from capabilities.core.operations.table import OPERATIONS
 from routing_admin.gateway.errors import GatewayError, json_response, response_of
+from routing_admin.platform.server.refusals import google_error
 from routing_admin.platform.server.rejected_calls import missed_calls
 from routing_admin.platform.server.request_id import request_id_of
 
@@ -31,7 +32,7 @@ def as_anthropic(request: HttpRequest, message: str) -> HttpResponse:
 
 def as_gemini(request: HttpRequest, message: str) -> HttpResponse:
     """Google's shape."""
-    return _refuse(request, {"error": {"code": 404, "message": message, "status": "NOT_FOUND"}})
+    return _refuse(request, google_error(404, "unknown_url", message, request_id_of(request)))
 
 
 def _refuse(request: HttpRequest, body: dict[str, Any]) -> HttpResponse:
@@ -52,11 +53,12 @@ def unknown_url_view(shape: Shape, right: str) -> Callable[..., HttpResponseBase
     return view
 
 
-OTHER_FORMAT = f"{CHAT} (OpenAI's format)"
+GEMINI = "POST /v1beta/models/{name}:generateContent, :streamGenerateContent or :countTokens, or GET /v1beta/models"
 RESPONSES, MESSAGES = "POST /v1/responses", "POST /v1/messages"
 PASSED = tuple(each.path for each in OPERATIONS)
 ALL_CALLS = (
-    f"{CHAT}, {RESPONSES}, {MESSAGES}, {', '.join(f'POST /v1{path}' for path in PASSED)}, GET /v1/models or /v1/files; "
+    f"{CHAT}, {RESPONSES}, {MESSAGES}, POST /v1beta/models/{{name}}:generateContent, "
+    f"{', '.join(f'POST /v1{path}' for path in PASSED)}, GET /v1/models or /v1/files; "
     "the agents' API is under /api/v1"
 )
 SOUNDS, IMAGES = (
@@ -73,8 +75,8 @@ BELOW_V1: list[URLPattern] = [
     re_path(r"^v1/images/.+$", unknown_url_view(as_openai, IMAGES), name="unknown_url"),
     re_path(r"^v1/messages/.+$", unknown_url_view(as_anthropic, MESSAGES), name="unknown_url"),
     re_path(
-        r"^v1/models/.+:(?:generateContent|streamGenerateContent|countTokens)$",
-        unknown_url_view(as_gemini, OTHER_FORMAT),
+        r"^(?:v1|v1beta)/models/.+:(?:embedContent|(?:async)?[bB]atchEmbedContents?)$",
+        unknown_url_view(as_gemini, "POST /v1/embeddings (OpenAI's format)"),
         name="unknown_url",
     ),
 ]
@@ -93,6 +95,6 @@ BESIDE_V1: list[URLPattern] = [
             ("messages", as_anthropic, MESSAGES),
         )
     ),
-    re_path(r"^v1beta/.*$", unknown_url_view(as_gemini, OTHER_FORMAT), name="unknown_url"),
+    re_path(r"^v1(?:alpha|beta1?)(?:/.*)?$", unknown_url_view(as_gemini, GEMINI), name="unknown_url"),
 ]
 """Beside `/v1/`: without it, or under the agents' API."""

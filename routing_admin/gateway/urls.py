@@ -6,6 +6,7 @@ from django.urls import path
 
 from routing_admin.gateway import files, models
 from routing_admin.gateway.chat.completions import completions
+from routing_admin.gateway.gemini import endpoints as gemini
 from routing_admin.gateway.messages.endpoints import count_tokens, messages
 from routing_admin.gateway.operations.endpoints import OPERATION_DOORS, view_of
 from routing_admin.gateway.responses.endpoints import input_tokens, responses
@@ -19,11 +20,16 @@ urlpatterns = [
     *(path(door.path[1:], view_of(door), name=name.replace("-", "_")) for name, door in OPERATION_DOORS.items()),
     path("v1/messages/count_tokens", count_tokens, name="count_tokens"),
     path("v1/responses/input_tokens", input_tokens, name="input_tokens"),
+    path("v1beta/models/<path:name>:generateContent", gemini.generate, name="gemini"),
+    path("v1beta/models/<path:name>:streamGenerateContent", gemini.generate, name="gemini_stream"),
+    path("v1beta/models/<path:name>:countTokens", gemini.count_tokens, name="gemini_count"),
     path("v1/files", files.files, name="files"),
     path("v1/files/<str:ref>", files.file, name="file"),
     path("v1/files/<str:ref>/content", files.content, name="file_content"),
     path("v1/models", models.models, name="models"),
     *BELOW_V1,
+    path("v1beta/models", models.gemini_models, name="gemini_models"),
+    path("v1beta/models/<path:name>", models.gemini_model, name="gemini_model"),
     path("v1/models/<path:name>", models.model, name="model"),
     OTHERS_BELOW_V1,
     *BESIDE_V1,

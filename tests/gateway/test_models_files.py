@@ -97,7 +97,8 @@ def test_files_come_in_pages(key):
         ("/v1/vector_stores", "/v1/moderations"),
         ("/v1/responses/compact", "/v1/responses with the whole conversation"),
         ("/v1/messages/batches", "/v1/messages"),
-        ("/v1beta/models/gemini-pro:generateContent", "/v1/chat/completions"),
+        ("/v1beta/models/gemini-pro:embedContent", "POST /v1/embeddings"),
+        ("/v1beta/cachedContents", "POST /v1beta/models/{name}:generateContent"),
     ],
 )
 def test_a_near_miss_is_told_the_right_address(key, path, word):

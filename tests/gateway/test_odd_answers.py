@@ -18,6 +18,8 @@ from capabilities.core.protocols.stream import mend_outcome
 from capabilities.core.wire import Answer, Delta, Failure, Finish, StreamEvent, Supplement
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
 from routing_admin.gateway.door import AnswerEvents, ChatCall
+from routing_admin.gateway.gemini.events import GeminiChunks
+from routing_admin.gateway.gemini.rendering import response_json as gemini_json
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.rendering import message_json
 from routing_admin.gateway.responses.events import ResponseEvents
@@ -82,6 +84,7 @@ EVENTS: list[Callable[[], AnswerEvents]] = [
     lambda: Chunks("m", include_usage=True, origin=ORIGIN),
     lambda: MessageEvents("m", ORIGIN),
     lambda: ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN),
+    lambda: GeminiChunks("m", ORIGIN, shows_thoughts=True),
 ]
 
 
@@ -97,6 +100,7 @@ def test_a_whole_answer_with_odd_values_is_read_and_written(sent: tuple[str, byt
         completion_json(said, "m", ORIGIN),
         message_json(said, CALL, "m", ORIGIN),
         response_json(said, CALL, "m", ORIGIN),
+        gemini_json(said, CALL, "m", ORIGIN),
     ):
         assert orjson.dumps(value)
 

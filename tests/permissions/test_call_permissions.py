@@ -57,6 +57,13 @@ SCOPE_OF = {
     "POST /v1/responses": "route",
     "POST /v1/messages/count_tokens": "route",
     "POST /v1/responses/input_tokens": "route",
+    "POST /v1beta/models/{name}:generateContent": "route",
+    "POST /v1beta/models/{name}:streamGenerateContent": "route",
+    "POST /v1beta/models/{name}:countTokens": "route",
+    "GET /v1beta/models": "route",
+    "HEAD /v1beta/models": "route",
+    "GET /v1beta/models/{name}": "route",
+    "HEAD /v1beta/models/{name}": "route",
     "POST /v1/embeddings": "route",
     "POST /v1/completions": "route",
     "POST /v1/moderations": "route",
@@ -118,10 +125,12 @@ def key_with(*scopes: str) -> dict[str, str]:
 
 
 def code_of(answer: Any) -> str:
-    """The code of an error in either API's shape; an answer to HEAD has no words."""
+    """The code of an error in each API's shape; an answer to HEAD has no words."""
     if not answer.content:
         return ""
     error = answer.json()["error"]
+    if isinstance(error, dict) and "details" in error:
+        return str(error["details"][0]["reason"]).lower()
     return str(error["code"] if isinstance(error, dict) else error)
 
 

@@ -112,6 +112,12 @@ TOP: Mapping[str, Any] = {
     "reasoning_effort": "high",
     "reasoning_summary": "detailed",
     "response_format": {"type": "json_object"},
+    "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
+    "generationConfig.speechConfig": {"voiceConfig": {}},
+    "generationConfig.imageConfig": {"aspectRatio": "1:1"},
+    "generationConfig.mediaResolution": "MEDIA_RESOLUTION_LOW",
+    "generationConfig.enableEnhancedCivicAnswers": True,
+    "generationConfig.thinkingConfig.thinkingBudget": 512,
 }
 CUSTOM = {"type": "custom", "custom": {"name": "sql"}}
 CUSTOM_CALL = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select"}}

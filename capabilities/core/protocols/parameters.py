@@ -62,7 +62,15 @@ OWN_THINKING = (
 )
 OWN_METADATA = "Anthropic: `user_id` alone, else dropped; OpenAI: that alone only with `store`, else dropped"
 VENDOR = "not a field of OpenAI; some hosts accept it"
+BUDGET = "other vendors get the effort that is nearest to it"
 THOUGHT = "to the model it came from"
+
+THINKING_BUDGET = "generationConfig.thinkingConfig.thinkingBudget"
+GEMINIS = (
+    *("safetySettings", "generationConfig.speechConfig", "generationConfig.imageConfig"),
+    *("generationConfig.mediaResolution", "generationConfig.enableEnhancedCivicAnswers", THINKING_BUDGET),
+)
+"""What only Gemini's API has, by its place there."""
 
 _ROWS = (
     Parameter("model", M, M, M, M, M, "the candidate's model"),
@@ -93,7 +101,15 @@ _ROWS = (
         OWN_THINKING,
     ),
     Parameter("reasoning", P, P, D, D, D, VENDOR),
-    Parameter("reasoning_summary", D, M, D, D, D, "what /v1/responses calls `reasoning.summary`"),
+    Parameter(
+        "reasoning_summary",
+        D,
+        M,
+        D,
+        M,
+        D,
+        "what /v1/responses calls `reasoning.summary`, Gemini `includeThoughts`",
+    ),
     Parameter("seed", P, D, D, P, D),
     Parameter("presence_penalty", P, D, D, M, D),
     Parameter("frequency_penalty", P, D, D, M, D),
@@ -123,6 +139,7 @@ _ROWS = (
     Parameter("moderation", P, P, D, D, D),
     Parameter("verbosity", P, M, D, D, D),
     Parameter("web_search_options", P, D, D, D, D),
+    *(Parameter(name, D, D, D, P, D, BUDGET if name == THINKING_BUDGET else "") for name in GEMINIS),
     Parameter("stream_options.include_obfuscation", D, D, D, D, D),
     Parameter("messages[].content[].text", M, M, M, M, M),
     Parameter("messages[].content[].refusal", M, M, M, M, M, "as text"),

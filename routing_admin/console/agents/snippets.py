@@ -57,6 +57,15 @@ answer = client.messages.create(
     model="{model}", max_tokens=1024, messages=[{{"role": "user", "content": "Hello"}}]
 )
 print(answer.content[0].text)""",
+    ("Google GenAI", "python"): """\
+import os
+
+from google import genai
+
+client = genai.Client(
+    api_key=os.environ["ROUTING_ADMIN_KEY"], http_options={{"base_url": "{base}"}}  # without /v1
+)
+print(client.models.generate_content(model="{model}", contents="Hello").text)""",
     ("LangChain", "python"): """\
 import os
 

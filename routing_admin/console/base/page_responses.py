@@ -26,7 +26,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 """Security headers beyond Django's and the content security policy's."""
-KEY_HEADERS = ("Authorization", "x-api-key", "api-key", "x-agent-id")
+KEY_HEADERS = ("Authorization", "x-api-key", "api-key", "x-goog-api-key", "x-agent-id")
 """What an answer to a program depends on: whose key came in, and for whom."""
 
 

@@ -138,7 +138,7 @@ async def refuse_unknown(scope: Any, send: Send) -> None:
         await _refuse_link(scope, link, send)
         return
     rule = f"Without a valid key or session, the limit is {UNKNOWN_BYTES} bytes."
-    if path.startswith(("/api/", "/v1/", "/mcp")):
+    if path.startswith(("/api/", "/v1/", "/v1beta/", "/mcp")):
         message = f"The agent key is missing or not valid. {rule} Send Authorization: Bearer with a valid key."
         await send_refusal(scope, 401, "key_invalid", message, send)
     else:

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
 TEXTS = re.compile(r"text/(?!event-stream)|application/(\w+\+)?json|application/javascript|image/svg")
-DATA_PLANE = "/v1/"
+DATA_PLANE = ("/v1/", "/v1beta/")
 """Calls of agents, whose answers are streams or small, and whose programs wait for every millisecond."""
 
 

@@ -16,7 +16,7 @@ from routing_admin.platform.server.refusals import send_refusal
 from routing_admin.platform.server.url_aliases import meant_path
 
 SETTING = "ROUTING_ADMIN_CORS_ORIGINS"
-SHARED = re.compile(r"/(?:v1|mcp|api/v1(?!/docs$))(?:/.*)?", re.S)
+SHARED = re.compile(r"/(?:v1|v1beta|mcp|api/v1(?!/docs$))(?:/.*)?", re.S)
 """What agents call; the page that describes their API is none of it."""
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 MAX_AGE = "600"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any
 
@@ -25,6 +25,20 @@ ANTHROPIC_TYPES: Mapping[str, str] = {
 }
 """The same in Anthropic's words."""
 
+GOOGLE_STATUSES: Mapping[int, str] = {
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    405: "UNIMPLEMENTED",
+    408: "DEADLINE_EXCEEDED",
+    409: "ABORTED",
+    410: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    504: "DEADLINE_EXCEEDED",
+}
+"""Google's word for a status; every other 4xx is an argument's fault, every other 5xx is `UNAVAILABLE`."""
 OPENAI_CODES: Mapping[str, str] = {"key_invalid": "invalid_api_key"}
 """What OpenAI calls a refusal that has another name with us; programs look for it."""
 
@@ -50,7 +64,7 @@ def refusal_parts(
 ) -> tuple[list[tuple[bytes, bytes]], bytes]:
     """Headers and body of a refusal after which the connection is closed; a 503 may be tried again a second later."""
     request_id = request_id or make_request_id("")
-    body = json.dumps(refusal_json(path, code, message, request_id, **more)).encode()
+    body = json.dumps(refusal_json(path, status, code, message, request_id, **more)).encode()
     headers = [
         (b"content-type", b"application/json; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
@@ -60,8 +74,20 @@ def refusal_parts(
     return [*headers, (b"retry-after", b"1")] if status == 503 else headers, body
 
 
-def refusal_json(path: str, code: str, message: str, request_id: str, **more: Any) -> dict[str, Any]:
-    """The error's object: Anthropic's at its address, OpenAI's under `/v1`, ours elsewhere, where `more` goes along."""
+def google_error(
+    status: int, code: str, message: str, request_id: str, details: Iterable[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return an error in Google's shape (AIP-193): its status in a word, our code as the reason, then the details."""
+    info = {"reason": code.upper(), "domain": "routing_admin", "metadata": {"requestId": request_id}}
+    listed = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", **info}, *details]
+    word = GOOGLE_STATUSES.get(status) or ("INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE")
+    return {"error": {"code": status, "message": message, "status": word, "details": listed}}
+
+
+def refusal_json(path: str, status: int, code: str, message: str, request_id: str, **more: Any) -> dict[str, Any]:
+    """The error's object: that of the vendor whose address it is, ours elsewhere, where `more` goes along."""
+    if path.startswith("/v1beta/"):
+        return google_error(status, code, message, request_id)
     if path.startswith("/v1/messages"):
         error = {"type": ANTHROPIC_TYPES.get(code, "invalid_request_error"), "message": message, "code": code}
         return {"type": "error", "error": error, "request_id": request_id}

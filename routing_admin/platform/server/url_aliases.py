@@ -18,7 +18,13 @@ ELSEWHERE = {
     "/api/v1": "/api/v1/",
 }
 """What stands nowhere and can only mean one thing."""
-OF_PROGRAMS = re.compile(r"/+(?:api/+)?(?:v1(?:/.*)?|chat/+completions/*)", re.S)
+OF_PROGRAMS = re.compile(r"/+(?:api/+)?(?:v1(?:alpha|beta1?)?(?:/.*)?|chat/+completions/*|models/.+:[a-zA-Z]+/*)", re.S)
+GEMINI = re.compile(
+    r"/(?:api/)?(?:v1\w*/)*(?:(?:projects/[^/]+/locations/[^/]+/)?publishers/[^/]+/)?"
+    r"(models/.+:(?:generateContent|streamGenerateContent|countTokens))",
+    re.S,
+)
+"""Gemini's calls, whose clients write another version or none: google-genai writes `v1` from its third release on."""
 SLASHES = re.compile(r"/{2,}")
 
 
@@ -27,7 +33,8 @@ def meant_path(path: str) -> str:
     if not OF_PROGRAMS.fullmatch(path):
         return path
     tidy = SLASHES.sub("/", path).rstrip("/")
-    return ELSEWHERE.get(tidy, tidy)
+    gemini = GEMINI.fullmatch(tidy)
+    return f"/v1beta/{gemini[1]}" if gemini else ELSEWHERE.get(tidy, tidy)
 
 
 class NearMissesMiddleware:

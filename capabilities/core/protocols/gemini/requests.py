@@ -15,7 +15,7 @@ from capabilities.core.protocols.gemini import replies
 from capabilities.core.protocols.gemini.stream import PartReader
 from capabilities.core.protocols.gemini.thinking import thinking_config
 from capabilities.core.protocols.media import bare_base64, natives_of, placeholder, words_of
-from capabilities.core.protocols.parameters import dropped_fields, unsaid
+from capabilities.core.protocols.parameters import GEMINIS, THINKING_BUDGET, dropped_fields, unsaid
 from capabilities.core.protocols.payload import headers_for, merge, split_params
 from capabilities.core.protocols.prefill import end_with_user
 from capabilities.core.protocols.schema import IN_WORDS, fit_request, instruction, schema_of, wants_json
@@ -32,6 +32,7 @@ MOST_STOPS = 5
 IN_RESULTS = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 """What may stand inside a function's response."""
 MODALITIES = frozenset({"text", "image", "audio"})
+SAFETY = "safetySettings"
 KNOWN_EXTRA = {
     "seed": "seed",
     "presence_penalty": "presencePenalty",
@@ -59,6 +60,8 @@ class Gemini:
         payload = {**system, "contents": contents, **_tools(chat)}
         if options:
             payload["generationConfig"] = options
+        if SAFETY in chat.extra:
+            payload[SAFETY] = chat.extra[SAFETY]
         headers = headers_for(target, "x-goog-api-key", stream=stream)
         body = merge(payload, target.extra_body)
         dropped += moved + unended
@@ -109,6 +112,7 @@ def _options(chat: ChatRequest, model: str, ways: Mapping[str, Any]) -> tuple[di
     there = {name: pair for name, pair in given.items() if pair[1] is not None}
     by_alias = {name for name, (alias, _) in there.items() if alias in refused}
     kept, lost = split_params(there, refused | by_alias)
+    kept.pop(SAFETY, None)  # beside the options
     options = {name: value for name, value in kept.values() if value != {}}
     left_out = _list_left_out(chat, there)
     return {**options, **_shape(chat, ways)}, (*lost, *left_out, *dropped_fields(chat, "gemini"))
@@ -120,10 +124,25 @@ def _translated(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
         return {}
     kinds = chat.extra.get("modalities")
     known = isinstance(kinds, list) and bool(kinds) and all(kind in MODALITIES for kind in map(str, kinds))
+    own = {name: (name.rpartition(".")[2], chat.extra.get(name)) for name in GEMINIS if name != THINKING_BUDGET}
     return {
-        "reasoning_effort": ("thinkingConfig", thinking_config(model, chat.extra.get("reasoning_effort"))),
+        **own,
+        **_thinking(chat, model),
         "modalities": ("responseModalities", [kind.upper() for kind in kinds or ()] if known else None),
     }
+
+
+def _thinking(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
+    """How much to think, and whether the thoughts are wanted: one object, said under each name that asks for it."""
+    budget, known = chat.extra.get(THINKING_BUDGET), thinking_config(model, "low") or {}
+    config = thinking_config(model, chat.extra.get("reasoning_effort"))
+    said = {"reasoning_effort": ("thinkingConfig", config)}
+    if isinstance(budget, int) and known:
+        config = {"thinkingBudget": budget}
+        said[THINKING_BUDGET] = ("thinkingConfig", config)
+    if chat.extra.get("reasoning_summary") is not None and known:
+        said["reasoning_summary"] = ("thinkingConfig", {**(config or {}), "includeThoughts": True})
+    return said
 
 
 def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, ...]:

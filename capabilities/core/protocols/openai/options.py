@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
-from capabilities.core.protocols.parameters import CACHE_PLACES, dropped_fields, unsaid
+from capabilities.core.protocols.parameters import CACHE_PLACES, GEMINIS, dropped_fields, unsaid
 from capabilities.core.protocols.payload import split_params
 from capabilities.core.protocols.schema import wants_json
 from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
 
 OURS = frozenset({"model", "messages", "stream", "stream_options"})
 """Fields of the payload that a caller's extra parameters never replace."""
-ELSEWHERE = frozenset({"reasoning_summary"})
-"""What only OpenAI's other call has a place for."""
+ELSEWHERE = frozenset({"reasoning_summary", *GEMINIS})
+"""What only OpenAI's other call, or Gemini's, has a place for."""
 UNPASSED = OURS | ELSEWHERE
 """Extra parameters that do not go along as they came."""
 IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"

@@ -1,0 +1,1 @@
+"""How is a call to Gemini's API read and answered?"""

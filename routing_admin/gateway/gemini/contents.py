@@ -1,0 +1,242 @@
+"""Gemini's contents as canonical messages: a model's parts are one turn, a function's response is a tool's message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+from artifacts.core.detection.kinds import kind_of, mime_of_filename
+from artifacts.core.filenames import clean_filename
+from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall
+from capabilities.core.thoughts import Thought
+from capabilities.core.vocabulary import Kind
+from capabilities.core.worded import worded
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.fields import (
+    Object,
+    check_object,
+    read_text,
+    refusal_of_choice,
+    refusal_of_missing,
+    require_text,
+)
+from routing_admin.gateway.gemini.fields import list_objects, plain_base64, read_fields
+from routing_admin.gateway.gemini.signatures import read_part_signature
+from routing_admin.gateway.inner_fields import other_fields
+from routing_admin.gateway.media import (
+    Find,
+    References,
+    count_pages,
+    decode_base64,
+    file_of_url,
+    part_of_bytes,
+    part_of_tool_words,
+)
+
+ROLES: Mapping[str, Role] = MappingProxyType(
+    {"user": Role.USER, "function": Role.USER, "tool": Role.USER, "model": Role.ASSISTANT}
+)
+"""Who speaks; older clients have a role for what functions answered."""
+FILES = ("inlineData", "fileData")
+DATA = ("text", *FILES, "functionCall", "functionResponse")
+"""What a part may hold, one of each."""
+VENDORS_OWN = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse", "audioTranscription"})
+"""Parts that only Google's own tools write and read: named and left out."""
+READ = frozenset({*DATA, "thought", "thoughtSignature", "partMetadata"})
+STORED = "files/"
+"""What ids of Google's own file store begin with; a program may write it before the id of an artifact."""
+ANSWERS = ("result", "output", "error")
+"""The one field that holds a whole response, by the convention of Gemini's clients."""
+VIDEO_HOSTS = ("youtube.com", "youtu.be")
+
+
+@dataclass(slots=True)
+class ContentReader:
+    """Reads contents for one agent; `find` gives the artifacts it may see, which `must_exist` in the newest message.
+
+    `inner` collects where they say what not every protocol has a place for; `open` are the calls without a response,
+    by their id: a response need not name it.
+    """
+
+    find: Find
+    inner: list[str] = field(default_factory=list)
+    must_exist: bool = False
+    open: dict[str, str] = field(default_factory=dict)
+
+    def read_all(self, value: Any) -> Iterator[Message]:
+        """Return all messages in order; raise `BadRequestError` naming the first place that is wrong."""
+        contents = list_objects(value, "contents")
+        if not contents:
+            raise refusal_of_missing("contents")
+        newest = max((at for at, each in enumerate(contents) if _speaks(each)), default=None)
+        for number, each in enumerate(contents):
+            at, word = f"contents[{number}]", each.get("role") or "user"
+            if word not in ROLES:
+                raise refusal_of_choice(("user", "model"), f"{at}.role")
+            self.must_exist = number == newest
+            self.inner += other_fields(each, {"role", "parts"}, at)
+            parts = list_objects(each.get("parts"), f"{at}.parts")
+            if ROLES[word] is Role.ASSISTANT:
+                yield from self._read_answer(parts, f"{at}.parts", number)
+            else:
+                yield from self._read_talk(parts, f"{at}.parts", number)
+
+    def read_system(self, value: Any) -> tuple[Message, ...]:
+        """Return the system instruction as a message; raise `BadRequestError` for one that is more than text."""
+        if value is None:
+            return ()
+        at = "systemInstruction.parts"
+        held = {"parts": {"text": value}} if isinstance(value, str) else read_fields(value, "systemInstruction")
+        parts: list[Part] = []
+        for number, part in enumerate(list_objects(held.get("parts"), at)):
+            if self._kind_of(part, f"{at}[{number}]") != "text":
+                raise BadRequestError(worded("%(param)s must be text.", param=f"{at}[{number}]"), f"{at}[{number}]")
+            parts.append(TextPart(require_text(part, "text", f"{at}[{number}]")))
+        return (Message(Role.SYSTEM, tuple(parts)),) if parts else ()
+
+    def _read_talk(self, values: list[Object], place: str, turn: int) -> Iterator[Message]:
+        parts: list[Part] = []
+        for number, part in enumerate(values):
+            at = f"{place}[{number}]"
+            kind = self._kind_of(part, at)
+            if kind == "functionResponse":
+                if parts:
+                    yield Message(Role.USER, tuple(parts))
+                    parts = []
+                yield self._read_response(part, f"{at}.{kind}", f"gemini_{turn}_{number}")
+            elif kind:
+                parts.append(self._read_part(part, kind, at))
+        if parts or not values:
+            yield Message(Role.USER, tuple(parts))
+
+    def _read_answer(self, values: list[Object], place: str, turn: int) -> Iterator[Message]:
+        """What a model said: words, calls, files it made, and thoughts where they stood among them."""
+        words, reasoning = "", ""
+        files: list[Part] = []
+        calls: list[ToolCall] = []
+        thoughts: list[Thought] = []
+        for number, part in enumerate(values):
+            at = f"{place}[{number}]"
+            kind = self._kind_of(part, at)
+            text = read_text(part, "text", at) or "" if kind == "text" else ""
+            if part.get("thought"):
+                reasoning += text
+            else:
+                words += text
+            proof = read_text(part, "thoughtSignature", at)
+            signed = read_part_signature(proof, len(words), len(calls), of_call=kind == "functionCall")
+            thoughts += signed.thoughts
+            if kind == "functionCall":
+                call = self._read_call(read_fields(part[kind], f"{at}.{kind}"), f"{at}.{kind}", f"{turn}_{number}")
+                calls.append(ToolCall(*call, signed.proof, origin=signed.origin))
+            elif kind in FILES and not part.get("thought"):
+                files.append(self._read_part(part, kind, at))
+        parts = (*((TextPart(words),) if words else ()), *files)
+        if parts or calls or thoughts or not values:
+            yield Message(Role.ASSISTANT, parts, tuple(calls), reasoning=reasoning or None, thoughts=tuple(thoughts))
+
+    def _kind_of(self, part: Object, at: str) -> str:
+        """What the part holds; empty for what is left out. Raises `BadRequestError` for nothing, and for two things."""
+        found = [name for name in (*DATA, *VENDORS_OWN) if part.get(name) is not None]
+        if len(found) > 1 or not (found or part.get("thoughtSignature")):
+            raise refusal_of_choice(DATA, at)
+        if found and found[0] in VENDORS_OWN:
+            self.inner.append(at)
+            return ""
+        self.inner += other_fields(part, READ, at)
+        return found[0] if found else "text"
+
+    def _read_part(self, part: Object, kind: str, at: str) -> Part:
+        if kind == "text":
+            return TextPart(read_text(part, "text", at) or "")
+        if kind not in FILES:
+            raise refusal_of_choice(("text", *FILES), at)
+        held, place = read_fields(part[kind], f"{at}.{kind}"), f"{at}.{kind}"
+        self.inner += other_fields(held, {"data", "fileUri", "mimeType", "displayName"}, place)
+        return self._read_inline(held, place) if kind == "inlineData" else self._read_reference(held, place)
+
+    def _read_inline(self, held: Object, at: str) -> FilePart:
+        data = decode_base64(plain_base64(require_text(held, "data", at)), f"{at}.data")
+        name = clean_filename(read_text(held, "displayName", at) or "") or None
+        return count_pages(part_of_bytes(data, require_text(held, "mimeType", at), name))
+
+    def _read_reference(self, held: Object, at: str) -> FilePart:
+        """A file by its address, or an artifact by its reference or id."""
+        uri, name = require_text(held, "fileUri", at), clean_filename(read_text(held, "displayName", at) or "") or None
+        address = urlsplit(uri) if uri[:4].lower() == "http" else None
+        mime = read_text(held, "mimeType", at) or (mime_of_filename(address.path) if address else None)
+        kind = kind_of(mime) if mime else Kind.OTHER
+        if address and not mime and (address.hostname or "").endswith(VIDEO_HOSTS):
+            kind, mime = Kind.VIDEO, "video/*"
+        what = FilePart(kind, mime or "application/octet-stream", name)
+        references, place = References(self.find, self.must_exist), f"{at}.fileUri"
+        if address or uri[:5].lower() == "data:":
+            return count_pages(file_of_url(uri, place, references, what))
+        return references.part(uri.removeprefix(STORED), place, what)
+
+    def _read_call(self, call: Object, at: str, place: str) -> tuple[str, str, str]:
+        """The id, the name and the arguments of a call; its place is its id where it has none."""
+        self.inner += other_fields(call, {"id", "name", "args"}, at)
+        name, identity = require_text(call, "name", at), read_text(call, "id", at) or f"gemini_{place}"
+        self.open[identity] = name
+        arguments = check_object(call.get("args") or {}, f"{at}.args")
+        return identity, name, json.dumps(arguments, ensure_ascii=False)
+
+    def _read_response(self, part: Object, at: str, place: str) -> Message:
+        """What a function answered, to the call of its id, else to the first open one of its name."""
+        held = read_fields(part["functionResponse"], at)
+        self.inner += other_fields(held, {"id", "name", "response", "parts"}, at)
+        name, given = read_text(held, "name", at) or "", read_text(held, "id", at)
+        first = next((call for call, called in self.open.items() if called == name), None)
+        identity = given if given in self.open else first or given or place
+        self.open.pop(identity, None)
+        text, failed = _words_of(check_object(held.get("response") or {}, f"{at}.response"))
+        references = References(self.find, self.must_exist)
+        parts = [part_of_tool_words(text, f"{at}.response", references)]
+        for number, each in enumerate(list_objects(held.get("parts"), f"{at}.parts")):
+            inner = f"{at}.parts[{number}]"
+            if kind := self._kind_of(each, inner):
+                parts.append(self._read_part(each, kind, inner))
+        return Message(Role.TOOL, tuple(parts), tool_call_id=identity, is_error=failed)
+
+
+def _words_of(response: Object) -> tuple[str, bool]:
+    """A function's response as words, and whether it says that the function failed."""
+    name, value = next(iter(response.items())) if len(response) == 1 else ("", response)
+    if name and name not in ANSWERS:
+        value = response
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), name == "error"
+
+
+def _speaks(content: Object) -> bool:
+    """Whether a person says something in it; functions' responses are made by machines."""
+    parts = content.get("parts")
+    values = [parts] if isinstance(parts, dict) else parts if isinstance(parts, list) else []
+    answers = [each for each in values if isinstance(each, dict) and not RESPONSES.isdisjoint(each)]
+    return content.get("role") in (None, "user") and len(answers) < max(len(values), 1)
+
+
+RESPONSES = frozenset({"functionResponse", "function_response"})
+
+
+def needs_thread(contents: Any, *, small: bool) -> bool:
+    """Return whether reading contents may ask for rows, or look into more than a small picture or sound."""
+    values = [contents] if isinstance(contents, dict) else contents if isinstance(contents, list) else []
+    for content in values:
+        parts = content.get("parts") if isinstance(content, dict) else None
+        for part in [parts] if isinstance(parts, dict) else parts if isinstance(parts, list) else []:
+            if isinstance(part, dict) and not _is_at_hand(part, small=small):
+                return True
+    return False
+
+
+def _is_at_hand(part: Object, *, small: bool) -> bool:
+    if "text" in part or "functionCall" in part or "function_call" in part:
+        return True
+    inline = part.get("inlineData") or part.get("inline_data")
+    mime = (inline.get("mimeType") or inline.get("mime_type")) if isinstance(inline, dict) else None
+    return small and isinstance(mime, str) and mime.startswith(("image/", "audio/"))

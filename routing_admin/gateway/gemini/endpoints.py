@@ -1,0 +1,92 @@
+"""POST /v1beta/models/{name}:generateContent, :streamGenerateContent and :countTokens: Gemini's API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from urllib.parse import parse_qs
+
+from django.http import HttpRequest, HttpResponseBase
+from django.views.decorators.csrf import csrf_exempt
+
+from capabilities.core.wire import Answer
+from routing_admin.gateway.body import read_object
+from routing_admin.gateway.calls import complete
+from routing_admin.gateway.door import ChatCall, Door
+from routing_admin.gateway.errors import json_reply
+from routing_admin.gateway.fields import Object
+from routing_admin.gateway.gemini.events import GeminiChunks
+from routing_admin.gateway.gemini.fields import read_fields
+from routing_admin.gateway.gemini.parsing import needs_thread, parse
+from routing_admin.gateway.gemini.rendering import error_json, response_json, shows_thoughts
+from routing_admin.gateway.http import HttpCall, HttpReply, call_of, response_of_reply
+from routing_admin.gateway.keep_alive import BLANK
+from routing_admin.gateway.token_counts import TokenCounting, count_reply
+
+ROOT = "/v1beta/models/"
+WHOLE, STREAMED, COUNTED = "generateContent", "streamGenerateContent", "countTokens"
+
+
+def read_call(call: HttpCall) -> Object:
+    """Return the body with what the address says: the model, and whether the answer comes in pieces.
+
+    A call that counts may have the whole request under `generateContentRequest`.
+    """
+    body = read_fields(read_object(call), "")
+    if (inner := body.get("generateContentRequest")) is not None:
+        body = read_fields(inner, "generateContentRequest")
+    name, _, verb = call.path.removeprefix(ROOT).rpartition(":")
+    return {**body, "model": name, "stream": verb == STREAMED}
+
+
+def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> HttpReply:
+    return json_reply(response_json(answer, call, name, origin))
+
+
+def _write_events(call: ChatCall, name: str, origin: str, *, as_list: bool) -> GeminiChunks:
+    return GeminiChunks(name, origin, shows_thoughts(call.chat), as_list)
+
+
+def _door(verb: str, *, as_list: bool = False) -> Door:
+    events = partial(_write_events, as_list=as_list)
+    stream_type = "application/json" if as_list else "text/event-stream"
+    path = f"{ROOT}{{name}}:{verb}"
+    return Door(
+        path,
+        parse,
+        needs_thread,
+        _write_answer,
+        events,
+        error_json,
+        read=read_call,
+        stream_type=stream_type,
+        keep_alive=BLANK,
+    )
+
+
+GENERATE, STREAM, LIST = _door(WHOLE), _door(STREAMED), _door(STREAMED, as_list=True)
+COUNTING = TokenCounting(f"{ROOT}{{name}}:{COUNTED}", GENERATE, lambda tokens: {"totalTokens": tokens})
+VERBS: Mapping[str, Door] = MappingProxyType({WHOLE: GENERATE, STREAMED: LIST})
+
+
+def find_gemini(path: str, query: str) -> Door | None:
+    """Return the door at an address of Gemini's, in which the model's name stands; None for any other address."""
+    if not path.startswith(ROOT):
+        return None
+    door = VERBS.get(path.rpartition(":")[2])
+    return STREAM if door is LIST and "sse" in parse_qs(query).get("alt", ()) else door
+
+
+@csrf_exempt
+async def generate(request: HttpRequest, name: str) -> HttpResponseBase:
+    """The view, for servers that run Django alone."""
+    door = find_gemini(request.path, request.META.get("QUERY_STRING", ""))
+    assert door is not None, name  # noqa: S101 - the URLconf leads here for these addresses alone
+    return response_of_reply(await complete(door, call_of(request)))
+
+
+@csrf_exempt
+def count_tokens(request: HttpRequest, name: str) -> HttpResponseBase:
+    """Return how many tokens a request is likely to take."""
+    return response_of_reply(count_reply(COUNTING, call_of(request)))

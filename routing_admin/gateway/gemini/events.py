@@ -1,0 +1,136 @@
+"""A streamed answer as Gemini's chunks: each a response of its own, a call whole, the last with reason and count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from capabilities.core.thoughts import Thought
+from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta
+from routing_admin.dispatch.turns import AnsweredTurn
+from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.gemini.rendering import (
+    call_part,
+    error_json,
+    finish_reason,
+    grounding_json,
+    logprobs_json,
+    media_parts,
+    response_id,
+    usage_json,
+)
+from routing_admin.gateway.gemini.signatures import write_signature
+from routing_admin.gateway.messages.events import CallBlock
+
+
+@dataclass(slots=True)
+class GeminiChunks:
+    """The chunks of one answer: server-sent events, or with `as_list` the elements of one JSON list.
+
+    A call waits in `calls` until its arguments are whole, and those behind it with it. What the model wants back waits
+    in `thoughts` for the next part.
+    """
+
+    model: str
+    origin: str = ""
+    shows_thoughts: bool = False
+    as_list: bool = False
+    turn: AnsweredTurn = field(default_factory=AnsweredTurn)
+    id: str = field(default_factory=response_id)
+    begun: bool = False
+    text: list[str] = field(default_factory=list)
+    thoughts: list[Thought] = field(default_factory=list)
+    calls: dict[int, CallBlock] = field(default_factory=dict)
+    signatures: dict[int, str | None] = field(default_factory=dict)
+    sent: int = 0
+
+    def write_delta(self, delta: Delta) -> bytes:
+        """Return a piece of the answer."""
+        self.turn.add(delta)
+        self.thoughts += delta.thoughts
+        parts: list[dict[str, Any]] = []
+        if delta.reasoning and self.shows_thoughts:
+            parts.append({"text": delta.reasoning, "thought": True})
+        if delta.text or delta.refusal:
+            self.text.append(delta.text)
+            parts.append({"text": delta.text + delta.refusal, **self._sign(None)})
+        for piece in delta.tool_calls:
+            self._add_call(piece)
+        if delta.tool_calls:
+            parts += self._take_calls()
+        return self._write(parts, logprobs_json(delta.logprobs)) if parts else b""
+
+    def write_media(self, media: Sequence[Media]) -> bytes:
+        """Return the files that a model made, each whole."""
+        parts = [part for each in media for part in media_parts(each)]
+        return self._write(parts) if parts else b""
+
+    def write_sound(self, sound: Media, reference: bool = False) -> bytes:
+        """Return a piece of a sound; behind the last one, where all of it is stored."""
+        if not reference:
+            return self.write_media([sound]) if sound.data else b""
+        return self.write_media([Media(sound.kind, sound.mime_type, artifact_id=sound.artifact_id)])
+
+    def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
+        """Return what the words before rest on."""
+        grounding = grounding_json(annotations, "".join(self.text))
+        return self._write([], grounding) if grounding else b""
+
+    def write_finish(self, finish: Finish) -> bytes:
+        """Return the calls that wait, the reason to stop with the count, and the end."""
+        parts = self._take_calls(final=True)
+        if self.thoughts:
+            parts.append({"text": "", **self._sign(None)})
+        reason = {"finishReason": finish_reason(finish.finish_reason, finish.details)}
+        last = self._write(parts or [{"text": ""}], reason, usage_json(finish.usage))
+        return last + b"]" if self.as_list else last
+
+    def write_error(self, error: GatewayError, request_id: str) -> bytes:
+        """Return that the answer broke off."""
+        last = self._frame(error_json(error, request_id))
+        return last + b"]" if self.as_list else last
+
+    def _write(
+        self,
+        parts: list[dict[str, Any]],
+        beside: Mapping[str, Any] | None = None,
+        usage: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        candidate = {"content": {"parts": parts, "role": "model"}, **(beside or {}), "index": 0}
+        chunk = {"candidates": [candidate], **(usage or {}), "modelVersion": self.model, "responseId": self.id}
+        return self._frame(chunk)
+
+    def _frame(self, value: Mapping[str, Any]) -> bytes:
+        data = orjson.dumps(value)
+        if not self.as_list:
+            return b"data: " + data + b"\r\n\r\n"
+        before, self.begun = (b",\r\n" if self.begun else b"["), True
+        return before + data
+
+    def _sign(self, proof: str | None) -> dict[str, str]:
+        thoughts, self.thoughts = self.thoughts, []
+        return write_signature(thoughts, proof, self.origin)
+
+    def _add_call(self, piece: ToolCallDelta) -> None:
+        call = self.calls.get(piece.index)
+        if call is None:
+            call = self.calls[piece.index] = CallBlock(piece.id or "", piece.name or "", piece.custom)
+        call.name = call.name or piece.name or ""
+        self.signatures[piece.index] = self.signatures.get(piece.index) or piece.signature
+        if piece.arguments:
+            call.pieces.append(piece.arguments)
+
+    def _take_calls(self, *, final: bool = False) -> list[dict[str, Any]]:
+        """The calls that are whole, up to the first that is not; at the end all."""
+        parts = []
+        for index, call in [*self.calls.items()][self.sent :]:
+            followed = index != next(reversed(self.calls))
+            if not final and not (call.name and call.is_complete(followed=followed)):
+                break
+            self.sent += 1
+            part = call_part(call.id, call.name, "".join(call.pieces), custom=call.custom)
+            parts.append({**part, **self._sign(self.signatures[index])})
+        return parts

@@ -1,0 +1,51 @@
+"""What proto JSON allows beside plain JSON: snake_case names, one value for a list of one, two kinds of base64."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any
+
+from routing_admin.gateway.fields import Object, check_list, check_object
+
+UNDERSCORE = re.compile(r"(?<=[^_])_([a-z0-9])")
+
+
+def read_fields(value: Any, at: str) -> Object:
+    """Return an object with its own names in camelCase; raise `BadRequestError` for anything else."""
+    found = check_object(value, at)
+    if not any("_" in key for key in found):
+        return found
+    return {UNDERSCORE.sub(lambda match: match[1].upper(), key): each for key, each in found.items()}
+
+
+def list_objects(value: Any, at: str) -> list[Object]:
+    """Return the objects of a list, or the one that stands for it; raise `BadRequestError` for anything else."""
+    if value is None:
+        return []
+    values = [value] if isinstance(value, dict) else check_list(value, at)
+    return [read_fields(each, f"{at}[{number}]") for number, each in enumerate(values)]
+
+
+def plain_base64(text: str) -> str:
+    """Return base64 in the plain alphabet, padded: google-genai writes that of URLs."""
+    if "-" in text or "_" in text:
+        text = text.replace("-", "+").replace("_", "/")
+    return text if text.endswith("=") else text + "=" * (-len(text) % 4)
+
+
+def is_base64(text: str) -> bool:
+    """Return whether clients can decode it: they refuse the whole answer otherwise."""
+    try:
+        return bool(base64.b64decode(plain_base64(text), validate=True))
+    except (binascii.Error, ValueError):
+        return False
+
+
+def decode_text(text: str) -> str:
+    """Return the text in base64; empty where there is none."""
+    try:
+        return base64.b64decode(plain_base64(text), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""

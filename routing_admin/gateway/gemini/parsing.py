@@ -1,0 +1,205 @@
+"""Gemini's generateContent request as our canonical one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.message import ChatRequest, Tool
+from capabilities.core.protocols.anthropic.thinking import effort_of
+from capabilities.core.protocols.parameters import GEMINIS, THINKING_BUDGET
+from capabilities.core.ranges import TEMPERATURE
+from capabilities.core.worded import Worded, worded
+from routing_admin.gateway.chat.tools import NO_CHOICE, Choice
+from routing_admin.gateway.counts import check_counts
+from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.fields import (
+    A_LIST,
+    A_WHOLE_NUMBER,
+    Object,
+    check_list,
+    check_object,
+    read_count,
+    read_flag,
+    read_number,
+    read_text,
+    refusal_of_choice,
+    refusal_of_type,
+    require_text,
+)
+from routing_admin.gateway.gemini import contents
+from routing_admin.gateway.gemini.contents import ContentReader
+from routing_admin.gateway.gemini.fields import list_objects, read_fields
+from routing_admin.gateway.gemini.schemas import json_schema_of
+from routing_admin.gateway.inner_fields import other_fields
+from routing_admin.gateway.media import Find
+
+OURS = frozenset(
+    {
+        *("model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"),
+        *("safetySettings", "serviceTier", "labels", "taskType", "language"),
+    }
+)
+"""Fields that are read here; every other one is named and left out."""
+REFUSED = ("cachedContent", "continuationToken")
+"""Fields that stand for content which only Google has."""
+NOT_KEPT = worded("%(param)s refers to something that is not stored here. Send the item itself.")
+CONFIG = "generationConfig"
+READ = frozenset(
+    {
+        *("temperature", "topP", "topK", "candidateCount", "maxOutputTokens", "stopSequences", "seed"),
+        *("presencePenalty", "frequencyPenalty", "responseLogprobs", "logprobs", "responseMimeType", "responseSchema"),
+        *("responseJsonSchema", "_responseJsonSchema", "responseModalities", "thinkingConfig"),
+    }
+)
+"""Fields of generationConfig that are read here."""
+SAME: Mapping[str, str] = MappingProxyType(
+    {
+        "seed": "seed",
+        "presencePenalty": "presence_penalty",
+        "frequencyPenalty": "frequency_penalty",
+        "responseLogprobs": "logprobs",
+        "logprobs": "top_logprobs",
+    }
+)
+"""Fields of generationConfig that OpenAI has under another name."""
+PLAIN, JSON = "text/plain", "application/json"
+EFFORTS = ("minimal", "low", "medium", "high")
+MODES: Mapping[str, str | None] = MappingProxyType(
+    {"AUTO": "auto", "ANY": "required", "NONE": "none", "VALIDATED": "auto", "MODE_UNSPECIFIED": None}
+)
+ONE_ANSWER = worded("%(param)s must be 1: each request gets one answer.")
+
+
+def parse(body: Object, find: Find) -> ChatCall:
+    """Return the call in a JSON object; raise `BadRequestError` with `param`."""
+    wishes = read_wishes({"task_type": body.get("taskType"), **body})
+    check_counts(body, "contents")
+    for name in REFUSED:
+        if body.get(name):
+            raise BadRequestError(Worded(NOT_KEPT.template, {"param": name}), name, "unsupported_value")
+    chat = _read_chat(body, ContentReader(find))
+    return ChatCall(chat, wishes.model, wishes.task_type, wishes.language, body["stream"], include_usage=True)
+
+
+def needs_thread(body: Object, size: int) -> bool:
+    """Return whether reading the contents may ask for rows, or look into large files; `size` is that of the body."""
+    return contents.needs_thread(body.get("contents"), small=size <= SMALL_BYTES)
+
+
+def _read_chat(body: Object, reader: ContentReader) -> ChatRequest:
+    config = read_fields(body.get(CONFIG) or {}, CONFIG)
+    placed = {f"{CONFIG}.{name}": value for name, value in config.items()}
+    if (read_count(placed, f"{CONFIG}.candidateCount") or 1) > 1:
+        param = f"{CONFIG}.candidateCount"
+        raise BadRequestError(Worded(ONE_ANSWER.template, {"param": param}), param, "unsupported_value")
+    tools, choice = _read_tools(body, reader.inner), _read_choice(body, reader.inner)
+    messages = (*reader.read_system(body.get("systemInstruction")), *reader.read_all(body.get("contents")))
+    extra = _read_extra(body, config, placed)
+    left_out = (name for name in config if name not in READ and f"{CONFIG}.{name}" not in GEMINIS)
+    others = (name for name, value in body.items() if name not in OURS and value not in (None, False))
+    return ChatRequest(
+        messages,
+        read_number(placed, f"{CONFIG}.temperature", *TEMPERATURE),
+        read_count(placed, f"{CONFIG}.maxOutputTokens"),
+        read_number(placed, f"{CONFIG}.topP", 0, 1),
+        _read_stops(config.get("stopSequences")),
+        tools,
+        choice.word,
+        choice.name,
+        response_format=_read_format(config, placed),
+        extra=extra,
+        allowed_tools=choice.allowed,
+        inner=(*reader.inner, *(f"{CONFIG}.{name}" for name in left_out), *others),
+    )
+
+
+def _read_stops(value: Any) -> tuple[str, ...]:
+    words = [] if value is None else check_list(value, f"{CONFIG}.stopSequences")
+    if not all(isinstance(each, str) for each in words):
+        raise refusal_of_type(A_LIST, f"{CONFIG}.stopSequences")
+    return tuple(words)
+
+
+def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
+    """What chat completions say in fields of their own, and what only Gemini knows."""
+    extra = {own: config.get(name) for name, own in SAME.items()}
+    top_k = read_number(placed, f"{CONFIG}.topK", 0, 1_000_000)  # proto JSON may write it as 40.0
+    extra["top_k"] = int(top_k) if top_k else None
+    kinds = check_list(config.get("responseModalities") or [], f"{CONFIG}.responseModalities")
+    extra["modalities"] = [str(kind).lower() for kind in kinds] or None
+    tier = (read_text(body, "serviceTier", "") or "").lower().removeprefix("service_tier_")
+    extra["service_tier"] = None if tier in ("", "unspecified", "standard") else tier
+    extra |= {name: body.get(name, placed.get(name)) for name in GEMINIS if name != THINKING_BUDGET}
+    extra |= _read_thinking(config)
+    return {name: value for name, value in extra.items() if value is not None and value != []}
+
+
+def _read_thinking(config: Object) -> dict[str, Any]:
+    """How much a model is to think, as an effort; whether its thoughts are wanted is a summary's wish elsewhere."""
+    at = f"{CONFIG}.thinkingConfig"
+    asked = read_fields(config.get("thinkingConfig") or {}, at)
+    budget, level = asked.get("thinkingBudget"), (read_text(asked, "thinkingLevel", at) or "").lower()
+    if budget is not None and (not isinstance(budget, int) or isinstance(budget, bool)):
+        raise refusal_of_type(A_WHOLE_NUMBER, f"{at}.thinkingBudget")
+    summary = {"reasoning_summary": "auto"} if read_flag(asked, "includeThoughts") else {}
+    if level and level != "thinking_level_unspecified":
+        if level not in EFFORTS:
+            raise refusal_of_choice(EFFORTS, f"{at}.thinkingLevel")
+        return {**summary, "reasoning_effort": level}
+    if budget is None or budget < 0:  # as much as the model finds right
+        return summary
+    said = {"reasoning_effort": effort_of(budget), THINKING_BUDGET: budget} if budget else {"reasoning_effort": "none"}
+    return {**summary, **said}
+
+
+def _read_format(config: Object, placed: Object) -> Mapping[str, Any] | None:
+    """The shape of the answer in OpenAI's words."""
+    mime = read_text(placed, f"{CONFIG}.responseMimeType", "") or PLAIN
+    if mime not in (PLAIN, JSON):
+        raise refusal_of_choice((PLAIN, JSON), f"{CONFIG}.responseMimeType")
+    schema = config.get("responseJsonSchema") or config.get("_responseJsonSchema")
+    if schema is None and config.get("responseSchema"):
+        schema = json_schema_of(check_object(config["responseSchema"], f"{CONFIG}.responseSchema"))
+    if schema:
+        shape = check_object(schema, f"{CONFIG}.responseJsonSchema")
+        return {"type": "json_schema", "json_schema": {"name": "answer", "schema": shape}}
+    return {"type": "json_object"} if mime == JSON else None
+
+
+def _read_tools(body: Object, inner: list[str]) -> tuple[Tool, ...]:
+    """The caller's functions; tools that Google runs itself are named among what is left out."""
+    tools = []
+    for number, each in enumerate(list_objects(body.get("tools"), "tools")):
+        inner += [f"tools[{number}].{name}" for name in each if name != "functionDeclarations"]
+        place = f"tools[{number}].functionDeclarations"
+        for index, declared in enumerate(list_objects(each.get("functionDeclarations"), place)):
+            tools.append(_read_function(declared, f"{place}[{index}]", inner))
+    return tuple(tools)
+
+
+def _read_function(value: Object, at: str, inner: list[str]) -> Tool:
+    inner += other_fields(value, {"name", "description", "parameters", "parametersJsonSchema"}, at)
+    schema = value.get("parametersJsonSchema") or json_schema_of(value.get("parameters")) or {}
+    parameters = check_object(schema, f"{at}.parameters")
+    return Tool(require_text(value, "name", at), read_text(value, "description", at) or "", parameters)
+
+
+def _read_choice(body: Object, inner: list[str]) -> Choice:
+    """The choice among functions; one allowed function that has to be called is named, as every vendor can."""
+    held = read_fields(body.get("toolConfig") or {}, "toolConfig")
+    inner += other_fields(held, {"functionCallingConfig"}, "toolConfig")
+    at = "toolConfig.functionCallingConfig"
+    calling = read_fields(held.get("functionCallingConfig") or {}, at)
+    inner += other_fields(calling, {"mode", "allowedFunctionNames"}, at)
+    mode = (read_text(calling, "mode", at) or "MODE_UNSPECIFIED").upper()
+    if mode not in MODES:
+        raise refusal_of_choice(tuple(MODES), f"{at}.mode")
+    names = check_list(calling.get("allowedFunctionNames") or [], f"{at}.allowedFunctionNames")
+    if MODES[mode] is None and not names:
+        return NO_CHOICE
+    if mode == "ANY" and len(names) == 1:
+        return Choice(name=str(names[0]))
+    return Choice(MODES[mode], None, tuple(map(str, names)))

@@ -1,0 +1,186 @@
+"""Answers and errors in the shapes of Gemini's generateContent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from artifacts.core.artifact import REF_PREFIX
+from capabilities.core.message import ChatRequest
+from capabilities.core.protocols.arguments import object_of
+from capabilities.core.protocols.gemini.finish import ENDINGS
+from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage
+from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.gemini.fields import is_base64
+from routing_admin.gateway.gemini.signatures import write_signature
+from routing_admin.platform.server.ids import new_id
+from routing_admin.platform.server.refusals import google_error
+
+FINISHES: Mapping[str, str] = MappingProxyType(
+    {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+)
+"""Gemini's reasons to stop by the canonical ones; every other is `OTHER`."""
+PARTS_OF_USAGE: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "promptTokensDetails": {
+            "TEXT": "prompt_text_tokens",
+            "AUDIO": "prompt_audio_tokens",
+            "IMAGE": "prompt_image_tokens",
+        },
+        "candidatesTokensDetails": {
+            "TEXT": "completion_text_tokens",
+            "AUDIO": "completion_audio_tokens",
+            "IMAGE": "completion_image_tokens",
+        },
+    }
+)
+"""From the lists of `usageMetadata` and the modalities in them to the names of `Usage`."""
+
+
+def shows_thoughts(chat: ChatRequest) -> bool:
+    """Return whether an answer may hold the words of thoughts: Gemini has none without `includeThoughts`."""
+    return chat.extra.get("reasoning_summary") is not None
+
+
+def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
+    """Return a whole answer; what its model wants back stands with the first call, else with the words."""
+    parts: list[dict[str, Any]] = []
+    if answer.reasoning and shows_thoughts(call.chat):
+        parts.append({"text": answer.reasoning, "thought": True})
+    thoughts = answer.thoughts
+    words = [{"text": each} for each in (answer.text, answer.refusal) if each]
+    if words and not answer.tool_calls:
+        words[-1] |= write_signature(thoughts, None, origin)
+        thoughts = ()
+    parts += [*words, *(part for each in answer.media for part in media_parts(each))]
+    for called in answer.tool_calls:
+        parts.append(call_part(called.id, called.name, called.arguments, custom=called.custom))
+        parts[-1] |= write_signature(thoughts, called.signature, origin)
+        thoughts = ()
+    if thoughts:
+        parts.append({"text": "", **write_signature(thoughts, None, origin)})
+    candidate = {
+        "content": {"parts": parts, "role": "model"},
+        "finishReason": finish_reason(answer.finish_reason, answer.details),
+        "index": 0,
+        **grounding_json(answer.annotations, answer.text),
+        **logprobs_json(answer.logprobs),
+    }
+    return {"candidates": [candidate], **usage_json(answer.usage), "modelVersion": model, "responseId": response_id()}
+
+
+def response_id() -> str:
+    """Return an id for one answer."""
+    return new_id("resp_")
+
+
+def finish_reason(word: str, details: AnswerDetails) -> str:
+    """Return Gemini's reason to stop; a Gemini's own is kept."""
+    own = details.stop_reason or ""
+    return own if own in ENDINGS else FINISHES.get(word, "OTHER")
+
+
+def call_part(identity: str, name: str, arguments: str, *, custom: bool = False) -> dict[str, Any]:
+    """Return a call of a function; free text stands under `input`."""
+    args = {"input": arguments} if custom else object_of(arguments)
+    return {"functionCall": {**({"id": identity} if identity else {}), "name": name, "args": args}}
+
+
+def media_parts(media: Media) -> list[dict[str, Any]]:
+    """Return what a model made: its data, and where it is stored in `partMetadata`; else where it is."""
+    stored = f"{REF_PREFIX}{media.artifact_id}" if media.artifact_id else ""
+    if media.data and (stored or is_base64(media.data)):
+        metadata = {"partMetadata": {"artifact": stored}} if stored else {}
+        return [{"inlineData": {"mimeType": media.mime_type, "data": media.data}, **metadata}]
+    uri = stored or media.url
+    return [{"fileData": {"mimeType": media.mime_type, "fileUri": uri}}] if uri else []
+
+
+def usage_json(usage: Usage) -> dict[str, Any]:
+    """Return the provider's count, in which thoughts are no part of the candidates; nothing where it gave none."""
+    if not usage.is_counted and usage.total_tokens is None:
+        return {}
+    prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
+    total = usage.total_tokens if usage.total_tokens is not None else prompt + completion
+    fields: dict[str, Any] = {
+        "promptTokenCount": max(prompt - (usage.tool_tokens or 0), 0),
+        "candidatesTokenCount": max(completion - (usage.reasoning_tokens or 0), 0),
+        "totalTokenCount": total,
+        "cachedContentTokenCount": usage.cached_tokens,
+        "thoughtsTokenCount": usage.reasoning_tokens,
+        "toolUsePromptTokenCount": usage.tool_tokens,
+    }
+    for name, parts in PARTS_OF_USAGE.items():
+        counted = {modality: getattr(usage, part) for modality, part in parts.items()}
+        listed = [{"modality": key, "tokenCount": count} for key, count in counted.items() if count is not None]
+        fields[name] = listed or None
+    return {"usageMetadata": {name: value for name, value in fields.items() if value is not None}}
+
+
+def grounding_json(annotations: Sequence[Annotation], text: str) -> dict[str, Any]:
+    """Return the pages that the words rest on; Gemini counts bytes, the annotations characters."""
+    chunks: list[dict[str, Any]] = []
+    supports: list[dict[str, Any]] = []
+    for each in annotations:
+        cited = each.get(str(each.get("type")))
+        if not isinstance(cited, Mapping) or not isinstance(cited.get("url"), str):
+            continue
+        title = cited.get("title")
+        chunks.append({"web": {"uri": cited["url"], "title": title if isinstance(title, str) else ""}})
+        start, end = (cited.get(name) for name in ("start_index", "end_index"))
+        if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text):
+            segment = {
+                "startIndex": _bytes_of(text[:start]),
+                "endIndex": _bytes_of(text[:end]),
+                "text": text[start:end],
+            }
+            supports.append({"segment": segment, "groundingChunkIndices": [len(chunks) - 1]})
+    if not chunks:
+        return {}
+    return {"groundingMetadata": {"groundingChunks": chunks, **({"groundingSupports": supports} if supports else {})}}
+
+
+def _bytes_of(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def logprobs_json(logprobs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return how probable the words were; nothing where nobody says it."""
+    listed = logprobs.get("content") if logprobs else None
+    tokens = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    chosen = [pair for each in tokens if (pair := _logprob_of(each))]
+    if not chosen:
+        return {}
+    result: dict[str, Any] = {"chosenCandidates": chosen}
+    others = [each.get("top_logprobs") for each in tokens]
+    if any(others):
+        found = (
+            [_logprob_of(one) for one in top if isinstance(one, Mapping)] for top in others if isinstance(top, list)
+        )
+        result["topCandidates"] = [{"candidates": [one for one in each if one]} for each in found]
+    average = sum(each["logProbability"] for each in chosen) / len(chosen)
+    return {"logprobsResult": result, "avgLogprobs": average}
+
+
+def _logprob_of(token: Mapping[str, Any]) -> dict[str, Any]:
+    text, value = token.get("token"), token.get("logprob")
+    if not isinstance(text, str) or isinstance(value, bool) or not isinstance(value, int | float):
+        return {}
+    return {"token": text, "logProbability": value}
+
+
+def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
+    """Return the error in Google's shape; its place, when to try again and the attempts stand in `details`."""
+    details: list[dict[str, Any]] = []
+    if error.param:
+        violation = {"field": error.param, "description": error.message}
+        details.append({"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [violation]})
+    if error.retry_after is not None:
+        delay = f"{max(error.retry_after, 0):g}s"
+        details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
+    if error.attempts:
+        attempts = {"attempts": [attempt.as_json() for attempt in error.attempts]}
+        details.append({"@type": "type.googleapis.com/google.protobuf.Struct", "value": attempts})
+    return google_error(error.status, error.code, error.message, request_id, details)

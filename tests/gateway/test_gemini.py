@@ -1,0 +1,498 @@
+"""Gemini's API in this process: what google-genai sends, what is refused, and what clients get."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+from google.genai import types
+
+from artifacts.core.artifact import REF_PREFIX
+from capabilities.core.message import FilePart, Role, TextPart, ToolCall
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.stream import mend_outcome
+from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import (
+    Answer,
+    AnswerDetails,
+    Delta,
+    Failure,
+    Finish,
+    Media,
+    Supplement,
+    ToolCallDelta,
+    Usage,
+)
+from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.gemini.events import GeminiChunks
+from routing_admin.gateway.gemini.fields import read_fields
+from routing_admin.gateway.gemini.parsing import needs_thread, parse
+from routing_admin.gateway.gemini.rendering import response_json
+from tests.cast import key_of
+from tests.gateway.plane import PNG, logged, post
+from tests.lab.recordings import RECORDINGS
+from tests.lab.response_recordings import RESPONSE_RECORDINGS
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ORIGIN = "0123456789ab"
+PICTURE = base64.urlsafe_b64encode(PNG).decode()
+GENERATE = "/v1beta/models/{}:generateContent"
+RECORDED = {
+    "contents": [{"parts": [{"text": "hello"}], "role": "user"}],
+    "systemInstruction": {"parts": [{"text": "Be brief."}], "role": "user"},
+    "safetySettings": [{"category": "HARM_CATEGORY_HATE_SPEECH", "threshold": "BLOCK_NONE"}],
+    "labels": {"team": "x"},
+    "generationConfig": {
+        "temperature": 0.5,
+        "topP": 0.9,
+        "topK": 4.0,
+        "candidateCount": 1,
+        "maxOutputTokens": 9,
+        "stopSequences": ["a"],
+        "presencePenalty": 0.1,
+        "frequencyPenalty": 0.2,
+        "seed": 3,
+        "responseMimeType": "application/json",
+        "responseSchema": {
+            "description": "An answer.",
+            "properties": {
+                "n": {"title": "N", "type": "INTEGER"},
+                "names": {"items": {"type": "STRING"}, "nullable": True, "title": "Names", "type": "ARRAY"},
+            },
+            "property_ordering": ["names", "n"],
+            "required": ["n"],
+            "title": "A",
+            "type": "OBJECT",
+        },
+        "responseModalities": ["TEXT"],
+        "mediaResolution": "MEDIA_RESOLUTION_LOW",
+        "thinkingConfig": {"include_thoughts": True, "thinking_budget": 100},
+    },
+}
+"""What google-genai 3.4 sends for a call with all of these."""
+CALLED = {"functionCall": {"id": "c1", "args": {"n": 2}, "name": "double"}}
+
+
+def call_of(body: dict[str, Any], *, stream: bool = False) -> ChatCall:
+    return parse({**read_fields(body, ""), "model": "echo-text", "stream": stream}, lambda _: None)
+
+
+def said(*parts: Any, role: str = "user", **more: Any) -> dict[str, Any]:
+    listed = [{"text": each} if isinstance(each, str) else each for each in parts]
+    return {"contents": [{"role": role, "parts": listed}], **more}
+
+
+def ask(key: str, body: Any, model: str = "echo-text", path: str = GENERATE) -> Any:
+    return post("", body, path.format(model), **{"x-goog-api-key": key})
+
+
+def refusal(body: dict[str, Any]) -> BadRequestError:
+    with pytest.raises(BadRequestError) as refused:
+        call_of(body)
+    return refused.value
+
+
+def test_a_question_is_answered_in_a_candidate(key):
+    """The key comes as `x-goog-api-key`; who answered is in our headers, the row in the log."""
+    answer = ask(key, said("Plan a picnic", systemInstruction={"parts": {"text": "Be brief."}}))
+    body = answer.json()
+    candidate = body["candidates"][0]
+    assert "Plan a picnic" in candidate["content"]["parts"][0]["text"]
+    assert (candidate["content"]["role"], candidate["finishReason"], candidate["index"]) == ("model", "STOP", 0)
+    assert body["usageMetadata"]["candidatesTokenCount"] > 0
+    assert (body["modelVersion"], answer.headers["x-routing-model"]) == ("echo-text", "echo-text")
+    assert logged(answer.headers["x-request-id"]).outcome == "ok"
+
+
+@pytest.mark.parametrize("headers", ["authorization", "x-api-key", "api-key", "x-goog-api-key"])
+def test_every_header_of_a_key_is_taken(key, headers):
+    """Bearer, too."""
+    given = {headers: f"Bearer {key}" if headers == "authorization" else key}
+    assert post("", said("hi"), GENERATE.format("echo-text"), **given).status_code == 200
+
+
+def test_a_key_in_the_address_is_refused_in_googles_shape(key):
+    """Servers along the way log addresses."""
+    answer = post("", said("hi"), f"{GENERATE.format('echo-text')}?key={key}")
+    assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+    assert answer.json()["error"]["details"][0]["reason"] == "KEY_IN_URL"
+    assert key not in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/models/{}:generateContent",
+        "/v1alpha/models/{}:generateContent",
+        "/v1/v1beta/models/{}:generateContent",
+        "/models/{}:generateContent",
+        "//v1beta//models/{}:generateContent/",
+        "/v1beta1/publishers/google/models/{}:generateContent",
+    ],
+)
+def test_another_version_is_served(key, path):
+    """google-genai writes `v1` from its third release on, unless it is told otherwise."""
+    assert ask(key, said("hi"), path=path).json()["modelVersion"] == "echo-text"
+
+
+def test_all_that_the_client_sends_is_read():
+    """The body as google-genai wrote it, with its two spellings."""
+    chat = call_of(RECORDED).chat
+    assert [(each.role, each.text) for each in chat.messages] == [(Role.SYSTEM, "Be brief."), (Role.USER, "hello")]
+    assert (chat.temperature, chat.top_p, chat.max_tokens, chat.stop) == (0.5, 0.9, 9, ("a",))
+    assert chat.response_format is not None
+    schema = chat.response_format["json_schema"]["schema"]
+    assert list(schema["properties"]) == ["names", "n"]
+    assert schema["properties"]["names"] == {"type": ["array", "null"], "items": {"type": "string"}, "title": "Names"}
+    assert chat.extra == {
+        "top_k": 4,
+        "seed": 3,
+        "presence_penalty": 0.1,
+        "frequency_penalty": 0.2,
+        "modalities": ["text"],
+        "reasoning_effort": "low",
+        "reasoning_summary": "auto",
+        "safetySettings": RECORDED["safetySettings"],
+        "generationConfig.mediaResolution": "MEDIA_RESOLUTION_LOW",
+        "generationConfig.thinkingConfig.thinkingBudget": 100,
+    }
+    assert chat.inner == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"cachedContent": "cachedContents/1"}, "cachedContent"),
+        ({"continuationToken": "x"}, "continuationToken"),
+        ({"generationConfig": {"candidateCount": 2}}, "generationConfig.candidateCount"),
+        ({"generationConfig": {"responseMimeType": "text/x.enum"}}, "generationConfig.responseMimeType"),
+        ({"generation_config": {"max_output_tokens": "many"}}, "generationConfig.maxOutputTokens"),
+        (
+            {"generationConfig": {"thinkingConfig": {"thinkingLevel": "DEEP"}}},
+            "generationConfig.thinkingConfig.thinkingLevel",
+        ),
+        ({"contents": []}, "contents"),
+        ({"contents": [{"role": "system", "parts": []}]}, "contents[0].role"),
+        ({"contents": [{"parts": [{}]}]}, "contents[0].parts[0]"),
+        ({"contents": [{"parts": [{"text": "x", "inlineData": {}}]}]}, "contents[0].parts[0]"),
+        (
+            {"contents": [{"parts": [{"inlineData": {"data": "%", "mimeType": "image/png"}}]}]},
+            "contents[0].parts[0].inlineData.data",
+        ),
+        ({"contents": [{"parts": [{"fileData": {"fileUri": "artifact:0"}}]}]}, "contents[0].parts[0].fileData.fileUri"),
+        ({"tools": [{"functionDeclarations": [{}]}]}, "tools[0].functionDeclarations[0].name"),
+        ({"toolConfig": {"functionCallingConfig": {"mode": "SOME"}}}, "toolConfig.functionCallingConfig.mode"),
+        ({"systemInstruction": {"parts": [{"inlineData": {}}]}}, "systemInstruction.parts[0]"),
+    ],
+)
+def test_what_changes_a_calls_meaning_is_refused_by_name(change, param):
+    """The place as Gemini's API writes it."""
+    assert refusal({**said("hi"), **change}).param == param
+
+
+def test_what_has_no_place_is_named(key):
+    """Fields of the vendor's own, tools that Google runs, parts of those."""
+    body = said("hi", {"text": "x", "videoMetadata": {"fps": 1}}, {"executableCode": {"code": "1"}})
+    body |= {
+        "store": True,
+        "tools": [{"google_search": {}, "functionDeclarations": {"name": "f", "response": {"type": "STRING"}}}],
+    }
+    body |= {"generationConfig": {"audioTimestamp": True}}
+    assert call_of(body).chat.inner == (
+        *("tools[0].googleSearch", "tools[0].functionDeclarations[0].response", "contents[0].parts[1].videoMetadata"),
+        *("contents[0].parts[2]", "generationConfig.audioTimestamp", "store"),
+    )
+    dropped = ask(key, body).headers["x-routing-dropped"]
+    assert "tools[0].googleSearch" in dropped
+    assert "generationConfig.audioTimestamp" in dropped
+
+
+def test_functions_and_the_choice_among_them_are_read():
+    """Declared in either kind of schema; one allowed function that has to be called is named."""
+    first = {"name": "a", "parameters": {"type": "OBJECT", "properties": {"n": {"type": "INTEGER", "minItems": "1"}}}}
+    second = {
+        "name": "b",
+        "parameters_json_schema": {"type": "object", "properties": {"some_name": {"type": "string"}}},
+    }
+    body = said("hi", tools=[{"functionDeclarations": [first, second]}])
+    chat = call_of(
+        body | {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["b"]}}}
+    ).chat
+    assert chat.tools[0].parameters == {"type": "object", "properties": {"n": {"type": "integer", "minItems": 1}}}
+    assert (chat.tools[1].parameters, chat.tool_name) == (second["parameters_json_schema"], "b")
+    modes = [
+        call_of(body | {"toolConfig": {"functionCallingConfig": {"mode": mode}}}).chat
+        for mode in ("NONE", "ANY", "AUTO")
+    ]
+    assert [each.tool_choice for each in modes] == ["none", "required", "auto"]
+    allowed = {"functionCallingConfig": {"mode": "VALIDATED", "allowed_function_names": ["a", "b"]}}
+    assert call_of(body | {"tool_config": allowed}).chat.allowed_tools == ("a", "b")
+
+
+def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():
+    """Clients of Gemini leave ids out; a failure stays one."""
+    calls = [{"functionCall": {"name": name, "args": {}}} for name in ("a", "b", "a")]
+    answers = [
+        {"functionResponse": {"name": name, "response": {key: name}}}
+        for name, key in (("b", "result"), ("a", "error"), ("a", "x"))
+    ]
+    body = {
+        "contents": [*said("go")["contents"], {"role": "model", "parts": calls}, {"role": "user", "parts": answers}]
+    }
+    _, asked, *told = call_of(body).chat.messages
+    ids = [call.id for call in asked.tool_calls]
+    assert len(set(ids)) == 3
+    assert [each.tool_call_id for each in told] == [ids[1], ids[0], ids[2]]
+    assert [(each.text, each.is_error) for each in told] == [("b", False), ("a", True), ('{"x": "a"}', False)]
+
+
+def test_files_are_read_in_each_place_for_them():
+    """Data in either alphabet, an address, a video of its host, a file in a function's response."""
+    response = {"name": "shot", "response": {}, "parts": [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}]}
+    addresses = ["https://example.com/a.pdf", "https://www.youtube.com/watch?v=1"]
+    body = said(
+        {"inline_data": {"mime_type": "image/png", "data": PICTURE, "display_name": "a.png"}},
+        *({"fileData": {"fileUri": each}} for each in addresses),
+        {"functionResponse": response},
+    )
+    chat = call_of(body).chat
+    picture, document, video = (each for each in chat.messages[0].parts if isinstance(each, FilePart))
+    assert (picture.kind, picture.filename, picture.size) == (Kind.IMAGE, "a.png", len(PNG))
+    assert (document.kind, document.mime_type, document.url) == (Kind.DOCUMENT, "application/pdf", addresses[0])
+    assert (video.kind, video.url) == (Kind.VIDEO, addresses[1])
+    assert isinstance(chat.messages[1].parts[1], FilePart)
+    assert needs_thread(body, 100)
+
+
+def test_an_artifact_is_named_by_its_reference_its_id_or_as_a_file(key):
+    """A text model gets its description, whichever way it is named."""
+    made = (
+        Client()
+        .post(
+            "/api/v1/artifacts",
+            json.dumps({"text": "# Notes", "filename": "notes.md"}),
+            content_type="application/json",
+            headers={"authorization": f"Bearer {key}"},
+        )
+        .json()
+    )
+    for uri in (made["ref"], made["id"], f"files/{made['id']}", f"file-{made['id']}"):
+        answer = ask(key, said("Read this", {"fileData": {"fileUri": uri, "mimeType": "text/markdown"}}))
+        assert answer.status_code == 200, answer.content
+        assert "# Notes" in answer.json()["candidates"][0]["content"]["parts"][0]["text"]
+
+
+def test_a_picture_for_a_text_model_is_described(key):
+    """The same walk as for every API."""
+    answer = ask(key, said({"inlineData": {"mimeType": "image/png", "data": PICTURE}}))
+    assert answer.headers["x-routing-adaptation"] == "image=described"
+
+
+def test_thoughts_of_every_vendor_come_back_in_a_signature():
+    """As google-genai keeps and returns them: bytes, in the alphabet of URLs."""
+    thoughts = (
+        Thought(ThoughtForm.TEXT, "Hm.", "abc=", 0, 0, dialect="anthropic-claude-v1"),
+        Thought(ThoughtForm.ENCRYPTED, "", "xyz", 2, 0, dialect="google-gemini-v1"),
+    )
+    answer = Answer("So", (ToolCall("c1", "f", "{}", "sig+/=="), ToolCall("c2", "g", "{}")), "Hm.", thoughts=thoughts)
+    written = types.GenerateContentResponse.model_validate(response_json(answer, call_of(said("hi")), "m", ORIGIN))
+    assert written.candidates
+    assert written.candidates[0].content
+    content = json.loads(written.candidates[0].content.model_dump_json(exclude_none=True))
+    turn = call_of({"contents": [*said("go")["contents"], content]}).chat.messages[1]
+    assert (turn.text, [call.id for call in turn.tool_calls]) == ("So", ["c1", "c2"])
+    assert [(each.proof, each.offset, each.origin) for each in turn.thoughts] == [
+        ("abc=", 0, ORIGIN),
+        ("xyz", 2, ORIGIN),
+    ]
+    assert [(call.signature, call.origin) for call in turn.tool_calls] == [("sig+/==", ORIGIN), (None, "")]
+
+
+def test_a_signature_of_geminis_own_is_kept():
+    """From a conversation that began elsewhere."""
+    parts = [{"text": "a", "thoughtSignature": "cHJvb2Y="}, {**CALLED, "thoughtSignature": "YWJj"}]
+    turn = call_of({"contents": [*said("go")["contents"], {"role": "model", "parts": parts}]}).chat.messages[1]
+    assert [(each.proof, each.origin) for each in turn.thoughts] == [("cHJvb2Y=", "")]
+    assert (turn.tool_calls[0].signature, turn.tool_calls[0].origin) == ("YWJj", "")
+
+
+def test_words_of_thoughts_appear_where_they_are_asked_for():
+    """Without `includeThoughts` there are none, whole or streamed."""
+    answer = Answer("Yes", reasoning="Hm.")
+    for asked in (False, True):
+        call = call_of(said("hi", generationConfig={"thinkingConfig": {"includeThoughts": asked}}))
+        parts = response_json(answer, call, "m", ORIGIN)["candidates"][0]["content"]["parts"]
+        assert parts == ([{"text": "Hm.", "thought": True}] if asked else []) + [{"text": "Yes"}]
+        streamed = GeminiChunks("m", ORIGIN, asked).write_delta(Delta("", "Hm."))
+        assert bool(streamed) is asked
+
+
+def test_the_count_and_the_reason_are_geminis():
+    """Thoughts are no part of the candidates' tokens; a Gemini's own reason to stop is kept."""
+    usage = Usage(10, 7, 17, cached_tokens=4, reasoning_tokens=5, tool_tokens=2, prompt_image_tokens=3)
+    reasons = [
+        ("stop", None),
+        ("length", None),
+        ("tool_calls", None),
+        ("content_filter", "RECITATION"),
+        ("content_filter", "refusal"),
+    ]
+    finishes = []
+    for word, own in reasons:
+        answer = Answer("x", finish_reason=word, usage=usage, details=AnswerDetails(own))
+        written = response_json(answer, call_of(said("hi")), "m", ORIGIN)
+        finishes.append(written["candidates"][0]["finishReason"])
+    assert finishes == ["STOP", "MAX_TOKENS", "STOP", "RECITATION", "SAFETY"]
+    assert written["usageMetadata"] == {
+        "promptTokenCount": 8,
+        "candidatesTokenCount": 2,
+        "totalTokenCount": 17,
+        "cachedContentTokenCount": 4,
+        "thoughtsTokenCount": 5,
+        "toolUsePromptTokenCount": 2,
+        "promptTokensDetails": [{"modality": "IMAGE", "tokenCount": 3}],
+    }
+
+
+def test_what_a_model_made_comes_with_its_artifact():
+    """Its data, and where it is stored; a page that words rest on by its bytes."""
+    cited = {
+        "type": "url_citation",
+        "url_citation": {"url": "https://a", "title": "A", "start_index": 0, "end_index": 2},
+    }
+    media = Media(Kind.IMAGE, "image/png", PICTURE, artifact_id="a1")
+    answer = Answer("你好", media=(media,), annotations=(cited,))
+    candidate = response_json(answer, call_of(said("hi")), "m", ORIGIN)["candidates"][0]
+    assert candidate["content"]["parts"][1]["partMetadata"] == {"artifact": f"{REF_PREFIX}a1"}
+    supports = candidate["groundingMetadata"]["groundingSupports"]
+    assert supports == [{"segment": {"startIndex": 0, "endIndex": 6, "text": "你好"}, "groundingChunkIndices": [0]}]
+
+
+def test_a_call_is_one_part_as_soon_as_it_is_whole():
+    """The second does not wait for the message's end, nor come before the first."""
+    chunks = GeminiChunks("m", ORIGIN)
+    written = [
+        chunks.write_delta(Delta(tool_calls=(ToolCallDelta(0, "c0", "f", '{"a"'),))),
+        chunks.write_delta(Delta(tool_calls=(ToolCallDelta(1, "c1", "g", "{}"),))),
+        chunks.write_delta(Delta(tool_calls=(ToolCallDelta(0, arguments=": 1}"),))),
+        chunks.write_finish(Finish("tool_calls")),
+    ]
+    assert written[:2] == [b"", b""]
+    parts = json.loads(written[2].removeprefix(b"data: "))["candidates"][0]["content"]["parts"]
+    assert [each["functionCall"] for each in parts] == [
+        {"id": "c0", "name": "f", "args": {"a": 1}},
+        {"id": "c1", "name": "g", "args": {}},
+    ]
+    assert json.loads(written[3].removeprefix(b"data: "))["candidates"][0]["finishReason"] == "STOP"
+
+
+def test_an_error_is_googles(key):
+    """Its status in a word, our code as the reason, the place as a violation."""
+    unknown = ask(key, said("hi"), "nothing").json()["error"]
+    assert (unknown["code"], unknown["status"], unknown["details"][0]["reason"]) == (
+        404,
+        "NOT_FOUND",
+        "MODEL_NOT_FOUND",
+    )
+    wrong = ask(key, {}).json()["error"]
+    assert (wrong["status"], wrong["details"][1]["fieldViolations"][0]["field"]) == ("INVALID_ARGUMENT", "contents")
+    failed = ask(key, said("hi"), "echo/echo-503").json()["error"]
+    assert (failed["code"], failed["status"]) == (502, "UNAVAILABLE")
+    assert failed["details"][-1]["value"]["attempts"][0]["statusCode"] == 503
+    assert ask("ra_wrong", said("hi")).json()["error"]["status"] == "UNAUTHENTICATED"
+    assert (
+        ask(key_of("text-agent", scopes=["registry:read"]), said("hi")).json()["error"]["status"] == "PERMISSION_DENIED"
+    )
+    got = Client().get(GENERATE.format("echo-text"), headers={"x-goog-api-key": key})
+    assert (got.status_code, got.json()["error"]["status"]) == (405, "UNIMPLEMENTED")
+    embed = post(key, {}, "/v1beta/models/x:embedContent")
+    assert (embed.status_code, "/v1/embeddings" in embed.json()["error"]["message"]) == (404, True)
+
+
+def test_models_are_listed_as_gemini_lists_them(key):
+    """At its own address, and at OpenAI's for a client that sends the key as Google's do."""
+    headers = {"x-goog-api-key": key}
+    listed = Client().get("/v1beta/models", headers=headers).json()["models"]
+    assert listed == Client().get("/v1/models", headers=headers).json()["models"]
+    first = Client().get("/v1beta/models?pageSize=2", headers=headers).json()
+    second = Client().get(f"/v1beta/models?pageSize=2&pageToken={first['nextPageToken']}", headers=headers).json()
+    assert [*first["models"], *second["models"]] == listed[:4]
+    one = Client().get("/v1beta/models/task:planning", headers=headers).json()
+    assert (one["name"], one["supportedGenerationMethods"]) == (
+        "models/task:planning",
+        ["generateContent", "countTokens"],
+    )
+    assert Client().get("/v1/models/nothing", headers=headers).status_code == 404
+    assert Client().get("/v1beta/models/nothing", headers=headers).json()["error"]["status"] == "NOT_FOUND"
+    assert "data" in Client().get("/v1/models", headers={"x-api-key": key}).json()
+
+
+def test_tokens_are_counted(key):
+    """Of contents alone, or of a whole request."""
+    path = "/v1beta/models/{}:countTokens"
+    short = ask(key, said("x"), path=path)
+    long = ask(key, {"generateContentRequest": said("many words " * 100)}, path=path)
+    assert 0 < short.json()["totalTokens"] < long.json()["totalTokens"]
+    assert ask(key, {}, path=path).json()["error"]["status"] == "INVALID_ARGUMENT"
+
+
+def test_labels_and_the_route_are_read(key):
+    """`labels` are Gemini's own; task and language are ours, as in every API."""
+    answer = ask(key, said("hi", labels={"team": "red"}, taskType="planning", language="en"), "whatever")
+    row = logged(answer.headers["x-request-id"])
+    assert (row.task_type, row.team) == ("planning", "red")
+
+
+def test_the_same_key_and_call_are_answered_once(key):
+    """The model is in the address, and a stream has two forms: each is a call of its own."""
+    stream = "/v1beta/models/{}:streamGenerateContent"
+
+    def once(path: str, model: str = "echo-text") -> Any:
+        return post(key, said("hi"), path.format(model), **{"idempotency-key": "k"})
+
+    first, again = once(GENERATE), once(GENERATE)
+    assert first.json() == again.json()
+    assert [once(path, model).status_code for path, model in ((GENERATE, "echo-vision"), (stream, "echo-text"))] == [
+        422,
+        422,
+    ]
+
+
+def everything_recorded() -> list[tuple[str, Any]]:
+    by_vendor = [(protocol, made) for each in RECORDINGS.values() for protocol, made in each.items()]
+    return [*by_vendor, *(("openai-responses", each) for each in RESPONSE_RECORDINGS.values())]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "recording"), everything_recorded(), ids=lambda each: each if isinstance(each, str) else ""
+)
+def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recording):
+    """Whole, and every chunk of its stream; the types forbid fields that they do not know."""
+    call = call_of(said("hi", generationConfig={"thinkingConfig": {"includeThoughts": True}}))
+    body = json.dumps(recording.whole).encode()
+    answer = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
+    if isinstance(answer, Answer):
+        types.GenerateContentResponse.model_validate(response_json(answer, call, "m", ORIGIN))
+    chunks, decoder = GeminiChunks("m", ORIGIN, shows_thoughts=True), PROTOCOLS[protocol].decoder()
+    written = b""
+    sent = b"".join(b"data: %b\n\n" % json.dumps(each).encode() for each in recording.events)
+    for event in (*decoder.feed(sent), *decoder.close()):
+        if isinstance(event, Delta):
+            written += chunks.write_delta(event)
+        elif isinstance(event, Supplement):
+            written += chunks.write_media(event.media) + chunks.write_annotations(event.annotations)
+        elif not isinstance(event, Failure):
+            written += chunks.write_finish(event)
+    for line in written.split(b"\r\n\r\n")[:-1]:
+        types.GenerateContentResponse.model_validate_json(line.removeprefix(b"data: "))
+
+
+def test_a_text_part_alone_is_a_turn():
+    """Roles may be left out, one part may be given for a list, and an empty one is words."""
+    chat = call_of({"contents": {"parts": {"text": "hi"}}}).chat
+    assert chat.messages[0].parts == (TextPart("hi"),)

@@ -1,0 +1,182 @@
+"""Gemini's API over real sockets, with google-genai, as programs and Google's agents use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from google import genai
+from google.genai import errors, types
+from pydantic import BaseModel
+
+from tests.gateway.plane import PNG
+from tests.gateway.serving import Server, served
+
+UPSTREAMS = ("one", "by-openai-responses", "by-anthropic", "by-gemini")
+HELLO = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("gemini")) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> genai.Client:
+    """In the version that it has by itself, which is `v1`."""
+    server.lab.play({})
+    return genai.Client(api_key=server.key, http_options={"base_url": server.url})
+
+
+def double(n: int) -> int:
+    """Double a number."""
+    return n * 2
+
+
+class Answer(BaseModel):
+    """What is asked for."""
+
+    n: int
+    names: list[str] | None = None
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+def test_whole_and_streamed_over_each_protocol(client, upstream):
+    """The same words either way; the count comes with both."""
+    asked: Any = {"model": f"{upstream}/lab", "contents": "hello", "config": {"system_instruction": "Be brief."}}
+    whole = client.models.generate_content(**asked)
+    chunks = list(client.models.generate_content_stream(**asked))
+    assert whole.text == "".join(each.text or "" for each in chunks)
+    assert (whole.candidates[0].finish_reason, chunks[-1].candidates[0].finish_reason) == ("STOP", "STOP")
+    assert whole.usage_metadata == chunks[-1].usage_metadata
+    assert whole.model_version == f"{upstream}/lab"
+
+
+def test_the_version_of_googles_other_clients_is_served(server):
+    """Google's agents and the client for JavaScript write `v1beta`."""
+    client = genai.Client(api_key=server.key, http_options={"base_url": server.url, "api_version": "v1beta"})
+    assert client.models.generate_content(model="auto", contents="hello").text
+    assert client.models.get(model="auto").name == "models/auto"
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+def test_a_function_is_called_by_the_client_itself(client, upstream):
+    """google-genai runs it and sends its result; the model answers with words."""
+    config = types.GenerateContentConfig(tools=[double])
+    answer = client.models.generate_content(model=f"{upstream}/fault:capable", contents="double 4", config=config)
+    made = [part for turn in answer.automatic_function_calling_history for part in turn.parts]
+    assert [part.function_call.name for part in made if part.function_call] == ["double"]
+    assert [part.function_response.name for part in made if part.function_response] == ["double"]
+    assert answer.text
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(client, server, upstream):
+    """Streamed: the call with its signature in one part, then its result."""
+    declared = types.FunctionDeclaration(name="double", parameters_json_schema=TOOL)
+    config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=[declared])])
+    chat = client.chats.create(model=f"{upstream}/fault:capable", config=config)
+    parts = [part for each in chat.send_message_stream("double 4") for part in each.candidates[0].content.parts]
+    call = next(part.function_call for part in parts if part.function_call)
+    result = types.Part.from_function_response(name="double", response={"result": call.args["n"] * 2})
+    result.function_response.id = call.id
+    assert chat.send_message(result).candidates[0].finish_reason == "STOP"
+    assert server.lab.requests[-1].heard.tools == ["double"]
+
+
+def test_files_and_forms_reach_a_model(client, server):
+    """A picture, a stored one, and a schema in either of its kinds."""
+    stored = httpx.post(
+        f"{server.url}/v1/files",
+        headers={"authorization": f"Bearer {server.key}"},
+        data={"purpose": "user_data"},
+        files={"file": ("a.png", PNG, "image/png")},
+    ).json()
+    parts = [
+        types.Part.from_bytes(data=PNG, mime_type="image/png"),
+        types.Part.from_uri(file_uri=stored["id"], mime_type="image/png"),
+    ]
+    for form in ({"response_schema": Answer}, {"response_json_schema": Answer.model_json_schema()}):
+        config = types.GenerateContentConfig(response_mime_type="application/json", **form)
+        answer = client.models.generate_content(model="by-gemini/lab", contents=["Look", *parts], config=config)
+        assert answer.candidates
+        sent = server.lab.requests[-1].json["generationConfig"]
+        assert list(sent["responseJsonSchema"]["properties"]) == ["n", "names"]
+
+
+def test_what_only_gemini_knows_reaches_a_gemini(client, server):
+    """Safety settings, the resolution of media, thoughts that are wanted; elsewhere they are named."""
+    config = types.GenerateContentConfig(
+        safety_settings=[types.SafetySetting(category="HARM_CATEGORY_HARASSMENT", threshold="BLOCK_NONE")],
+        media_resolution="MEDIA_RESOLUTION_LOW",
+        thinking_config=types.ThinkingConfig(thinking_budget=512, include_thoughts=True),
+    )
+    answer = client.models.generate_content(model="by-gemini/gemini-2.5-flash", contents="hi", config=config)
+    sent = server.lab.requests[-1].json
+    assert sent["safetySettings"] == [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]
+    assert sent["generationConfig"]["mediaResolution"] == "MEDIA_RESOLUTION_LOW"
+    assert sent["generationConfig"]["thinkingConfig"] == {"thinkingBudget": 512, "includeThoughts": True}
+    assert "x-routing-dropped" not in answer.sdk_http_response.headers
+    answer = client.models.generate_content(model="one/lab", contents="hi", config=config)
+    dropped = answer.sdk_http_response.headers["x-routing-dropped"]
+    assert "safetySettings" in dropped
+    assert "generationConfig.mediaResolution" in dropped
+
+
+def test_models_and_counts(client):
+    """Listed by pages, found by name, counted."""
+    listed = [each.name for each in client.models.list(config={"page_size": 3})]
+    assert len(set(listed)) == len(listed) > 6
+    assert "models/task:planning" in listed
+    assert client.models.get(model="task:planning").supported_actions == ["generateContent", "countTokens"]
+    assert client.models.count_tokens(model="by-gemini/lab", contents="hello").total_tokens > 0
+
+
+def test_a_failure_is_the_clients_error(client):
+    """One that the caller caused, one that it did not, and what it retries by."""
+    with pytest.raises(errors.ClientError) as unknown:
+        client.models.generate_content(model="nothing", contents="hi")
+    assert (unknown.value.code, unknown.value.status) == (404, "NOT_FOUND")
+    with pytest.raises(errors.ServerError) as failed:
+        client.models.generate_content(model="one/fault:http_503", contents="hi")
+    assert (failed.value.code, failed.value.status) == (502, "UNAVAILABLE")
+    with pytest.raises(errors.ClientError) as limited:
+        client.models.generate_content(model="one/fault:http_429", contents="hi")
+    assert (limited.value.code, limited.value.status) == (429, "RESOURCE_EXHAUSTED")
+
+
+def test_a_stream_that_breaks_raises_in_the_client(client):
+    """After the words that came."""
+    stream = client.models.generate_content_stream(model="one/fault:no_finish", contents="hi")
+    assert next(stream).candidates
+    with pytest.raises(errors.APIError):
+        list(stream)
+
+
+def test_a_stream_without_events_is_one_json_list(server):
+    """As Gemini's API answers without `alt=sse`; each element is a response, the last has the reason and the count."""
+    path = f"{server.url}/v1beta/models/one/lab:streamGenerateContent"
+    headers = {"x-goog-api-key": server.key, "idempotency-key": "list"}
+    answer = httpx.post(path, json=HELLO, headers=headers)
+    chunks = answer.json()
+    assert answer.headers["content-type"] == "application/json"
+    assert all(types.GenerateContentResponse.model_validate(each) for each in chunks)
+    assert chunks[-1]["candidates"][0]["finishReason"] == "STOP"
+    assert chunks[-1]["usageMetadata"]["totalTokenCount"] > 0
+    assert httpx.post(path, json=HELLO, headers=headers).content == answer.content
+    assert httpx.post(f"{path}?alt=sse", json=HELLO, headers=headers).status_code == 422
+    broken = httpx.post(path.replace("lab", "fault:no_finish"), json=HELLO, headers={"x-goog-api-key": server.key})
+    assert broken.json()[-1]["error"]["status"]
+
+
+def test_a_large_body_of_a_stranger_is_refused_in_googles_shape(server):
+    """Before it is read."""
+    answer = httpx.post(f"{server.url}/v1beta/models/one/lab:generateContent", content=json.dumps("x" * 100_000))
+    assert (answer.status_code, answer.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
+
+
+TOOL = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
