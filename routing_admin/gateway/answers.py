@@ -163,7 +163,13 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
     def headers() -> Mapping[str, str]:
         id_headers = dict.fromkeys(("x-request-id", admitted.door.id_header or "x-request-id"), call.request_id)
         limits = admitted.hold.headers() if admitted.hold is not None else {}
-        return {"Content-Type": admitted.door.stream_type, **STREAM_HEADERS, "x-content-type-options": "nosniff", **id_headers, **limits}
+        return {
+            "Content-Type": admitted.door.stream_type,
+            **STREAM_HEADERS,
+            "x-content-type-options": "nosniff",
+            **id_headers,
+            **limits,
+        }
 
     def write_error(error: GatewayError) -> bytes:
         events = admitted.door.events(admitted.parsed, admitted.name or admitted.parsed.model, "")

@@ -19,11 +19,13 @@ from capabilities.core.permissions import methods_of_call
 from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.services.labels import NO_LABELS
 from capabilities.core.services.limit_holders import LimitHolder
+from capabilities.core.wire import Fault
 from capabilities.core.worded import worded
 from capabilities.fair_slots import requester
 from capabilities.json_bodies import is_quick
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import CANCELLED
+from routing_admin.core.fallback.table import TABLE
 from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
 from routing_admin.core.planning.model_names import NamedRoute, UnknownModelError, task_name
 from routing_admin.core.planning.plan import NoRouteError
@@ -71,6 +73,7 @@ from routing_admin.request_log.tracing import tracing
 AFFINITY_HEADER = "x-routing-affinity"
 """The caller's own name of a conversation, whose calls stay with one of a provider's keys."""
 
+BLOCKED = TABLE[Fault.CONTENT_POLICY].code
 ONE_ANSWER = worded("n must be 1: each request gets one answer, unless its route allows more (allowN).")
 
 
@@ -96,6 +99,9 @@ async def _reply(door: Door, call: HttpCall, work: Callable[[], Awaitable[HttpRe
     except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
         refusal = error_of_fault(error)
     reply = reply_of(refusal, call.request_id, door.error)
+    if door.blocked is not None and refusal.code == BLOCKED:
+        reply.headers["Content-Type"], reply.body = door.blocked(refusal)
+        reply.status = 200
     if call.keep_alive is not None and call.keep_alive.has_begun:  # its status has gone out
         reply.status, reply.blocks = 200, _write_once(call.keep_alive.write_error(refusal))
     return reply

@@ -138,6 +138,7 @@ class Door:
     `id_header` is where the door's clients look for the id of a call, beside `x-request-id`. `read` takes the body of a
     call apart, and raises `BadRequestError`, too; `surface` is what the log calls the door, `stream_type` the content
     type of its streams. `keep_alive` is what a stream without content repeats; empty where it sends nothing before.
+    `blocked` writes what a provider's policy refused as an answer, with its type, where an API has one for it.
     """
 
     path: str
@@ -150,4 +151,5 @@ class Door:
     read: Callable[[HttpCall], Object] = read_object
     surface: str = "v1"
     keep_alive: bytes = b""
+    blocked: Callable[[GatewayError], tuple[str, bytes]] | None = None
     stream_type: str = SSE

@@ -95,6 +95,11 @@ BESIDE_V1: list[URLPattern] = [
             ("messages", as_anthropic, MESSAGES),
         )
     ),
+    re_path(
+        r"^(?:upload/v1\w*|v1beta)/files(?:/.*)?$",
+        unknown_url_view(as_gemini, "POST /v1/files, and the id it returns as fileUri,"),
+        name="unknown_url",
+    ),
     re_path(r"^v1(?:alpha|beta1?)(?:/.*)?$", unknown_url_view(as_gemini, GEMINI), name="unknown_url"),
 ]
 """Beside `/v1/`: without it, or under the agents' API."""

@@ -114,6 +114,7 @@ class Call:
     headers: Sequence[tuple[bytes, bytes]] = ()
     method: str = "POST"
     path: str = PATH
+    query: bytes = b""
     sent: list[Any] = field(default_factory=list)
     received: int = 0
     left: asyncio.Event = field(default_factory=asyncio.Event)
@@ -127,7 +128,7 @@ class Call:
             "type": "http",
             "method": self.method,
             "path": self.path,
-            "query_string": b"",
+            "query_string": self.query,
             "headers": [*self.headers],
             "client": ("127.0.0.1", 5),
         }

@@ -31,6 +31,20 @@ def read_chat(stream: bytes) -> Said:
     return text, reasoning, [(identity, name, json.loads(rest or "{}")) for identity, name, rest in calls.values()]
 
 
+def read_gemini(stream: bytes) -> Said:
+    """Parts one behind another, a call in one; the last chunk alone says why the model stopped."""
+    chunks = [json.loads(each.removeprefix(b"data: ")) for each in stream.split(b"\r\n\r\n")[:-1]]
+    candidates = [each["candidates"][0] for each in chunks]
+    assert ["finishReason" in each for each in candidates] == [False] * (len(candidates) - 1) + [True]
+    parts = [part for each in candidates for part in each["content"]["parts"]]
+    words = {
+        thought: "".join(part.get("text", "") for part in parts if part.get("thought", False) is thought)
+        for thought in (False, True)
+    }
+    called = [part["functionCall"] for part in parts if "functionCall" in part]
+    return words[False], words[True], [(each["id"], each["name"], each["args"]) for each in called]
+
+
 def read_messages(stream: bytes) -> Said:
     """Blocks one behind another, each of one kind, numbered, begun and ended."""
     blocks, is_open = list[Json](), False

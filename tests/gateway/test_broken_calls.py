@@ -10,6 +10,7 @@ import pytest
 
 from routing_admin.gateway.door import ChatCall
 from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.gemini import parsing as gemini
 from routing_admin.gateway.messages import parsing as messages
 from routing_admin.gateway.responses import parsing as responses
 
@@ -101,6 +102,52 @@ RESPONSES: dict[str, Any] = {
     ],
 }
 
+GEMINI: dict[str, Any] = {
+    "systemInstruction": {"parts": [{"text": "s"}]},
+    "tools": [
+        {
+            "functionDeclarations": [
+                {"name": "a", "parameters": {"type": "OBJECT", "properties": {"n": {"minItems": "1"}}}}
+            ]
+        },
+        {"google_search": {}},
+    ],
+    "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["a"]}},
+    "generationConfig": {
+        "stopSequences": ["a"],
+        "topK": 4.0,
+        "responseModalities": ["TEXT"],
+        "responseMimeType": "application/json",
+        "responseSchema": {"type": "OBJECT", "nullable": True, "propertyOrdering": ["n"], "properties": {"n": {}}},
+        "thinkingConfig": {"thinkingBudget": 5, "includeThoughts": True},
+    },
+    "serviceTier": "flex",
+    "labels": {"team": "t"},
+    "contents": [
+        {"role": "user", "parts": [{"text": "hi"}, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}]},
+        {
+            "role": "model",
+            "parts": [
+                {"text": "t", "thought": True, "thoughtSignature": "cm91dGluZy0xCmEKcm91dGluZzplMzA9"},
+                {"functionCall": {"id": "i", "name": "a", "args": {}}, "thoughtSignature": "YQ=="},
+                {"executableCode": {"code": "1"}},
+            ],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"id": "i", "name": "a", "response": {"result": {}}, "parts": [{"text": "x"}]}},
+                {"file_data": {"file_uri": "https://e.org/a.pdf", "mime_type": "application/pdf"}},
+            ],
+        },
+    ],
+}
+
+
+def parse_gemini(body: Any, find: Callable[[str], None]) -> ChatCall:
+    """With what the address adds."""
+    return gemini.parse({**body, "model": "a", "stream": False}, find)
+
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Every place below the top."""
@@ -132,8 +179,12 @@ Parse = Callable[[Any, Callable[[str], None]], ChatCall]
 
 @pytest.mark.parametrize(
     ("body", "parse", "needs_thread"),
-    [(MESSAGES, messages.parse, messages.needs_thread), (RESPONSES, responses.parse, responses.needs_thread)],
-    ids=["messages", "responses"],
+    [
+        (MESSAGES, messages.parse, messages.needs_thread),
+        (RESPONSES, responses.parse, responses.needs_thread),
+        (GEMINI, parse_gemini, gemini.needs_thread),
+    ],
+    ids=["messages", "responses", "gemini"],
 )
 def test_a_body_with_one_thing_wrong_is_refused_or_taken(
     body: dict[str, Any], parse: Parse, needs_thread: Callable[[Any, int], bool]

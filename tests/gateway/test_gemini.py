@@ -27,12 +27,13 @@ from capabilities.core.wire import (
     ToolCallDelta,
     Usage,
 )
+from capabilities.models import Agent
 from routing_admin.gateway.door import ChatCall
-from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.gemini.events import GeminiChunks
 from routing_admin.gateway.gemini.fields import read_fields
 from routing_admin.gateway.gemini.parsing import needs_thread, parse
-from routing_admin.gateway.gemini.rendering import response_json
+from routing_admin.gateway.gemini.rendering import blocked_json, response_json
 from tests.cast import key_of
 from tests.gateway.plane import PNG, logged, post
 from tests.lab.recordings import RECORDINGS
@@ -414,6 +415,15 @@ def test_an_error_is_googles(key):
     assert (embed.status_code, "/v1/embeddings" in embed.json()["error"]["message"]) == (404, True)
 
 
+def test_a_geminis_own_reason_to_block_is_kept():
+    """Another vendor's has no word of Google's."""
+    reasons = [
+        blocked_json(GatewayError(400, "content_filter", said))["promptFeedback"]["blockReason"]
+        for said in ("the prompt was blocked: PROHIBITED_CONTENT", "the prompt was blocked: SAFETY", "Refused.")
+    ]
+    assert reasons == ["PROHIBITED_CONTENT", "SAFETY", "OTHER"]
+
+
 def test_models_are_listed_as_gemini_lists_them(key):
     """At its own address, and at OpenAI's for a client that sends the key as Google's do."""
     headers = {"x-goog-api-key": key}
@@ -439,6 +449,33 @@ def test_tokens_are_counted(key):
     long = ask(key, {"generateContentRequest": said("many words " * 100)}, path=path)
     assert 0 < short.json()["totalTokens"] < long.json()["totalTokens"]
     assert ask(key, {}, path=path).json()["error"]["status"] == "INVALID_ARGUMENT"
+
+
+def test_contents_parts_and_functions_are_bounded_each_by_its_setting(key, settings):
+    """Parts of all contents count, those of functions' responses too, and each function that one tool declares."""
+    settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 4, 2
+    content, three = said("x")["contents"][0], said("x", "y", "z")["contents"][0]
+    inside = {"functionResponse": {"name": "f", "response": {}, "parts": [{"text": "x"}] * 4}}
+    functions = [{"name": f"f{number}"} for number in range(3)]
+    for body, setting in (
+        ({"contents": [content] * 5}, "MAX_MESSAGES"),
+        ({"contents": [three, three]}, "MAX_PARTS"),
+        (said(inside), "MAX_PARTS"),
+        (said("x", systemInstruction={"parts": [{"text": "x"}] * 5}), "MAX_PARTS"),
+        (said("x", tools=[{"functionDeclarations": functions}]), "MAX_TOOLS"),
+    ):
+        error = ask(key, body).json()["error"]
+        assert (error["status"], f"ROUTING_ADMIN_{setting}" in error["message"]) == ("INVALID_ARGUMENT", True)
+    assert ask(key, said("x", "y", tools=[{"functionDeclarations": functions[:2]}])).status_code == 200
+
+
+def test_a_model_that_the_agent_may_not_use_is_refused(key):
+    """By name, as in every API."""
+    row = Agent.objects.get(agent_id="text-agent")
+    row.limits = {"models": ["task:planning"]}
+    row.save()
+    error = ask(key, said("hi"), "echo-vision").json()["error"]
+    assert (error["status"], error["details"][0]["reason"]) == ("PERMISSION_DENIED", "MODEL_NOT_ALLOWED")
 
 
 def test_labels_and_the_route_are_read(key):

@@ -149,6 +149,18 @@ def test_a_failure_is_the_clients_error(client):
     assert (limited.value.code, limited.value.status) == (429, "RESOURCE_EXHAUSTED")
 
 
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(client, server, upstream):
+    """As Google's API tells it, whole and streamed; elsewhere it is an error, and in the log."""
+    asked: Any = {"model": f"{upstream}/fault:policy", "contents": "hi"}
+    streamed = list(client.models.generate_content_stream(**asked))
+    whole = client.models.generate_content(**asked)
+    for answer in (whole, *streamed):
+        assert (answer.candidates, answer.prompt_feedback.block_reason) == (None, "OTHER")
+    logged = server.timeline(whole.sdk_http_response.headers["x-request-id"])
+    assert (logged["outcome"], logged["status"]) == ("content_filter", 400)
+
+
 def test_a_stream_that_breaks_raises_in_the_client(client):
     """After the words that came."""
     stream = client.models.generate_content_stream(model="one/fault:no_finish", contents="hi")

@@ -1,4 +1,4 @@
-"""One property of the three chat APIs: what a model says arrives as the same blocks, however its pieces are mixed."""
+"""One property of the four chat APIs: what a model says arrives as the same blocks, however its pieces are mixed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.wire import Delta, Finish, Supplement
 from routing_admin.gateway.chat.rendering import Chunks
+from routing_admin.gateway.gemini.events import GeminiChunks
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.rendering import ResponseHead
-from tests.gateway.stream_readers import Said, read_chat, read_messages, read_responses
+from tests.gateway.stream_readers import Said, read_chat, read_gemini, read_messages, read_responses
 
 Json = dict[str, Any]
 Step = tuple[str, int, str]
@@ -188,6 +189,7 @@ APIS: Mapping[str, tuple[Callable[[], Any], Callable[[bytes], Said]]] = {
     "chat completions": (lambda: Chunks("m"), read_chat),
     "messages": (lambda: MessageEvents("m"), read_messages),
     "responses": (lambda: ResponseEvents(ResponseHead("m", ChatRequest(()))), read_responses),
+    "gemini": (lambda: GeminiChunks("m", shows_thoughts=True), read_gemini),
 }
 
 

@@ -39,6 +39,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/responses": {"input": "hello"},
     "/v1/completions": {"prompt": "hello"},
 }
+GEMINI = {"contents": [{"parts": [{"text": "hello"}]}]}
 EACH_API = pytest.mark.parametrize("path", BODIES)
 
 
@@ -142,6 +143,25 @@ async def test_the_chain_goes_on_behind_the_comments(key, loopback, path):
     assert (comments_of(call)["x-routing-provider"], comments_of(call)["x-routing-attempts"]) == ("stream", "2")
     assert "word 199" in call.answer.decode()
     assert "error" not in {name for each in events_of(call) for name, value in each.items() if value}
+
+
+@pytest.mark.parametrize("word", ["stream", "fail"])
+@pytest.mark.parametrize("form", ["events", "list"])
+async def test_a_stream_of_geminis_begins_with_blank_lines(key, loopback, form, word):
+    """Google's client takes every other line for JSON; in a list white space says nothing, either."""
+    call = call_to("alone", key)
+    call.path = "/v1beta/models/task:alone:streamGenerateContent"
+    call.query, call.pieces = b"alt=sse" if form == "events" else b"", [json.dumps(GEMINI).encode()]
+    async with loopback.serve():
+        running = await begin(call)
+        assert call.answer == keep_alive.BLANK
+        await play(loopback, word)
+        await running
+    data = call.answer.lstrip().removeprefix(b"data: ").split(b"\r\n\r\ndata: ")
+    chunks = json.loads(call.answer) if form == "list" else [json.loads(each) for each in data]
+    assert call.answer_headers["content-type"] == ("application/json" if form == "list" else "text/event-stream")
+    assert ("error" in chunks[-1]) == (word == "fail")
+    assert word == "fail" or chunks[-1]["candidates"][0]["finishReason"] == "STOP"
 
 
 ERRORS: dict[str, Callable[[Any], str]] = {

@@ -98,6 +98,7 @@ def test_files_come_in_pages(key):
         ("/v1/responses/compact", "/v1/responses with the whole conversation"),
         ("/v1/messages/batches", "/v1/messages"),
         ("/v1beta/models/gemini-pro:embedContent", "POST /v1/embeddings"),
+        ("/upload/v1beta/files", "POST /v1/files"),
         ("/v1beta/cachedContents", "POST /v1beta/models/{name}:generateContent"),
     ],
 )

@@ -20,6 +20,10 @@ from routing_admin.platform.server.url_aliases import meant_path
         ("/chat/completions/", "/v1/chat/completions"),
         ("/api/chat/completions", "/v1/chat/completions"),
         ("/api/v1/chat/completions", "/v1/chat/completions"),
+        ("/v1beta/openai/chat/completions", "/v1/chat/completions"),
+        ("/v1beta/models/", "/v1beta/models"),
+        ("/v1/models/a:countTokens", "/v1beta/models/a:countTokens"),
+        ("/v1/models/task:a", "/v1/models/task:a"),
         *((path, path) for path in ("/", "//", "/login/", "//login/", "/services//x/", "/api/v2/x/")),
     ],
 )

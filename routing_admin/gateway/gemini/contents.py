@@ -74,7 +74,8 @@ class ContentReader:
             raise refusal_of_missing("contents")
         newest = max((at for at, each in enumerate(contents) if _speaks(each)), default=None)
         for number, each in enumerate(contents):
-            at, word = f"contents[{number}]", each.get("role") or "user"
+            at = f"contents[{number}]"
+            word = read_text(each, "role", at) or "user"
             if word not in ROLES:
                 raise refusal_of_choice(("user", "model"), f"{at}.role")
             self.must_exist = number == newest

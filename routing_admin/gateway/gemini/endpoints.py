@@ -7,23 +7,25 @@ from functools import partial
 from types import MappingProxyType
 from urllib.parse import parse_qs
 
+import orjson
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
 from capabilities.core.wire import Answer
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.calls import complete
-from routing_admin.gateway.door import ChatCall, Door
-from routing_admin.gateway.errors import json_reply
+from routing_admin.gateway.door import SSE, ChatCall, Door
+from routing_admin.gateway.errors import GatewayError, json_reply
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.gemini.events import GeminiChunks
 from routing_admin.gateway.gemini.fields import read_fields
 from routing_admin.gateway.gemini.parsing import needs_thread, parse
-from routing_admin.gateway.gemini.rendering import error_json, response_json, shows_thoughts
+from routing_admin.gateway.gemini.rendering import blocked_json, error_json, response_json, shows_thoughts
 from routing_admin.gateway.http import HttpCall, HttpReply, call_of, response_of_reply
 from routing_admin.gateway.keep_alive import BLANK
 from routing_admin.gateway.token_counts import TokenCounting, count_reply
 
+JSON = "application/json"
 ROOT = "/v1beta/models/"
 WHOLE, STREAMED, COUNTED = "generateContent", "streamGenerateContent", "countTokens"
 
@@ -48,9 +50,16 @@ def _write_events(call: ChatCall, name: str, origin: str, *, as_list: bool) -> G
     return GeminiChunks(name, origin, shows_thoughts(call.chat), as_list)
 
 
+def _write_blocked(error: GatewayError, *, stream_type: str) -> tuple[str, bytes]:
+    data = orjson.dumps(blocked_json(error))
+    framed = {SSE: b"data: %b\r\n\r\n" % data, JSON: b"[%b]" % data}
+    return (stream_type or JSON), framed.get(stream_type, data)
+
+
 def _door(verb: str, *, as_list: bool = False) -> Door:
     events = partial(_write_events, as_list=as_list)
-    stream_type = "application/json" if as_list else "text/event-stream"
+    stream_type = JSON if as_list else SSE
+    blocked = partial(_write_blocked, stream_type=stream_type if verb == STREAMED else "")
     path = f"{ROOT}{{name}}:{verb}"
     return Door(
         path,
@@ -62,6 +71,7 @@ def _door(verb: str, *, as_list: bool = False) -> Door:
         read=read_call,
         stream_type=stream_type,
         keep_alive=BLANK,
+        blocked=blocked,
     )
 
 

@@ -126,8 +126,9 @@ class GeminiChunks:
     def _take_calls(self, *, final: bool = False) -> list[dict[str, Any]]:
         """The calls that are whole, up to the first that is not; at the end all."""
         parts = []
-        for index, call in [*self.calls.items()][self.sent :]:
-            followed = index != next(reversed(self.calls))
+        waiting = [*self.calls.items()][self.sent :]
+        for place, (index, call) in enumerate(waiting, 1):
+            followed = any(later.pieces for _, later in waiting[place:])
             if not final and not (call.name and call.is_complete(followed=followed)):
                 break
             self.sent += 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 METHODS = ("generateContent", "countTokens")
 MODELS = "models/"
 MAX_PAGE = 1000
+DIGITS = re.compile(r"[0-9]{1,9}")
 
 
 def write_model(model: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,7 +26,7 @@ def write_model(model: Mapping[str, Any]) -> dict[str, Any]:
 
 def write_page(models: list[dict[str, Any]], size: str, token: str) -> dict[str, Any]:
     """Return a page of models; its token is the number of those before the next one."""
-    start = int(token) if token.isdecimal() else 0
-    end = start + min(int(size) if size.isdecimal() and int(size) else MAX_PAGE, MAX_PAGE)
+    start = int(token) if DIGITS.fullmatch(token) else 0
+    end = start + min(int(size) if DIGITS.fullmatch(size) and int(size) else MAX_PAGE, MAX_PAGE)
     page = {"models": [write_model(each) for each in models[start:end]]}
     return {**page, "nextPageToken": str(end)} if end < len(models) else page

@@ -171,6 +171,17 @@ def _logprob_of(token: Mapping[str, Any]) -> dict[str, Any]:
     return {"token": text, "logProbability": value}
 
 
+BLOCKS = ("BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR", "JAILBREAK", "SAFETY")
+"""Why Gemini blocks a prompt; what another vendor says is `OTHER`."""
+
+
+def blocked_json(error: GatewayError) -> dict[str, Any]:
+    """Return a prompt that was refused by policy as an answer without candidates."""
+    reason = next((each for each in BLOCKS if each in error.message), "OTHER")
+    feedback = {"blockReason": reason, "blockReasonMessage": error.message}
+    return {"promptFeedback": feedback, "responseId": response_id()}
+
+
 def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
     """Return the error in Google's shape; its place, when to try again and the attempts stand in `details`."""
     details: list[dict[str, Any]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from routing_admin.gateway.gemini.fields import read_fields
 
 COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
 """64-bit numbers, which proto JSON writes as strings."""
+DIGITS = re.compile(r"[0-9]{1,18}")
 INSIDE = ("items", "additionalProperties")
 LISTS = ("anyOf", "prefixItems")
 NAMED = ("properties", "defs")
@@ -20,7 +22,7 @@ def json_schema_of(schema: Any) -> Any:
         return schema
     node = dict(read_fields(schema, ""))
     for name in COUNTS:
-        if isinstance(node.get(name), str) and node[name].isdecimal():
+        if isinstance(node.get(name), str) and DIGITS.fullmatch(node[name]):
             node[name] = int(node[name])
     for name in INSIDE:
         if name in node:

@@ -15,6 +15,7 @@ ELSEWHERE = {
     "/chat/completions": CHAT,
     "/api/chat/completions": CHAT,
     "/api/v1/chat/completions": CHAT,
+    "/v1beta/openai/chat/completions": CHAT,
     "/api/v1": "/api/v1/",
 }
 """What stands nowhere and can only mean one thing."""
