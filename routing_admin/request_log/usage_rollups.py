@@ -115,7 +115,7 @@ def fold(span: str, start: datetime) -> None:
     with _alone():
         period.delete()
         mark.save()
-    rows = [row for dimension in DIMENSIONS for row in _sum_up(span, start, dimension)]
+    rows = [row for dimension in DIMENSIONS for row in sum_up(span, start, dimension)]
     for at in range(0, len(rows), BATCH):
         with _alone():
             if not _holds(period, mark):
@@ -129,7 +129,7 @@ def _holds(period: QuerySet[UsageRollup], mark: UsageRollup) -> bool:
     return period.filter(dimension="", value=mark.value).exists()
 
 
-def _sum_up(span: str, start: datetime, dimension: str) -> Iterator[UsageRollup]:
+def sum_up(span: str, start: datetime, dimension: str) -> Iterator[UsageRollup]:
     rows = UsageSum.objects.filter(span=span, start=start).order_by().values_list(dimension, "currency")
     for value, currency, *counts in rows.annotate(*(Sum(name) for name in COUNTS)):
         sums = dict(zip(COUNTS, map(int, counts), strict=True))  # PostgreSQL's sums are decimals

@@ -177,7 +177,7 @@ ERRORS: dict[str, Callable[[Any], str]] = {
     [
         ("/v1/chat/completions", "all_providers_failed"),
         ("/v1/messages", "error api_error"),
-        ("/v1/responses", "response.failed all_providers_failed"),
+        ("/v1/responses", "response.failed server_error"),
         ("/v1/completions", "all_providers_failed"),
     ],
 )

@@ -131,7 +131,7 @@ def test_a_fold_that_something_overtakes_leaves_nothing_half(
     """A late request, or another process that folds the same day, comes between the reading and the writing."""
     fill(now)
     day = day_of(now - timedelta(days=2))
-    original: Callable[..., Any] = usage_rollups._sum_up
+    original: Callable[..., Any] = usage_rollups.sum_up
     happened: list[str] = []
 
     def overtaken(span: str, start: datetime, dimension: str) -> Any:
@@ -143,7 +143,7 @@ def test_a_fold_that_something_overtakes_leaves_nothing_half(
                 fold(span, start)
         return found
 
-    monkeypatch.setattr(usage_rollups, "_sum_up", overtaken)
+    monkeypatch.setattr(usage_rollups, "sum_up", overtaken)
     fold(UsageSum.DAY, day)
     complete = UsageRollup.objects.filter(span="d", start=day, dimension="", value="").count()
     assert complete == (1 if between == "other" else 0)
