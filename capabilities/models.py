@@ -65,6 +65,7 @@ class Provider(models.Model):
     quirks = models.JSONField(default=dict, blank=True)
     timeouts = models.JSONField(default=dict, blank=True)
     proxy = models.CharField(max_length=500, default="default")
+    vendor_tools = models.JSONField(null=True, blank=True)
     in_routing_file = models.BooleanField(default=True)
     extra = models.JSONField(default=dict, blank=True)
     position = models.PositiveIntegerField(default=0)

@@ -228,6 +228,31 @@ class ToolCall:
 
 
 @value_class
+class VendorItem:
+    """What only one protocol has words for, as its caller or its model wrote it: a tool, a field, a block, an item.
+
+    `name` is its word in a provider's `vendorTools`, `path` its place in the request. In a turn it is behind so many
+    characters, tool calls and thoughts.
+    """
+
+    protocol: str
+    name: str
+    value: Any = field(hash=False)
+    path: str = ""
+    offset: int = 0
+    calls: int = 0
+    thoughts: int = 0
+
+    @property
+    def covered(self) -> int:
+        """How many characters of the turn it repeats, as a text with its vendor's citations does."""
+        return len(self.value["text"]) if self.name == CITATIONS and self.value.get("type") == "text" else 0
+
+
+CITATIONS = "citations"
+
+
+@value_class
 class Message:
     """One turn; `tool_call_id` names the call that a `tool` message answers, `is_error` says that the tool failed.
 
@@ -242,11 +267,25 @@ class Message:
     reasoning: str | None = None
     thoughts: tuple[Thought, ...] = ()
     is_error: bool = False
+    vendor: tuple[VendorItem, ...] = ()
 
     @property
     def text(self) -> str:
         """All words of the message, one part a line."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+def weave(
+    thoughts: Sequence[Thought], vendor: Sequence[VendorItem], origin: str | None = None
+) -> list[Thought | VendorItem]:
+    """Return a turn's thoughts, of that origin or of all, and its vendor's own blocks, in their order."""
+    if not vendor:
+        return [each for each in thoughts if origin in (None, each.origin)]
+    placed: list[tuple[tuple[int, ...], Thought | VendorItem]] = [
+        ((each.offset, each.calls, at, 1), each) for at, each in enumerate(thoughts) if origin in (None, each.origin)
+    ]
+    placed += [((each.offset, each.calls, each.thoughts, 0), each) for each in vendor]
+    return [each for _, each in sorted(placed, key=lambda pair: pair[0])]
 
 
 def find_opening_system(messages: Sequence[Message]) -> int | None:
@@ -282,7 +321,8 @@ class ChatRequest:
     `tool_choice` is `none`, `auto`, `required` or a tool's name in `tool_name`; `allowed_tools` are those it is
     limited to, empty for all. `response_format` is OpenAI's object (`json_object` or `json_schema`) or None. `extra`
     holds OpenAI parameters without a field of their own (seed, penalties, reasoning_effort …), as they came; `inner`
-    the places below the top that not every protocol has, e.g. `messages[2].content[0].cache_control`.
+    the places below the top that not every protocol has, e.g. `messages[2].content[0].cache_control`; `vendor` are
+    tools, fields and betas of one vendor's API.
     """
 
     messages: tuple[Message, ...]
@@ -298,6 +338,7 @@ class ChatRequest:
     extra: Mapping[str, Any] = field(default_factory=dict)
     allowed_tools: tuple[str, ...] = ()
     inner: tuple[str, ...] = ()
+    vendor: tuple[VendorItem, ...] = ()
 
     def has_tool(self, name: str) -> bool:
         """Whether the caller offers the model a tool of that name."""

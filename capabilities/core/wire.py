@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from capabilities.core.json_codec import write_json
-from capabilities.core.message import Blob, ChatRequest, ToolCall
+from capabilities.core.message import Blob, ChatRequest, ToolCall, VendorItem
 from capabilities.core.thoughts import Thought, origin_of
 from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Kind
@@ -274,7 +274,7 @@ class AnswerDetails:
     """What a provider says beside an answer, in its own words; None where it does not.
 
     `stop_reason` is its own reason to stop, where that is another word than ours; `stop_details` what it says of it;
-    `stop_sequence` the caller's stop sequence that it met.
+    `stop_sequence` the caller's stop sequence that it met, `vendor` further fields that only its own API has.
     """
 
     stop_reason: str | None = None
@@ -282,6 +282,7 @@ class AnswerDetails:
     service_tier: str | None = None
     system_fingerprint: str | None = None
     stop_sequence: str | None = None
+    vendor: Mapping[str, Any] | None = None
 
 
 NO_DETAILS = AnswerDetails()
@@ -330,6 +331,7 @@ class Answer:
     logprobs: Mapping[str, Any] | None = None
     media: tuple[Media, ...] = ()
     annotations: tuple[Annotation, ...] = ()
+    vendor: tuple[VendorItem, ...] = ()
 
 
 @value_class
@@ -370,7 +372,10 @@ class ToolCallDelta:
 
 
 class Delta(NamedTuple):
-    """A piece of an answer as it streams in; empty when the event carried nothing a caller sees."""
+    """A piece of an answer as it streams in; empty when the event carried nothing a caller sees.
+
+    `vendor` are events of blocks or items that only one API has, for callers of that API; or such blocks, whole.
+    """
 
     text: str = ""
     reasoning: str = ""
@@ -378,6 +383,7 @@ class Delta(NamedTuple):
     tool_calls: tuple[ToolCallDelta, ...] = ()
     thoughts: tuple[Thought, ...] = ()
     logprobs: Mapping[str, Any] | None = None
+    vendor: tuple[VendorItem, ...] = ()
 
 
 class Supplement(NamedTuple):

@@ -63,6 +63,7 @@ def receiver_at(
         limits=service.limits if service else None,
         content={"policy": _find_policy(state, content, service.content if service else None)},
         tokens=tokens,
+        vendor_tools=provider.vendor_tools,
     )
     if ContentPolicy.DESCRIBER not in to.reader.policies:
         return to

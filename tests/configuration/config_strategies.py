@@ -53,6 +53,7 @@ own_provider_keys = optional(
         "quirks": st.dictionaries(words, st.booleans(), max_size=2),
         "timeouts": st.dictionaries(words, st.integers(1, 60), max_size=2),
         "proxy": st.sampled_from(["default", "none", "http://proxy:3128"]),
+        "vendorTools": st.lists(words, max_size=2) | st.none(),
         "keyName": st.sampled_from(["", "first", "主密钥", None]),
         "keyEnabled": st.booleans() | st.none(),
     }

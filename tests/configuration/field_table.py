@@ -100,6 +100,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
         "proxy": FieldRow(st.sampled_from(["default", "none", "http://proxy:3128"]), "none"),
         "in_routing_file": FieldRow(st.booleans(), False, {SEED: "other programs have one list of providers"}),
         "extra": FieldRow(unknown_fields, {"x-region": 1}),
+        "vendor_tools": FieldRow(st.none() | st.lists(words, max_size=2).map(tuple), ("web_search",)),
         "more_keys": FieldRow(st.nothing(), (KeySpec(KeyKind.ENV, "LLM_PROVIDER_X_API_KEY_2", name="b"),)),
     },
     ServiceSpec: {

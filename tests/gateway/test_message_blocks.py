@@ -10,7 +10,8 @@ from anthropic.types.beta import BetaContentBlockParam
 from anthropic.types.beta.message_create_params import MessageCreateParamsBase
 
 from capabilities.core.message import Message
-from routing_admin.gateway.messages.parsing import OURS, VENDORS_OWN, parse
+from capabilities.core.protocols.vendor_tools import BETA_HEADER
+from routing_admin.gateway.messages.parsing import BETAS, OURS, VENDORS_OWN, parse
 
 PARAMS = [each for each in get_args(BetaContentBlockParam) if each.__name__.endswith("Param")]
 TEXT = {"type": "text", "text": "x"}
@@ -49,14 +50,9 @@ def test_every_block_that_anthropic_names_is_read_or_named(kind):
     """A new one in its client fails here: a conversation that was begun elsewhere goes on, and nothing goes unseen."""
     roles = ("assistant",) if kind in OF_A_MODEL else ("user",) if kind in ENOUGH else ("user", "assistant")
     for role in roles:
-        _, inner = read({"type": kind, **ENOUGH.get(kind, {})}, role=role)
-        assert inner == (() if kind in ENOUGH else ("messages[0].content[0]",))
-
-
-def test_a_turn_of_which_nothing_is_left_is_none():
-    """An empty answer is refused by strict models."""
-    messages, _ = read({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}, role="assistant")
-    assert [message.text for message in messages] == ["and?"]
+        messages, inner = read({"type": kind, **ENOUGH.get(kind, {})}, role=role)
+        named = [each.path for message in messages for each in message.vendor]
+        assert (named, inner) == ([] if kind in ENOUGH else ["messages[0].content[0]"], ())
 
 
 THROUGH = {"metadata", "service_tier", "thinking", "cache_control"}
@@ -70,10 +66,11 @@ REFUSED = {"thread"}
 def test_every_parameter_that_anthropic_names_is_read_passed_or_named():
     """So that Claude Code's own, `context_management` among them, are refused by nobody."""
     known = set(get_type_hints(MessageCreateParamsBase))
-    assert known == (known & OURS) | THROUGH | VENDORS_OWN | REFUSED
+    assert known == (known & OURS) | THROUGH | (VENDORS_OWN.keys() - {BETA_HEADER}) | {BETAS} | REFUSED
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
-    chat = parse(body | dict.fromkeys(sorted(VENDORS_OWN), "x"), lambda _: None).chat
-    assert chat.inner == tuple(sorted(VENDORS_OWN))
+    chat = parse(body | dict.fromkeys((*sorted(VENDORS_OWN), BETAS), "x"), lambda _: None).chat
+    assert [item.path for item in chat.vendor] == sorted(VENDORS_OWN)
+    assert chat.inner == (BETAS,)
     assert chat.extra == {}
 
 

@@ -117,7 +117,8 @@ def test_parameters_have_their_canonical_places():
     ).chat
     assert [tool.name for tool in chat.tools] == ["add"]
     assert chat.tools[0].cache is not None
-    assert chat.inner == ("tools[1]",)
+    assert [(item.name, item.path) for item in chat.vendor] == [("web_search", "tools[1]")]
+    assert chat.inner == ()
     assert (chat.tool_choice, chat.parallel_tool_calls, chat.stop, chat.max_tokens) == (
         "required",
         False,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from capabilities.core.delivery.vendor_items import fit_vendor_items
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.vocabulary import Kind
@@ -134,7 +135,8 @@ def test_parameters_have_their_canonical_places():
     )
     chat = parse(body, lambda _: None).chat
     assert [(tool.name, tool.custom is not None) for tool in chat.tools] == [("add", False), ("patch", True)]
-    assert chat.inner == ("tools[1].custom", "tools[2]")
+    assert chat.inner == ("tools[1].custom",)
+    assert [(item.name, item.path) for item in chat.vendor] == [("web_search", "tools[2]")]
     assert (chat.tool_name, chat.max_tokens) == ("add", 9)
     assert chat.response_format == {
         "type": "json_schema",
@@ -175,13 +177,14 @@ def test_what_is_wrong_is_refused_with_its_place(body, param):
     assert refused.value.param == param
 
 
-def test_items_that_only_their_provider_understands_are_named_and_left_out():
+def test_items_that_only_their_provider_understands_are_kept_for_it_and_named_elsewhere():
     """A search that OpenAI ran is nothing another model can read."""
     chat = parse(
         request({"type": "web_search_call", "id": "ws_1"}, user({"type": "input_text", "text": "x"})), print
     ).chat
-    assert chat.inner == ("input[0]",)
-    assert [message.role for message in chat.messages] == [Role.USER]
+    assert [message.role for message in chat.messages] == [Role.ASSISTANT, Role.USER]
+    assert [(item.name, item.path) for item in chat.messages[0].vendor] == [("web_search", "input[0]")]
+    assert fit_vendor_items(chat, "gemini", (), "en")[1] == ("input[0]",)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,10 @@ from capabilities.core.delivery.reader import ContentPolicy, Reader, policies_of
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.token_limits import UNKNOWN, TokenLimits
 from capabilities.core.delivery.tool_rules import NO_NAMES, fit_tools
+from capabilities.core.delivery.vendor_items import fit_vendor_items
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.vendor_tools import words_at
 from capabilities.core.providers.presets import limits_template, quirks_for
 from capabilities.core.providers.quirks import LIMIT_FIELD, LIMIT_NAMES, passed_headers
 from capabilities.core.values import value_class
@@ -33,7 +35,8 @@ class Receiver:
     """Who receives: the wire protocol, where it goes, and the reader that deliveries are decided for.
 
     `service_id` is None for a (provider, model) without a service row, which counts as text only (decision 9).
-    `passes` are the caller's headers that go along, and under which name.
+    `passes` are the caller's headers that go along, and under which name. `vendor_tools` are the words of what it is
+    allowed of its vendor's own.
     """
 
     protocol: WireProtocol
@@ -42,6 +45,7 @@ class Receiver:
     service_id: str | None = None
     tokens: TokenLimits = UNKNOWN
     passes: Mapping[str, str] = field(default_factory=dict)
+    vendor_tools: frozenset[str] = frozenset()
 
     @property
     def origin(self) -> str:
@@ -87,17 +91,20 @@ def receiver(
     limits: Mapping[str, Any] | None = None,
     content: Mapping[str, Any] | None = None,
     tokens: TokenLimits = UNKNOWN,
+    vendor_tools: Collection[str] | None = None,
 ) -> Receiver:
     """The receiver for a target: slots of its protocol and host, with the administrator's limits on top.
 
     `content` is the content policy of the service or, where it has one, of the route: `{"policy": "extract+convert"}`.
+    `vendor_tools` is the provider's list, None where it has none of its own.
     """
     quirks = quirks_for(target.endpoint, target.quirks)
     template = limits_template(target.endpoint, protocol)
     slots = slots_for(protocol, template, limits or None, quirks, target.model)
     reader = Reader(slots=slots, capabilities=capabilities, policies=policies_in(content or {}))
     passes = passed_headers(quirks, protocol) if protocol != "echo" else {}
-    return Receiver(PROTOCOLS[protocol], target, reader, service_id, tokens, passes)
+    words = words_at(protocol, target.endpoint, vendor_tools)
+    return Receiver(PROTOCOLS[protocol], target, reader, service_id, tokens, passes, words)
 
 
 def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
@@ -123,7 +130,7 @@ def prepare(
     adapted = adapt(chat, withhold(to.reader, without_capabilities), words)
     if isinstance(adapted, CannotRead):
         return adapted
-    return encode_adapted(adapted, to, stream=stream)
+    return encode_adapted(adapted, to, stream=stream, language=words.language)
 
 
 def with_callers_headers(prepared: Prepared, passes: Mapping[str, str], headers: Mapping[str, str]) -> Prepared:
@@ -134,10 +141,13 @@ def with_callers_headers(prepared: Prepared, passes: Mapping[str, str], headers:
     return replace(prepared, request=replace(prepared.request, headers={**prepared.request.headers, **passed}))
 
 
-def encode_adapted(adapted: Adapted, to: Receiver, *, stream: bool) -> Prepared:
+def encode_adapted(adapted: Adapted, to: Receiver, *, stream: bool, language: str | None = None) -> Prepared:
     """The derived request in the receiver's protocol."""
-    chat, tool_names = fit_tools(adapted.chat, to.protocol.name)
+    chat, left_out = fit_vendor_items(adapted.chat, to.protocol.name, to.vendor_tools, language)
+    chat, tool_names = fit_tools(chat, to.protocol.name)
     request = to.protocol.encode(chat, to.target, stream=stream)
+    if left_out:
+        request = replace(request, dropped_params=(*request.dropped_params, *left_out))
     return Prepared(request, adapted.chat, adapted.deliveries, tool_names)
 
 

@@ -47,6 +47,8 @@ def end_with_user(chat: ChatRequest, target: Target, *, is_barred: bool = False)
     last = chat.messages[-1] if chat.messages else None
     if last is None or last.role is not Role.ASSISTANT or last.tool_calls or not (last.text.strip() or last.thoughts):
         return chat, ()
+    if last.vendor:  # a turn that the vendor's own tools have paused goes on
+        return chat, ()
     if not is_barred and not REFUSES.search(f"{target.endpoint}/ {target.model}".lower()):
         return chat, ()
     return replace(chat, messages=(*chat.messages, Message(Role.USER, (TextPart(CONTINUE),)))), (DROPPED,)

@@ -200,7 +200,7 @@ def _malformed(count: int, reason: str) -> Failure:
 def is_content(event: StreamEvent) -> bool:
     """Whether an event is of the answer itself; thoughts and citations alone are none."""
     if isinstance(event, Delta):
-        return bool(event.text or event.tool_calls or event.refusal)
+        return bool(event.text or event.tool_calls or event.refusal or event.vendor)
     return isinstance(event, Supplement) and bool(event.media)
 
 
@@ -211,8 +211,9 @@ def events_of(answer: Answer) -> list[StreamEvent]:
         for index, call in enumerate(answer.tool_calls)
     )
     delta = Delta(answer.text, answer.reasoning or "", answer.refusal or "", calls, answer.thoughts, answer.logprobs)
+    before = Delta(vendor=tuple(each for each in answer.vendor if not each.covered))
     beside = Supplement(answer.media, answer.annotations)
-    return [*(each for each in (delta, beside) if any(each)), finish_of(answer)]
+    return [*(each for each in (before, delta, beside) if any(each)), finish_of(answer)]
 
 
 def finish_of(answer: Answer) -> Finish:

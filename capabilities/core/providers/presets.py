@@ -33,6 +33,11 @@ def preset_for_host(host: str) -> HostPreset | None:
     return _BY_HOST.get(host.strip().lower().rstrip("."))
 
 
+def preset_for_url_host(endpoint: str) -> HostPreset | None:
+    """The row of the host in a URL, whatever it speaks there."""
+    return preset_for_host(_parts(endpoint).hostname or "")
+
+
 def preset_for_endpoint(endpoint: str) -> HostPreset | None:
     """The row of the host in a URL, where the URL also speaks that row's protocol."""
     preset = preset_for_host(_parts(endpoint).hostname or "")
@@ -99,6 +104,7 @@ __all__ = [
     "limits_template",
     "preset_for_endpoint",
     "preset_for_host",
+    "preset_for_url_host",
     "protocol_of",
     "quirks_for",
 ]

@@ -73,6 +73,7 @@ def provider_spec(row: Provider) -> ProviderSpec:
         quirks=row.quirks,
         timeouts=row.timeouts,
         proxy=row.proxy,
+        vendor_tools=None if row.vendor_tools is None else tuple(row.vendor_tools),
         in_routing_file=row.in_routing_file,
         extra=row.extra,
         more_keys=tuple(key_spec(each, each.name, each.enabled) for each in row.more_keys.all()),

@@ -154,6 +154,7 @@ def provider_fields(spec: ProviderSpec, position: int) -> dict[str, Any]:
         "quirks": dict(spec.quirks),
         "timeouts": dict(spec.timeouts),
         "proxy": spec.proxy,
+        "vendor_tools": None if spec.vendor_tools is None else list(spec.vendor_tools),
         "in_routing_file": spec.in_routing_file,
         "extra": dict(spec.extra),
         "position": position,

@@ -30,6 +30,7 @@ FIELDS: Mapping[str, str | Promise] = {
     "quirks": gettext_lazy("compatibility options"),
     "timeouts": gettext_lazy("timeouts"),
     "proxy": gettext_lazy("outgoing proxy"),
+    "vendor_tools": gettext_lazy("the vendor's own tools"),
     "in_routing_file": gettext_lazy("entry in llm-routing.json"),
     "provider": gettext_lazy("provider"),
     "model": gettext_lazy("model name"),

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.protocols import PROTOCOLS as WIRE_PROTOCOLS
+from capabilities.core.protocols.vendor_tools import FIELDS, words_at
 from capabilities.core.providers.origins import UNUSABLE, malformation
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
@@ -29,6 +30,8 @@ else:
     ProviderModelForm = forms.ModelForm
 
 
+NO_TOOLS = "none"
+"""What the form calls a list of no words; an empty entry is the default."""
 PROTOCOLS = [(name, name) for name in WIRE_PROTOCOLS]
 MEANINGS: dict[str, str | Promise] = {
     "image_url_as_string": gettext_lazy("Images are sent as a plain URL string instead of an object."),
@@ -86,7 +89,12 @@ def quirk_value(quirk: Quirk, text: str) -> Any:
         return None
     if quirk.kind == "flag":
         return text == "true"
-    return [word.strip() for word in text.split(",") if word.strip()] if quirk.kind == "list" else text
+    return list_words(text) if quirk.kind == "list" else text
+
+
+def list_words(text: str) -> list[str]:
+    """The words between commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 class ProviderForm(ProviderModelForm, ProviderKeyForm):
@@ -98,6 +106,14 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         help_text=gettext_lazy("The API format. Most providers use openai."),
     )
     version = forms.IntegerField(widget=forms.HiddenInput)
+    vendor_tools = forms.CharField(
+        label=gettext_lazy("The vendor's own tools"),
+        required=False,
+        help_text=gettext_lazy(
+            "Which of its API's own tools, fields and betas callers may use here, separated by commas; * for all, "
+            "none for none. What is not allowed is left out, and x-routing-dropped names it."
+        ),
+    )
 
     key_act_unless_chosen = KeyAct.KEEP
 
@@ -128,6 +144,10 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         self.offered = bool(offered)
         self.fields["proxy"].widget.attrs["data-secret"] = True  # its URL may hold a password
         self.fields["version"].initial = row.version
+        own, default = row.vendor_tools, sorted(words_at(row.protocol, row.endpoint, None))
+        self.fields["vendor_tools"].initial = "" if own is None else write_value(own) or NO_TOOLS
+        unset = _("default (%(value)s)") % {"value": write_value(default) or _("none")}
+        self.fields["vendor_tools"].widget.attrs["placeholder"] = unset
         self.fields["key_variable"].initial = row.key_variable
         self.fields["key_act"] = forms.ChoiceField(
             label=_("Key"), choices=(KEEP, *KEY_ACTS), required=False, widget=forms.RadioSelect, initial=KEEP[0]
@@ -145,7 +165,8 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
     def quirk_fields(self) -> list[forms.BoundField]:
         """The compatibility options that the provider's protocol knows."""
         protocol = str(self["protocol"].value() or "openai")
-        return [self[f"quirk_{name}"] for name, quirk in QUIRKS.items() if protocol in quirk.protocols]
+        found = [self[f"quirk_{name}"] for name, quirk in QUIRKS.items() if protocol in quirk.protocols]
+        return [*found, self["vendor_tools"]] if protocol in FIELDS else found
 
     @property
     def timeout_fields(self) -> list[forms.BoundField]:
@@ -188,6 +209,8 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         """The row with everything from the form, not yet saved."""
         row = self.save(commit=False)
         row.quirks = self.quirks()
+        words = list_words(self.cleaned_data["vendor_tools"])
+        row.vendor_tools = [] if words == [NO_TOOLS] else words or None
         row.timeouts = timeouts_in(self.cleaned_data, row.timeouts)
         return row
 

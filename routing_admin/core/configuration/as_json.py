@@ -67,8 +67,8 @@ def _decode(value: Any, hint: Any) -> Any:
 
 
 def _arm(value: Any, arguments: tuple[Any, ...]) -> Any:
-    """Which member of a union a JSON value is: objects are dataclasses or mappings, the rest scalars."""
-    is_object = isinstance(value, Mapping)
+    """Which member of a union a JSON value is: an object a dataclass or mapping, a list a tuple, the rest scalars."""
+    is_object = isinstance(value, Mapping | list)
     for argument in arguments:
         takes_object = get_origin(argument) is not None or is_dataclass(argument)
         if argument is not type(None) and takes_object == is_object:

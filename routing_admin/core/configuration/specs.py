@@ -62,8 +62,10 @@ class ProviderSpec:
     """Where requests go and with which key; `more_keys` are further ones, each with a name of its own (decision 20).
 
     `endpoint` is a base URL or a full call URL, as written. `proxy` is `default`, `none` or a URL; `timeouts` in
-    seconds. `env_name` replaces NAME in `LLM_PROVIDER_{NAME}_API_KEY`. `in_routing_file` is false for a provider that
-    only a service brought in: `llm-routing.json` lists it once a route uses it.
+    seconds. `env_name` replaces NAME in `LLM_PROVIDER_{NAME}_API_KEY`. `vendor_tools` are the words of the vendor's own
+    tools that callers may use there, None for the default of `capabilities.core.protocols.vendor_tools`.
+    `in_routing_file` is false for a provider that only a service brought in: `llm-routing.json` lists it once a route
+    uses it.
     """
 
     name: str
@@ -80,6 +82,7 @@ class ProviderSpec:
     in_routing_file: bool = True
     extra: JsonObject = field(default_factory=dict)
     more_keys: tuple[KeySpec, ...] = ()
+    vendor_tools: tuple[str, ...] | None = None
 
     @property
     def keys(self) -> tuple[KeySpec, ...]:

@@ -101,6 +101,13 @@ def listing(path: str, value: Any) -> Iterator[Problem]:
         yield wrong_type(path, worded("a list"))
 
 
+def words(path: str, value: Any) -> Iterator[Problem]:
+    """A list of texts."""
+    yield from listing(path, value)
+    for at, each in enumerate(value if isinstance(value, list) else ()):
+        yield from filled(f"{path}[{at}]", each)
+
+
 def one_of(allowed: tuple[str, ...]) -> Check:
     """One of these words."""
 

@@ -33,6 +33,7 @@ PROVIDER_SEED_KEYS = ("providerName", "apiKey", "endpoint", "defaultModel")
 KEY_KEYS = ("keyName", "keyEnabled", "keys")
 PROVIDER_OWN_KEYS = (
     *("displayName", "protocol", "enabled", "envName", "quirks", "timeouts", "proxy", "fromServices"),
+    "vendorTools",
     *KEY_KEYS,
 )
 PROVIDER_KEYS = PROVIDER_SEED_KEYS + PROVIDER_OWN_KEYS
@@ -101,6 +102,7 @@ def _provider_fields(raw: Mapping[str, Any], key: KeySpec) -> ProviderSpec:
         quirks=raw.get("quirks") or {},
         timeouts=raw.get("timeouts") or {},
         proxy=raw.get("proxy") or "default",
+        vendor_tools=None if raw.get("vendorTools") is None else tuple(raw["vendorTools"]),
         in_routing_file=not raw.get("fromServices"),
     )
 
@@ -121,6 +123,7 @@ def _provider_canonical(provider: ProviderSpec) -> dict[str, Any]:
             "quirks": provider.quirks or None,
             "timeouts": provider.timeouts or None,
             "proxy": None if provider.proxy == "default" else provider.proxy,
+            "vendorTools": None if provider.vendor_tools is None else list(provider.vendor_tools),
             "fromServices": None if provider.in_routing_file else True,
             "keyName": provider.key.name or None,
             "keyEnabled": None if provider.key.enabled else False,

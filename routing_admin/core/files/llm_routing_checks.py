@@ -46,6 +46,7 @@ PROVIDER_RULES = (
     Rule("quirks", rule.quirks),
     Rule("timeouts", rule.seconds_table),
     Rule("proxy", rule.proxy),
+    Rule("vendorTools", rule.words),
     Rule("fromServices", rule.flag),
     Rule("keyName", rule.key_name),
     Rule("keyEnabled", rule.flag),

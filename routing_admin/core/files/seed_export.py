@@ -36,6 +36,7 @@ UNSAID_OF_PROVIDER: Mapping[str, str] = MappingProxyType(
         "env_name": worded("env name"),
         "proxy": worded("proxy"),
         "more_keys": worded("further keys"),
+        "vendor_tools": worded("the vendor's own tools"),
     }
 )
 UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(

@@ -83,6 +83,8 @@ def drop_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
         refused.add("reasoning_effort")
     kept = {name: value for name, value in chat.extra.items() if name not in refused}
     extra = kept | dict.fromkeys(refused & ADDED)
+    if chat.vendor:
+        emptied["vendor"] = tuple(item for item in chat.vendor if item.path not in names)
     return replace(chat, **emptied) if extra == chat.extra else replace(chat, **emptied, extra=extra)
 
 

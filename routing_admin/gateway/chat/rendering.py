@@ -181,7 +181,7 @@ class Chunks:
 
     def write_delta(self, delta: Delta) -> bytes:
         """A piece of the answer; the first one says who speaks. Empty for an event that carries nothing."""
-        text, reasoning, refusal, calls, thoughts, logprobs = delta
+        text, reasoning, refusal, calls, thoughts, logprobs, _ = delta
         if self.begun and text and not (reasoning or refusal or calls or thoughts or logprobs):
             return self._before + b'{"content":' + orjson.dumps(text) + b"}" + self._after
         fields: dict[str, Any] = {}

@@ -10,7 +10,8 @@ from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
 from artifacts.core.filenames import clean_filename
-from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall
+from capabilities.core.message import CITATIONS, FilePart, Message, Part, Role, TextPart, ToolCall, VendorItem
+from capabilities.core.protocols.vendor_tools import word_of_block
 from capabilities.core.thoughts import Thought
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import worded
@@ -39,12 +40,13 @@ from routing_admin.gateway.media import (
 )
 from routing_admin.gateway.messages.thinking_blocks import THINKING, thoughts_of_block
 
+PROTOCOL = "anthropic"
 ROLES: Mapping[str, Role] = MappingProxyType({"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM})
 VENDORS_OWN = (
     *("server_tool_use", "mcp_tool_use", "mcp_tool_listing", "container_upload", "compaction", "fallback"),
     *("tool_addition", "tool_removal"),
 )
-"""Blocks that only Anthropic understands, beside the results of its own tools; they are named and left out."""
+"""Blocks that only Anthropic understands, beside the results of its own tools."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
 """What is known of a document that only its address says."""
 
@@ -86,24 +88,28 @@ class BlockMessageReader:
         blocks, place = list_parts(value.get("content"), f"{at}.content", "text"), f"{at}.content"
         if ROLES[word] is Role.ASSISTANT:
             answer = self._read_answer(blocks, place)
-            if answer.parts or answer.tool_calls or answer.thoughts or not blocks:
+            if answer.parts or answer.tool_calls or answer.thoughts or answer.vendor or not blocks:
                 yield answer
         else:
             yield from self._read_talk(ROLES[word], blocks, place)
 
     def _read_talk(self, role: Role, blocks: list[Object], place: str) -> Iterator[Message]:
         parts: list[Part] = []
+        vendor: list[VendorItem] = []
         for number, block in enumerate(blocks):
-            at = f"{place}[{number}]"
-            if block.get("type") != "tool_result":
+            at, kind = f"{place}[{number}]", block.get("type")
+            if _is_vendors_own(kind):
+                vendor.append(VendorItem(PROTOCOL, word_of_block(block), block, at))
+                continue
+            if kind != "tool_result":
                 parts += self.read_block(block, at)
                 continue
             if parts:
                 yield Message(role, tuple(parts))
                 parts = []
             yield self._read_result(block, at)
-        if parts or not blocks:
-            yield Message(role, tuple(parts))
+        if parts or vendor or not blocks:
+            yield Message(role, tuple(parts), vendor=tuple(vendor))
 
     def _read_result(self, block: Object, at: str) -> Message:
         """A tool's result; words in it may be what get_artifact answered."""
@@ -125,9 +131,15 @@ class BlockMessageReader:
         calls: list[ToolCall] = []
         thoughts: list[Thought] = []
         reasoning: list[str] = []
+        vendor: list[VendorItem] = []
         for number, block in enumerate(blocks):
             at, kind = f"{place}[{number}]", block.get("type")
+            known = KNOWN.get(str(kind), frozenset())
             if kind == "text":
+                if block.get(CITATIONS):
+                    here = (len(words), len(calls), len(thoughts))
+                    vendor.append(VendorItem(PROTOCOL, CITATIONS, block, f"{at}.{CITATIONS}", *here))
+                    known |= {CITATIONS}
                 words += require_text(block, "text", at)
             elif kind == "tool_use":
                 calls.append(_read_call(block, at))
@@ -135,15 +147,17 @@ class BlockMessageReader:
                 thoughts += thoughts_of_block(block, len(words), len(calls))
                 reasoning += [read_text(block, "thinking", at) or ""]
             elif _is_vendors_own(kind):
-                self.inner.append(at)
+                here = (len(words), len(calls), len(thoughts))
+                vendor.append(VendorItem(PROTOCOL, word_of_block(block), block, at, *here))
                 continue
             else:
                 raise refusal_of_choice(("text", "tool_use", *THINKING), f"{at}.type")
-            self.inner.extend(other_fields(block, KNOWN[str(kind)], at))
+            self.inner.extend(other_fields(block, known, at))
             mark = read_mark(block, at) or mark
         parts = (TextPart(words, mark),) if words or mark else ()
         told = "\n".join(filter(None, reasoning)) or None
-        return Message(Role.ASSISTANT, parts, tuple(calls), reasoning=told, thoughts=tuple(thoughts))
+        beside: dict[str, Any] = {"reasoning": told, "thoughts": tuple(thoughts), "vendor": tuple(vendor)}
+        return Message(Role.ASSISTANT, parts, tuple(calls), **beside)
 
     def read_block(self, block: Object, at: str, *, from_tool: bool = False) -> list[Part]:
         """A block of words or of a file. Raises `BadRequestError` for one that is neither."""

@@ -7,11 +7,14 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
+from capabilities.core.protocols.vendor_tools import BETA_HEADER
 from capabilities.core.wire import Answer
+from routing_admin.gateway.body import read_object
 from routing_admin.gateway.calls import complete
 from routing_admin.gateway.door import ChatCall, Door
 from routing_admin.gateway.errors import json_reply
-from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
+from routing_admin.gateway.fields import Object
+from routing_admin.gateway.http import HttpCall, HttpReply, call_of, response_of_reply
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.parsing import needs_thread, parse
 from routing_admin.gateway.messages.rendering import error_json, message_json
@@ -35,7 +38,20 @@ ID = "request-id"
 """Where Anthropic's clients look for the id of a call."""
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 """Anthropic's own keep-alive, which may come anywhere in a stream."""
-MESSAGES = Door("/v1/messages", parse, needs_thread, _write_answer, _write_events, error_json, ID, keep_alive=PING)
+
+
+def read_message(call: HttpCall) -> Object:
+    """The body with the betas that its headers name, where no field of its own can pretend to be them."""
+    body = read_object(call)
+    body.pop(BETA_HEADER, None)
+    if betas := call.headers.get(BETA_HEADER):
+        body[BETA_HEADER] = betas
+    return body
+
+
+MESSAGES = Door(
+    "/v1/messages", parse, needs_thread, _write_answer, _write_events, error_json, ID, read_message, keep_alive=PING
+)
 COUNTING = TokenCounting("/v1/messages/count_tokens", MESSAGES, _write_count)
 
 

@@ -12,11 +12,13 @@ from typing import Any
 import orjson
 
 from capabilities.core.json_codec import read_json
+from capabilities.core.message import VendorItem
 from capabilities.core.protocols.anthropic.replies import DIALECT
 from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta
 from routing_admin.dispatch.turns import AnsweredTurn
 from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.messages.blocks import PROTOCOL
 from routing_admin.gateway.messages.rendering import (
     call_json,
     end_json,
@@ -41,6 +43,7 @@ class BlockKind(StrEnum):
     TEXT = "text"
     THINKING = "thinking"
     CALL = "tool_use"
+    VENDOR = "vendor"
 
 
 @dataclass(slots=True)
@@ -93,6 +96,7 @@ class MessageEvents:
     call: CallBlock | None = None
     calls: dict[int, CallBlock] = field(default_factory=dict)
     held: deque[CallBlock | Callable[[], bytes]] = field(default_factory=deque)
+    has_own_citations: bool = False
     thinks: bool = True
     carriers: list[Thought] = field(default_factory=list)
 
@@ -104,6 +108,8 @@ class MessageEvents:
             pieces.append(self._write_thinking(delta))
         if self.carriers and (delta.text or delta.refusal or delta.tool_calls):
             pieces.append(self._write_carriers())
+        own = (each for each in delta.vendor if each.protocol == PROTOCOL)
+        pieces += [self._put(partial(self._write_vendor, each)) for each in own]
         if delta.text or delta.refusal:
             pieces.append(self._say(BlockKind.TEXT, {"type": "text_delta", "text": delta.text + delta.refusal}))
         pieces += [self._write_call(piece) for piece in delta.tool_calls]
@@ -138,7 +144,7 @@ class MessageEvents:
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
         """What the words before rest on."""
-        cited = list_citations(annotations)
+        cited = () if self.has_own_citations else list_citations(annotations)
         pieces = (self._say(BlockKind.TEXT, {"type": "citations_delta", "citation": each}) for each in cited)
         return self._begin() + b"".join(pieces)
 
@@ -146,7 +152,11 @@ class MessageEvents:
         """The blocks that wait, the reason to stop with the count, and the end."""
         pieces = [self._begin(), self._advance(final=True), self._close()]
         usage = usage_json(finish.usage, finish.details.service_tier)
-        delta = {"delta": end_json(finish.finish_reason, finish.details), "usage": usage}
+        beside = dict(finish.details.vendor or {})
+        end = end_json(finish.finish_reason, finish.details)
+        if "container" in beside:
+            end["container"] = beside.pop("container")
+        delta = {"delta": end, "usage": usage, **beside}
         pieces.append(_write("message_delta", delta))
         return b"".join([*pieces, _write("message_stop", {})])
 
@@ -159,6 +169,21 @@ class MessageEvents:
             return b""
         self.begun = True
         return _write("message_start", {"message": head_json(self.id, self.model)})
+
+    def _write_vendor(self, item: VendorItem) -> bytes:
+        """An event of a block that only Anthropic has, or such a block whole."""
+        value = item.value
+        kind = value.get("type")
+        if kind == "content_block_start":
+            return self._open(BlockKind.VENDOR, value["content_block"])
+        if kind == "content_block_stop":
+            return self._close()
+        if kind != "content_block_delta":
+            return self._open(BlockKind.VENDOR, value) + self._close()
+        if self.kind is BlockKind.VENDOR:
+            return self._continue(value["delta"])
+        self.has_own_citations = True
+        return self._write_words(BlockKind.TEXT, value["delta"])
 
     def _say(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
         """A piece for a block of words, which is begun where none of its kind is open; held behind an open call."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from capabilities.core.message import ChatRequest, Message, Part, Role, Tool
+from capabilities.core.message import ChatRequest, Message, Part, Role, Tool, VendorItem
 from capabilities.core.protocols.anthropic.thinking import effort_of
+from capabilities.core.protocols.vendor_tools import FIELDS, word_of
 from capabilities.core.worded import worded
 from routing_admin.gateway.counts import check_counts
 from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
@@ -38,14 +39,11 @@ OURS = frozenset(
     }
 )
 """Fields that are read here; every other one goes along as it came."""
-VENDORS_OWN = frozenset(
-    {
-        *("betas", "billing_policy", "compaction", "container", "context_management", "diagnostics"),
-        *("fallback_credit_token", "fallbacks", "inference_geo", "mcp_servers", "speed"),
-        *("user_profile_id", "workspace_id"),
-    }
-)
-"""Fields about Anthropic's own accounts, storage and servers: named and left out, for other vendors refuse them."""
+VENDORS_OWN = FIELDS["anthropic"]
+"""Fields about Anthropic's own accounts, storage and servers, which other vendors refuse, by their word."""
+BETAS = "betas"
+"""What its SDKs send as a header; its own API refuses the field."""
+NOT_EXTRA = OURS | VENDORS_OWN.keys() | {BETAS}
 NO_THREADS = worded(
     "Threads are not kept here: a turn that only continues one would reach the model without what came before. Send "
     "the whole conversation without thread."
@@ -77,7 +75,7 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
     reader = BlockMessageReader(find)
     word, name, parallel = _read_choice(body)
     output = check_object(body.get("output_config") or {}, "output_config")
-    tools = _read_tools(body, reader.inner)
+    tools, vendor = _read_tools(body, reader.inner)
     reader.inner.extend(other_fields(output, {"effort", "format"}, "output_config"))
     messages = (*_read_system(body, reader), *reader.read_all(body.get("messages")))
     return ChatRequest(
@@ -92,7 +90,15 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
         parallel,
         _read_format(output, body),
         _read_extra(body, output),
-        inner=(*reader.inner, *(key for key in body if key in VENDORS_OWN)),
+        inner=(*reader.inner, *([BETAS] if body.get(BETAS) else [])),
+        vendor=(
+            *vendor,
+            *(
+                VendorItem(blocks.PROTOCOL, VENDORS_OWN[key], value, key)
+                for key, value in body.items()
+                if key in VENDORS_OWN and value is not None
+            ),
+        ),
     )
 
 
@@ -116,21 +122,21 @@ def _read_stops(value: Any) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _read_tools(body: Object, inner: list[str]) -> tuple[Tool, ...]:
-    """The caller's tools; those that Anthropic runs itself are named among what is left out."""
-    tools = []
+def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[VendorItem]]:
+    """The caller's functions, and the tools that Anthropic defines."""
+    tools, vendor = [], []
     for at, each in enumerate(check_list(body.get("tools") or [], "tools")):
         place = f"tools[{at}]"
         value = check_object(each, place)
         if value.get("type", "custom") != "custom" and "input_schema" not in value:
-            inner.append(place)
+            vendor.append(VendorItem(blocks.PROTOCOL, word_of(require_text(value, "type", place)), value, place))
             continue
         schema = check_object(value.get("input_schema") or {}, f"{place}.input_schema")
         inner += other_fields(value, {"type", "name", "description", "input_schema", "cache_control", "strict"}, place)
         name, strict = require_text(value, "name", place), read_flag(value, "strict")
         words = read_text(value, "description", place) or ""
         tools.append(Tool(name, words, schema, strict, cache=read_mark(value, place)))
-    return tuple(tools)
+    return tuple(tools), vendor
 
 
 def _read_choice(body: Object) -> tuple[str | None, str | None, bool | None]:
@@ -160,7 +166,7 @@ def _read_format(output: Object, body: Object) -> Mapping[str, Any] | None:
 
 def _read_extra(body: Object, output: Object) -> dict[str, Any]:
     """What goes along as it came, and the effort, which models of other vendors understand, too."""
-    extra = {key: value for key, value in body.items() if key not in OURS | VENDORS_OWN and value is not None}
+    extra = {key: value for key, value in body.items() if key not in NOT_EXTRA and value is not None}
     thinking = body.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
     effort = read_text(output, "effort", "output_config") or effort_of(budget)

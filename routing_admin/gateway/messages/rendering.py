@@ -9,7 +9,7 @@ from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.json_codec import read_mended_json
-from capabilities.core.message import ToolCall
+from capabilities.core.message import ToolCall, VendorItem, weave
 from capabilities.core.protocols.answer_fields import FILE_CITATION, URL_CITATION
 from capabilities.core.protocols.fields import count, filled
 from capabilities.core.thoughts import ThoughtForm
@@ -17,6 +17,7 @@ from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usa
 from routing_admin.gateway.carrier import CARRIER
 from routing_admin.gateway.door import ChatCall
 from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.messages.blocks import PROTOCOL
 from routing_admin.gateway.messages.thinking_blocks import block_of_thought, shows_thinking, thinking_block
 from routing_admin.platform.server.ids import new_id
 
@@ -52,6 +53,8 @@ THREAD_REFUSED = "thread_unsupported_request"
 """The code by which Anthropic's clients know that they have to go on without a thread."""
 TIERS = ("standard", "priority", "batch")
 """Anthropic's service tiers; another vendor's word has no place."""
+OWN_REASONS = ("pause_turn", "compaction", "model_context_window_exceeded")
+"""Anthropic's reasons that no canonical one stands for; its clients go on by them."""
 NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})
 """How a message ends that has not ended. These two alone may be null; whatever else Anthropic omits is omitted here."""
 
@@ -69,6 +72,7 @@ def message_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dic
         **head_json(message_id(), model),
         "content": _move_carriers(list(_list_blocks(answer, origin))),
         **end_json(answer.finish_reason, answer.details),
+        **(answer.details.vendor or {}),
         "usage": usage_json(answer.usage, answer.details.service_tier),
     }
 
@@ -84,6 +88,8 @@ def end_json(word: str, details: AnswerDetails) -> dict[str, Any]:
     end = {**NO_END, "stop_reason": STOP_REASONS.get(word, "end_turn")}
     if details.stop_sequence and word == "stop":
         end |= {"stop_reason": "stop_sequence", "stop_sequence": details.stop_sequence}
+    if details.stop_reason in OWN_REASONS:
+        end["stop_reason"] = details.stop_reason
     refusal = details.stop_details
     return {**end, "stop_details": dict(refusal)} if refusal and refusal.get("type") == "refusal" else end
 
@@ -115,12 +121,15 @@ def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
     offset = called = 0
     if answer.reasoning and not any(each.form is ThoughtForm.TEXT for each in answer.thoughts):
         yield thinking_block(answer.reasoning)
-    for thought in answer.thoughts:
-        yield from _text_blocks(answer.text[offset : thought.offset])
-        yield from (_call_block(call) for call in answer.tool_calls[called : thought.calls])
-        yield block_of_thought(thought, origin)
-        offset, called = max(offset, thought.offset), max(called, thought.calls)
-    yield from _text_blocks(answer.text[offset:], list_citations(answer.annotations))
+    own = [each for each in answer.vendor if each.protocol == PROTOCOL]
+    for each in weave(answer.thoughts, own):
+        yield from _text_blocks(answer.text[offset : each.offset])
+        yield from (_call_block(call) for call in answer.tool_calls[called : each.calls])
+        yield each.value if isinstance(each, VendorItem) else block_of_thought(each, origin)
+        covered = each.covered if isinstance(each, VendorItem) else 0
+        offset, called = max(offset, each.offset + covered), max(called, each.calls)
+    cited = () if any(each.covered for each in own) else list_citations(answer.annotations)
+    yield from _text_blocks(answer.text[offset:], cited)
     yield from _text_blocks(answer.refusal or "")
     yield from _text_blocks(words_of_media(answer.media))
     yield from (_call_block(call) for call in answer.tool_calls[called:])

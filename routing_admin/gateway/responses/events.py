@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from capabilities.core.message import ToolCall
+from capabilities.core.message import ToolCall, VendorItem
 from capabilities.core.thoughts import Thought
 from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta
 from routing_admin.dispatch.turns import AnsweredTurn
@@ -26,6 +26,7 @@ from routing_admin.gateway.responses.rendering import (
     text_part,
     words_of_media,
 )
+from routing_admin.gateway.responses.tools import PROTOCOL
 from routing_admin.platform.server.ids import new_id
 
 
@@ -69,6 +70,7 @@ class ResponseEvents:
     reasoning: OpenItem | None = None
     message: OpenItem | None = None
     calls: dict[int, OpenCall] = field(default_factory=dict)
+    vendor_places: dict[Any, int] = field(default_factory=dict)
 
     def write_delta(self, delta: Delta) -> bytes:
         """A piece of the answer."""
@@ -77,6 +79,7 @@ class ResponseEvents:
         if delta.reasoning:
             pieces.append(self._think(delta.reasoning))
         self.thoughts += delta.thoughts
+        pieces += [self._write_vendor(each) for each in delta.vendor if each.protocol == PROTOCOL]
         if delta.text:
             pieces.append(self._say(delta.text, list_logprobs(delta.logprobs)))
         if delta.refusal:
@@ -180,6 +183,21 @@ class ResponseEvents:
                 self._end(item.place, reasoning_item(item.id, item.words, thoughts, self.origin)),
             )
         )
+
+    def _write_vendor(self, item: VendorItem) -> bytes:
+        """An event of an item that only OpenAI has, at its place here; or such an item whole."""
+        value, place = item.value, item.value.get("output_index")
+        if place is None:
+            return self._close_reasoning() + self._add_whole(value)
+        event = str(value["type"]).removeprefix("response.")
+        if event == "output_item.added":
+            before = self._close_reasoning() + self._close_message()
+            self.vendor_places[place] = self._next_place()
+            return before + self._add(self.vendor_places[place], value["item"])
+        if event == "output_item.done":
+            return self._end(self.vendor_places[place], value["item"])
+        own = {name: said for name, said in value.items() if name not in ("type", "sequence_number")}
+        return self._write(event, {**own, "output_index": self.vendor_places[place]})
 
     def _open_message(self) -> bytes:
         if self.message is not None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall
+from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall, VendorItem
+from capabilities.core.protocols.vendor_tools import word_of
 from capabilities.core.thoughts import Thought
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import Worded, worded
@@ -27,7 +28,7 @@ from routing_admin.gateway.fields import (
 )
 from routing_admin.gateway.inner_fields import other_fields
 from routing_admin.gateway.media import Find, References, count_pages, file_of_url, part_of_tool_words
-from routing_admin.gateway.responses.tools import ADDED, join_name
+from routing_admin.gateway.responses.tools import ADDED, PROTOCOL, join_name
 
 ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
@@ -47,11 +48,10 @@ REFUSED: Mapping[str, Worded] = MappingProxyType(
     }
 )
 """Items that need what is not kept or not done here, and what to do instead."""
-NAMED = (
-    *("compaction", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
-    *("tool_search_output", "program", "program_output", "configuration_update"),
-)
-"""Items that only their provider understands, beside its calls and their outputs; they are named and left out."""
+SAID = (*("compaction", "mcp_list_tools", "mcp_approval_request", "tool_search_output", "program", "program_output"),)
+"""Items of a model's turn that only OpenAI understands, beside the calls of its tools."""
+GIVEN = ("mcp_approval_response", "configuration_update")
+"""Items of a caller's that only OpenAI understands, beside the outputs of its tools."""
 
 
 @dataclass(slots=True)
@@ -62,13 +62,15 @@ class AnsweredItems:
     calls: list[ToolCall] = field(default_factory=list)
     thoughts: list[Thought] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
+    vendor: list[VendorItem] = field(default_factory=list)
     begun: bool = False
 
     def take_message(self) -> Message:
         """The turn."""
         parts = (TextPart(self.words),) if self.words else ()
         told = "\n".join(filter(None, self.reasoning)) or None
-        return Message(Role.ASSISTANT, parts, tuple(self.calls), reasoning=told, thoughts=tuple(self.thoughts))
+        beside: dict[str, Any] = {"reasoning": told, "thoughts": tuple(self.thoughts), "vendor": tuple(self.vendor)}
+        return Message(Role.ASSISTANT, parts, tuple(self.calls), **beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,9 @@ class ItemReader:
             for key in ("summary", "content"):
                 told = list_parts(item.get(key) or [], f"{at}.{key}", "summary_text")
                 turn.reasoning += [_words_of(each, f"{at}.{key}[{number}]") for number, each in enumerate(told)]
+        elif kind in SAID or kind.endswith("_call"):
+            here = (len(turn.words), len(turn.calls), len(turn.thoughts))
+            turn.vendor.append(VendorItem(PROTOCOL, word_of(kind), item, at, *here))
         else:
             return False
         turn.begun = True
@@ -138,9 +143,8 @@ class ItemReader:
             raise BadRequestError(message, f"{at}.type", "unsupported_value")
         if kind == ADDED:
             return None
-        if kind in NAMED or kind.endswith(("_call", "_call_output")):
-            self.inner.append(at)
-            return None
+        if kind in GIVEN or kind.endswith("_call_output"):
+            return Message(Role.USER, vendor=(VendorItem(PROTOCOL, word_of(kind), item, at),))
         raise refusal_of_choice(("message", *CALLS, *RESULTS, "reasoning"), f"{at}.type")
 
     def _read_message(self, item: Object, at: str, references: References) -> Message:

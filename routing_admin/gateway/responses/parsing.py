@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
-from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.message import ChatRequest, Message, Role, TextPart, VendorItem
+from capabilities.core.protocols.vendor_tools import FIELDS, word_of
 from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.counts import check_counts
@@ -27,7 +29,7 @@ from routing_admin.gateway.fields import (
 from routing_admin.gateway.inner_fields import other_fields
 from routing_admin.gateway.media import Find
 from routing_admin.gateway.responses.items import RESULTS, WORDS, ItemReader
-from routing_admin.gateway.responses.tools import ToolReader, read_flat_choice
+from routing_admin.gateway.responses.tools import PROTOCOL, ToolReader, read_flat_choice
 
 OURS = frozenset(
     {
@@ -37,8 +39,9 @@ OURS = frozenset(
     }
 )
 """Fields that are read here; every other one goes along as it came."""
-VENDORS_OWN = frozenset({"access_programs", "client_metadata", "context_management", "image", "max_tool_calls"})
-"""Fields about OpenAI's own accounts and tools, and about Codex: named and left out, for other vendors refuse them."""
+VENDORS_OWN = FIELDS[PROTOCOL]
+"""Fields about OpenAI's own accounts and tools, and about Codex, which other vendors refuse, by their word."""
+NOT_EXTRA = OURS | VENDORS_OWN.keys()
 STATELESS = worded(
     "%(param)s needs stored answers, and answers are not stored here. Send the whole conversation as input."
 )
@@ -55,6 +58,8 @@ REFUSED: Mapping[str, Worded] = MappingProxyType(
 LOGPROBS = "message.output_text.logprobs"
 INCLUDED = frozenset({"reasoning.encrypted_content", LOGPROBS})
 """What is included in an answer that has it."""
+INCLUDED_OF_TOOLS = re.compile(r"(\w+_call(?:_output)?)\.")
+"""What can be included of a tool's calls: `web_search_call.results`, `code_interpreter_call.outputs`."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
@@ -94,7 +99,7 @@ def _is_inline_image(part: Object) -> bool:
 
 def _read_chat(body: Object, reader: ItemReader, tool_reader: ToolReader) -> ChatRequest:
     """The canonical request."""
-    choice = read_flat_choice(body)
+    choice = read_flat_choice(body, tool_reader.vendor)
     tools = tool_reader.read_all(body)
     led = read_text(body, "instructions", "")
     system = (Message(Role.SYSTEM, (TextPart(led),)),) if led else ()
@@ -114,6 +119,7 @@ def _read_chat(body: Object, reader: ItemReader, tool_reader: ToolReader) -> Cha
         _read_extra(body, text, reader.inner),
         choice.allowed,
         tuple(reader.inner),
+        (*tool_reader.vendor, *_list_vendors_own(body)),
     )
 
 
@@ -134,8 +140,7 @@ def _read_format(text: Object) -> Mapping[str, Any] | None:
 
 def _read_extra(body: Object, text: Object, inner: list[str]) -> dict[str, Any]:
     """What goes along as it came, and what chat completions say in a field of their own."""
-    inner += [key for key in body if key in VENDORS_OWN]
-    extra = {key: value for key, value in body.items() if key not in OURS | VENDORS_OWN and value is not None}
+    extra = {key: value for key, value in body.items() if key not in NOT_EXTRA and value is not None}
     reasoning = check_object(body.get("reasoning") or {}, "reasoning")
     inner += other_fields(reasoning, {"effort", "summary"}, "reasoning")
     inner += _list_left_out(body)
@@ -148,10 +153,20 @@ def _read_extra(body: Object, text: Object, inner: list[str]) -> dict[str, Any]:
     return {key: value for key, value in extra.items() if value is not None}
 
 
+def _list_vendors_own(body: Object) -> Iterator[VendorItem]:
+    """Fields that OpenAI alone has, and what is to be included of the calls of its own tools."""
+    for key, value in body.items():
+        if key in VENDORS_OWN and value is not None:
+            yield VendorItem(PROTOCOL, VENDORS_OWN[key], value, key)
+    for at, wish in enumerate(body.get("include") or []):
+        if isinstance(wish, str) and (found := INCLUDED_OF_TOOLS.match(wish)):
+            yield VendorItem(PROTOCOL, word_of(found[1]), wish, f"include[{at}]")
+
+
 def _list_left_out(body: Object) -> Iterator[str]:
     """Wishes that nobody can fulfil: what is included is what an answer has, and a conversation is never cut here."""
     for at, wish in enumerate(check_list(body.get("include") or [], "include")):
-        if not isinstance(wish, str) or wish not in INCLUDED:
+        if not isinstance(wish, str) or not (wish in INCLUDED or INCLUDED_OF_TOOLS.match(wish)):
             yield f"include[{at}]"
     if body.get("truncation") not in (None, "disabled"):
         yield "truncation"

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
-from capabilities.core.message import ChatRequest, ToolCall
+from capabilities.core.message import ChatRequest, ToolCall, VendorItem
 from capabilities.core.protocols.answer_fields import FILE_CITATION, SERVICE_TIERS, URL_CITATION
 from capabilities.core.protocols.fields import count, filled
 from capabilities.core.thoughts import Thought
@@ -18,6 +18,7 @@ from capabilities.core.wire import Annotation, Answer, Media, Usage
 from routing_admin.gateway.carrier import pack_thoughts
 from routing_admin.gateway.door import ChatCall
 from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.responses.tools import PROTOCOL
 from routing_admin.platform.server.ids import new_id
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -101,20 +102,38 @@ def _format_json(response_format: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
     """A whole answer as a response."""
-    output: list[dict[str, Any]] = []
-    if answer.reasoning or answer.thoughts:
-        output.append(reasoning_item(new_id("rs_"), answer.reasoning or "", answer.thoughts, origin))
+    own = [each for each in answer.vendor if each.protocol == PROTOCOL]
+    output = _list_before(answer, [each for each in own if not _follows(each, answer)], origin)
     words = answer.text + words_of_media(answer.media, before=answer.text)
     if words or answer.refusal or not answer.tool_calls:
         message = message_item(new_id("msg_"), words, answer.refusal or "", answer.annotations)
         if answer.logprobs and words:
             message["content"][0]["logprobs"] = list_logprobs(answer.logprobs)
         output.append(message)
+    output += [each.value for each in own if _follows(each, answer)]
     output += [image_item(each) for each in answer.media if is_image(each)]
     output += [call_item(new_id("fc_"), each, call.namespaces) for each in answer.tool_calls]
     return ResponseHead(model, call.chat).write_end(
         answer.finish_reason, answer.usage, output, answer.details.service_tier
     )
+
+
+def _follows(item: VendorItem, answer: Answer) -> bool:
+    """Return whether an item of OpenAI's own comes behind all words."""
+    return bool(answer.text) and item.offset >= len(answer.text)
+
+
+def _list_before(answer: Answer, own: Sequence[VendorItem], origin: str) -> list[dict[str, Any]]:
+    """What was thought, and the items of OpenAI's own where they were among that."""
+    output: list[dict[str, Any]] = []
+    words, taken = answer.reasoning or "", 0
+    for item in [*own, None]:
+        end = len(answer.thoughts) if item is None else item.thoughts
+        if words or answer.thoughts[taken:end]:
+            output.append(reasoning_item(new_id("rs_"), words, answer.thoughts[taken:end], origin))
+            words, taken = "", max(taken, end)
+        output += [] if item is None else [item.value]
+    return output
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:

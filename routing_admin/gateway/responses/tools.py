@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from capabilities.core.message import Tool
-from routing_admin.gateway.chat.tools import MODES, Choice, read_choice
+from capabilities.core.message import Tool, VendorItem
+from capabilities.core.protocols.vendor_tools import word_of
+from routing_admin.gateway.chat.tools import MODES, NO_CHOICE, Choice, read_choice
 from routing_admin.gateway.fields import (
     Object,
     check_list,
@@ -21,6 +22,7 @@ from routing_admin.gateway.fields import (
 from routing_admin.gateway.inner_fields import other_fields
 
 FUNCTION, CUSTOM, NAMESPACE = "function", "custom", "namespace"
+PROTOCOL = "openai-responses"
 ADDED = "additional_tools"
 """An item of the input that brings tools, as a developer's message brings words."""
 LONGEST = 64
@@ -39,11 +41,12 @@ def join_name(namespace: str, name: str) -> str:
 class ToolReader:
     """Reads the tools of a request; `inner` gets what not every protocol has, `namespaces` who is where.
 
-    Tools that OpenAI runs itself are named in `inner` alone.
+    `vendor` gets the tools that OpenAI defines itself.
     """
 
     inner: list[str]
     namespaces: dict[str, tuple[str, str]] = field(default_factory=dict)
+    vendor: list[VendorItem] = field(default_factory=list)
 
     def read_all(self, body: Object) -> tuple[Tool, ...]:
         """The tools of the request, then those that items of its input bring. Raises `BadRequestError`."""
@@ -60,6 +63,8 @@ class ToolReader:
                 yield from self.read_list(value.get("tools"), f"{place}.tools", require_text(value, "name", place))
             elif kind in (FUNCTION, CUSTOM):
                 yield self._read(value, place, kind, namespace)
+            elif not namespace:
+                self.vendor.append(VendorItem(PROTOCOL, word_of(kind), value, place))
             else:
                 self.inner.append(place)
 
@@ -91,14 +96,23 @@ def _list_places(body: Object) -> Iterator[tuple[Any, str]]:
             yield item.get("tools"), f"input[{at}].tools"
 
 
-def read_flat_choice(body: Object) -> Choice:
-    """The choice among tools; one that names a tool says its name flat. Raises `BadRequestError`."""
+def read_flat_choice(body: Object, vendor: list[VendorItem]) -> Choice:
+    """The choice among tools; one that names a tool says its name flat. Raises `BadRequestError`.
+
+    `vendor` gets one that means a tool of OpenAI's own.
+    """
     value = body.get("tool_choice")
-    if not isinstance(value, Mapping) or value.get("type") not in (FUNCTION, CUSTOM, "allowed_tools"):
+    if not isinstance(value, Mapping):
         return read_choice({"tool_choice": value})
-    if value["type"] != "allowed_tools":
+    kind = require_text(value, "type", "tool_choice")
+    if kind in (FUNCTION, CUSTOM):
         return Choice(name=require_text(value, "name", "tool_choice"))
+    if kind != "allowed_tools":
+        vendor.append(VendorItem(PROTOCOL, word_of(kind), value, "tool_choice"))
+        return NO_CHOICE
     listed = [each for each in check_list(value.get("tools"), "tool_choice.tools") if isinstance(each, dict)]
+    if any(not each.get("name") for each in listed):
+        vendor.append(VendorItem(PROTOCOL, word_of(str(listed[0].get("type"))), value, "tool_choice"))
     named = [require_text(each, "name", "tool_choice.tools") for each in listed if each.get("name")]
     mode = require_text(value, "mode", "tool_choice")
     if mode not in MODES:

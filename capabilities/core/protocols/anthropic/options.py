@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +12,7 @@ from capabilities.core.protocols.anthropic.thinking import Thinking, thinking_of
 from capabilities.core.protocols.parameters import dropped_fields, unsaid
 from capabilities.core.protocols.payload import split_params
 from capabilities.core.protocols.schema import schema_of
+from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
 from capabilities.core.wire import Target
 
@@ -42,13 +43,13 @@ def _options(
     given: dict[str, Any] = {"stop_sequences": stops} if stops and "stop" not in refused else {}
     if sampling:
         given |= _sampling(chat)
-    tools = _sent_tools(chat)
+    tools = add_tools([_tool(tool) for tool in _sent_tools(chat)], chat.vendor)
     if tools:
-        given |= {"tools": [_tool(tool) for tool in tools], "tool_choice": _choice(chat)}
+        given |= {"tools": tools, "tool_choice": _choice(chat, [tool.get("name") for tool in tools])}
     if chat.extra:
         given |= {name: value(chat.extra[name]) for name, value in EXTRAS.items() if name in chat.extra}
     output = _output(chat, ways, thinking)
-    given |= {**thinking.fields, "output_config": output or None}
+    given |= {**thinking.fields, "output_config": output or None, **fields_among(chat.vendor)}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -164,13 +165,12 @@ def _tool(tool: Tool) -> dict[str, Any]:
     return {**out, **cache_control(tool.cache)} if tool.cache else out
 
 
-def _choice(chat: ChatRequest) -> dict[str, Any] | None:
+def _choice(chat: ChatRequest, names: Collection[Any]) -> dict[str, Any] | None:
     """The choice among tools, with the refusal of parallel calls inside it."""
     kinds = {"none": "none", "auto": "auto", "required": "any"}
     choice: dict[str, Any] | None = {"type": kinds[chat.tool_choice]} if chat.tool_choice in kinds else None
     if chat.tool_name:
-        named = any(tool.name == chat.tool_name and tool.custom is None for tool in chat.tools)
-        choice = {"type": "tool", "name": chat.tool_name} if named else None
+        choice = {"type": "tool", "name": chat.tool_name} if chat.tool_name in names else None
     if chat.parallel_tool_calls is False and (choice is None or choice["type"] != "none"):
         choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
     return choice

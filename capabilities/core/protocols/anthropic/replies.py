@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from capabilities.core.message import ToolCall
+from capabilities.core.message import CITATIONS, ToolCall, VendorItem
 from capabilities.core.protocols.anthropic.finish import ENDINGS
 from capabilities.core.protocols.anthropic.supplements import annotations_of_blocks
 from capabilities.core.protocols.anthropic.usage import usage_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import Ending, ending_of, own_word
+from capabilities.core.protocols.vendor_tools import word_of_block
 from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
 from capabilities.core.worded import worded
@@ -37,16 +38,16 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
 def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Failure:
     text = "".join(words_of(block, "text", "text") for block in blocks)
     reasoning = "".join(words_of(block, "thinking", "thinking") for block in blocks)
-    calls, thoughts = _calls(blocks), tuple(_thoughts(blocks))
+    calls, thoughts, vendor = _calls(blocks), tuple(_thoughts(blocks)), tuple(_vendor_items(blocks))
     ending = ending_of(ENDINGS, value.get("stop_reason"), has_calls=bool(calls))
-    if not (text or reasoning or thoughts or calls or ending.explains_silence):
+    if not (text or reasoning or thoughts or calls or vendor or ending.explains_silence):
         reason = filled(value.get("stop_reason"))
         nothing = Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200, reason)
         return nothing.counted(usage_of(value.get("usage")))
     usage, details = usage_of(value.get("usage")), details_of(value, value.get("usage"), ending)
     refusal, model, identity = refusal_of(details), filled(value.get("model")), filled(value.get("id"))
     said, cited = (text, calls, reasoning or None, refusal), annotations_of_blocks(blocks)
-    return Answer(*said, ending.word, usage, model, identity, details, thoughts, annotations=cited)
+    return Answer(*said, ending.word, usage, model, identity, details, thoughts, annotations=cited, vendor=vendor)
 
 
 TIERS = {"standard": "default"}
@@ -68,9 +69,12 @@ def details_of(message: Mapping[str, Any], usage: Any, ending: Ending) -> Answer
         known or None,
         TIERS.get(tier or "", tier),
         stop_sequence=filled(message.get("stop_sequence")),
+        vendor={name: message[name] for name in BESIDE if message.get(name)} or None,
     )
 
 
+BESIDE = ("container", "context_management")
+"""What its own tools say of a whole message."""
 STOP_DETAILS = ("type", "category", "explanation")
 
 
@@ -95,6 +99,29 @@ def thought_of(block: Mapping[str, Any], offset: int, calls: int) -> Thought | N
     if kind == "redacted_thinking" and (data := filled(block.get("data"))):
         return Thought(ThoughtForm.ENCRYPTED, "", data, offset, calls, dialect=DIALECT)
     return None
+
+
+OURS = ("text", "thinking", "redacted_thinking", "tool_use")
+"""Blocks that every API has something like; all others are Anthropic's own."""
+
+
+def vendor_item(block: dict[str, Any], value: Mapping[str, Any] | None = None, *place: int) -> VendorItem:
+    """Return a block of its own tools, or one of the events that bring it, for a caller of the same API."""
+    return VendorItem("anthropic", word_of_block(block), block if value is None else value, "", *place)
+
+
+def _vendor_items(blocks: list[dict[str, Any]]) -> Iterator[VendorItem]:
+    """The blocks of its own tools, and words with their sources as it writes them, which it wants to see again."""
+    offset = calls = thoughts = 0
+    for block in blocks:
+        text = words_of(block, "text", "text")
+        if block.get("type") not in OURS:
+            yield vendor_item(block, None, offset, calls, thoughts)
+        elif text and block.get(CITATIONS):
+            yield VendorItem("anthropic", CITATIONS, block, "", offset, calls, thoughts)
+        thoughts += thought_of(block, offset, calls) is not None
+        offset += len(text)
+        calls += is_call(block)
 
 
 def _thoughts(blocks: list[dict[str, Any]]) -> Iterator[Thought]:

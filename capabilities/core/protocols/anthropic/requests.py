@@ -8,7 +8,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capabilities.core.message import CacheMark, ChatRequest, Message, NativePart, Part, Role, TextPart, ToolCall
+from capabilities.core.message import (
+    CacheMark,
+    ChatRequest,
+    Message,
+    NativePart,
+    Part,
+    Role,
+    TextPart,
+    ToolCall,
+    VendorItem,
+    weave,
+)
 from capabilities.core.protocols.anthropic import replies
 from capabilities.core.protocols.anthropic.options import (
     cache_control,
@@ -27,9 +38,10 @@ from capabilities.core.protocols.schema import IN_WORDS, fit_request, instructio
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.turns import Conversation, leading_system
 from capabilities.core.protocols.urls import call_url
+from capabilities.core.protocols.vendor_tools import BETA_HEADER
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk
-from capabilities.core.thoughts import Thought, ThoughtForm, thoughts_from
+from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -61,7 +73,8 @@ class Anthropic:
         if stream:
             payload["stream"] = True
         version = str(quirk(ways, "anthropic_version", "anthropic"))
-        headers = headers_for(target, "x-api-key", stream=stream, anthropic_version=version)
+        betas = {item.path: item.value for item in chat.vendor if item.path == BETA_HEADER}
+        headers = headers_for(target, "x-api-key", stream=stream, anthropic_version=version, **betas)
         body = merge(payload, target.extra_body)
         return UpstreamRequest(call_url(target.endpoint, CALL), headers, body, dropped_params=dropped)
 
@@ -133,18 +146,19 @@ def _add(message: Message, talk: Conversation, ids: _Ids, ways: Mapping[str, Any
     elif message.role is Role.SYSTEM:
         talk.postpone(_blocks(message.parts))  # in the middle of a talk there is no system role: it leads the next turn
     else:
-        talk.user(_blocks(message.parts))
+        talk.user([*_blocks(message.parts), *(item.value for item in message.vendor)])
 
 
 def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]:
     """Words and calls with this model's own thoughts where they stood; those of another would be refused."""
     blocks: list[dict[str, Any]] = []
     words, offset, called = words_of(message.parts).rstrip(), 0, 0
-    for thought in thoughts_from(message.thoughts, origin):
-        blocks += _text(words[offset : thought.offset])
-        blocks += [_tool_use(call, ids) for call in message.tool_calls[called : thought.calls]]
-        blocks.append(_thought(thought))
-        offset, called = max(offset, thought.offset), max(called, thought.calls)
+    for each in weave(message.thoughts, message.vendor, origin):
+        blocks += _text(words[offset : each.offset])
+        blocks += [_tool_use(call, ids) for call in message.tool_calls[called : each.calls]]
+        blocks.append(each.value if isinstance(each, VendorItem) else _thought(each))
+        covered = each.covered if isinstance(each, VendorItem) else 0
+        offset, called = max(offset, each.offset + covered), max(called, each.calls)
     blocks += _text(words[offset:])
     blocks += [_tool_use(call, ids) for call in message.tool_calls[called:]]
     if (mark := mark_of(message.parts)) and blocks and blocks[-1]["type"] in MARKED:

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from capabilities.core.protocols.anthropic.finish import ENDINGS
-from capabilities.core.protocols.anthropic.replies import details_of, refusal_of, thought_of, words_of
+from capabilities.core.protocols.anthropic.replies import (
+    BESIDE,
+    OURS,
+    details_of,
+    refusal_of,
+    thought_of,
+    vendor_item,
+    words_of,
+)
 from capabilities.core.protocols.anthropic.supplements import annotations_of
 from capabilities.core.protocols.anthropic.usage import usage_of
 from capabilities.core.protocols.errors import failure_inside
@@ -21,6 +29,8 @@ from capabilities.core.worded import worded
 THOUGHTS = ("thinking", "redacted_thinking")
 THOUGHT_PIECES = {"thinking_delta": "thinking", "signature_delta": "signature"}
 """Pieces of a thought, and the field of its block that each goes on with."""
+
+END_OF_BLOCK = {"type": "content_block_stop"}
 
 
 class BlockReader:
@@ -38,6 +48,8 @@ class BlockReader:
         self._offset = 0
         self._block_start = 0
         self._citations: list[Any] = []
+        self._vendor: dict[str, Any] | None = None
+        self._last_kind: str | None = None
 
     @property
     def usage(self) -> Usage:
@@ -70,13 +82,18 @@ class BlockReader:
         self._id, self._model = filled(message.get("id")), filled(message.get("model"))
 
     def _open(self, value: Mapping[str, Any], block: Mapping[str, Any]) -> Delta | None:
-        kind = filled(block.get("type"))
+        kind, before = filled(block.get("type")), self._last_kind
+        self._last_kind, self._vendor = kind, None if kind in OURS else dict(block)
+        if self._vendor is not None:
+            return self._pass(value)
         if kind in THOUGHTS:
             self._thoughts[_place(value)] = dict(block)
         if kind != "tool_use":
             cited = block.get("citations")
             self._block_start, self._citations = self._offset, list(cited) if isinstance(cited, list) else []
-            return self._words(words_of(block, "text", "text"), words_of(block, "thinking", "thinking"))
+            begun = self._words(words_of(block, "text", "text"), words_of(block, "thinking", "thinking"))
+            # Words with other sources are a block of their own, which only Anthropic's callers see.
+            return begun._replace(vendor=(vendor_item({}, END_OF_BLOCK),)) if kind == before == "text" else begun
         place = self._calls.setdefault(_index(value), len(self._calls))
         whole = block.get("input")
         self._inputs[place] = json.dumps(whole, ensure_ascii=False) if whole else "{}"
@@ -87,9 +104,11 @@ class BlockReader:
         kind = filled(delta.get("type"))
         if kind == "text_delta":  # as nearly every one is
             return self._words(words_of(delta, "text_delta", "text"), "")
+        if self._vendor is not None:
+            return self._pass(value)
         if kind == "citations_delta":
             self._citations.append(delta.get("citation"))
-            return None
+            return Delta(vendor=(vendor_item({}, value),))
         if kind == "input_json_delta" and _index(value) in self._calls:
             place, piece = self._calls[_index(value)], str(delta.get("partial_json") or "")
             if not piece:
@@ -102,6 +121,9 @@ class BlockReader:
             thought[name] = str(thought.get(name) or "") + str(delta.get(name) or "")
         return self._words("", words_of(delta, "thinking_delta", "thinking"))
 
+    def _pass(self, value: Mapping[str, Any]) -> Delta:
+        return Delta(vendor=(vendor_item(self._vendor or {}, value),))
+
     def _words(self, text: str, thinking: str) -> Delta:
         self._offset += len(text)
         return Delta(text, thinking)
@@ -111,6 +133,8 @@ class BlockReader:
 
         A call whose arguments never came in pieces has those it was opened with.
         """
+        if self._vendor is not None:
+            return self._pass(value)
         block = self._thoughts.pop(_place(value), None)
         if block is not None:
             thought = thought_of(block, self._offset, len(self._calls))
@@ -129,7 +153,8 @@ class BlockReader:
         if not reason:
             return None
         ending = ending_of(ENDINGS, reason, has_calls=bool(self._calls))
-        details = details_of(delta, self._usage, ending)
+        beside = {name: value[name] for name in BESIDE if value.get(name)}
+        details = details_of({**delta, **beside}, self._usage, ending)
         usage = usage_of(self._usage)
         self.finish = Finish(ending.word, usage, self._model, self._id, details, ending.explains_silence)
         return Delta(refusal=refusal_of(details) or "")

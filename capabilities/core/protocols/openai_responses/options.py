@@ -10,6 +10,7 @@ from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
 from capabilities.core.protocols.parameters import CACHE_PLACES, dropped_fields, unsaid
 from capabilities.core.protocols.payload import split_params
 from capabilities.core.protocols.schema import schema_of, wants_json
+from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
 
 PROTOCOL = "openai-responses"
@@ -40,8 +41,8 @@ def parameters_of(
     given |= {"temperature": chat.temperature, "top_p": chat.top_p, "parallel_tool_calls": _parallel(chat)}
     given["max_output_tokens"] = None if chat.max_tokens is None else max(chat.max_tokens, LEAST_TOKENS)
     given |= {"reasoning": _reasoning(extra), "text": _text(chat, extra, ways)}
-    given["include"] = _include(extra, model) or None
-    given |= _tools(chat)
+    given["include"] = _include(extra, model, chat) or None
+    given |= {**_tools(chat), **fields_among(chat.vendor)}
     there = {name: value for name, value in given.items() if value is not None}
     if not quirk(ways, "sampling", PROTOCOL):
         refused |= {"temperature", "top_p"}
@@ -81,7 +82,7 @@ def cache_mark(mark: CacheMark | None, ways: Mapping[str, Any]) -> dict[str, Any
 
 
 def _parallel(chat: ChatRequest) -> bool | None:
-    return chat.parallel_tool_calls if chat.tools else None
+    return chat.parallel_tool_calls if chat.tools or chat.vendor else None
 
 
 def _reasoning(extra: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -111,17 +112,19 @@ def _format(chat: ChatRequest, ways: Mapping[str, Any]) -> dict[str, Any] | None
     return {"type": "json_schema", "name": "answer", **inner}
 
 
-def _include(extra: Mapping[str, Any], model: str) -> list[str]:
+def _include(extra: Mapping[str, Any], model: str, chat: ChatRequest) -> list[str]:
     """What is asked for beside the answer: thoughts to give back, where the model has any, and probabilities."""
     if "include" in extra:  # it refused to be asked
         return []
     wanted = [] if THINKS_NOT.search(model.lower()) else [ENCRYPTED]
+    wanted += [item.value for item in chat.vendor if item.path.startswith("include[")]
     return [*wanted, LOGPROBS] if extra.get("logprobs") else wanted
 
 
 def _tools(chat: ChatRequest) -> dict[str, Any]:
     """Tools and the choice among them; a choice without tools would be refused."""
-    if not chat.tools:
+    tools = add_tools([_tool(tool) for tool in chat.tools], chat.vendor)
+    if not tools:
         return {}
     choice: Any = chat.tool_choice
     if chat.tool_name:
@@ -129,7 +132,7 @@ def _tools(chat: ChatRequest) -> dict[str, Any]:
     elif chat.allowed_tools:
         allowed = [_named(name, chat.tools) for name in chat.allowed_tools]
         choice = {"type": "allowed_tools", "mode": choice or "auto", "tools": allowed}
-    return {"tools": [_tool(tool) for tool in chat.tools], "tool_choice": choice}
+    return {"tools": tools, "tool_choice": choice}
 
 
 def _named(name: str, tools: tuple[Tool, ...]) -> dict[str, Any]:

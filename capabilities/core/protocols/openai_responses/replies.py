@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from capabilities.core.message import ToolCall
+from capabilities.core.message import ToolCall, VendorItem
 from capabilities.core.protocols.answer_fields import list_tokens
 from capabilities.core.protocols.arguments import text_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
@@ -14,6 +14,7 @@ from capabilities.core.protocols.finish import Ending, ending_of, own_word
 from capabilities.core.protocols.openai_responses.finish import ENDINGS, FAILURES, reason_of
 from capabilities.core.protocols.openai_responses.supplements import annotations_of, media_of
 from capabilities.core.protocols.openai_responses.usage import usage_of
+from capabilities.core.protocols.vendor_tools import word_of_block
 from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault
 from capabilities.core.worded import worded
@@ -59,15 +60,15 @@ def answer_of(response: Mapping[str, Any]) -> Answer | Failure:
     reasoning = "\n\n".join(filter(None, (reasoning_of(item) for item in items)))
     calls = tuple(call_of(item, at) for at, item in enumerate(filter(is_call, items)))
     media = tuple(each for item in items for each in media_of(item))
-    thoughts, reason = tuple(_thoughts(items)), reason_of(response)
+    thoughts, vendor, reason = tuple(_thoughts(items)), tuple(_vendor_items(items)), reason_of(response)
     ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
-    if not (text or calls or reasoning or refusal or thoughts or media or ending.explains_silence):
+    if not (text or calls or reasoning or refusal or thoughts or media or vendor or ending.explains_silence):
         nothing = Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
         return nothing.counted(usage_of(response.get("usage")))
     usage, model, identity = usage_of(response.get("usage")), filled(response.get("model")), filled(response.get("id"))
     said = (text, calls, reasoning or None, refusal or None, ending.word, usage, model, identity)
     beside = (logprobs_of(parts), media, tuple(each for part in parts for each in annotations_of(part)))
-    return Answer(*said, details_of(response, ending), thoughts, *beside)
+    return Answer(*said, details_of(response, ending), thoughts, *beside, vendor)
 
 
 def items_of(response: Mapping[str, Any]) -> list[Item]:
@@ -117,6 +118,25 @@ def thoughts_of(item: Item, offset: int, calls: int) -> Iterator[Thought]:
         if words := words_of(part, "summary_text", "text"):
             yield Thought(ThoughtForm.SUMMARY, words, None, offset, calls, identity, DIALECT)
     yield Thought(ThoughtForm.ENCRYPTED, "", proof, offset, calls, identity, DIALECT)
+
+
+OURS = ("message", "reasoning", "image_generation_call", *CALLS)
+"""Items that every API has something like; all others are OpenAI's own."""
+
+
+def vendor_item(item: Item, value: Mapping[str, Any] | None = None, *place: int) -> VendorItem:
+    """Return an item of its own tools, or one of the events that bring it, for a caller of the same API."""
+    return VendorItem("openai-responses", word_of_block(item), item if value is None else value, "", *place)
+
+
+def _vendor_items(items: Iterable[Item]) -> Iterator[VendorItem]:
+    offset = calls = thoughts = 0
+    for item in items:
+        if item.get("type") not in OURS:
+            yield vendor_item(item, None, offset, calls, thoughts)
+        thoughts += len(list(thoughts_of(item, offset, calls)))
+        offset += len(text_of_item(item))
+        calls += is_call(item)
 
 
 def _thoughts(items: Iterable[Item]) -> Iterator[Thought]:

@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, ToolCall
+from capabilities.core.message import (
+    ChatRequest,
+    Message,
+    NativePart,
+    Part,
+    Role,
+    TextPart,
+    ToolCall,
+    VendorItem,
+    weave,
+)
 from capabilities.core.protocols.dialects import openais
 from capabilities.core.protocols.media import address, natives_of, placeholder, result_parts, words_of
 from capabilities.core.protocols.openai_responses import replies
@@ -20,7 +30,7 @@ from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import call_url
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk
-from capabilities.core.thoughts import Thought, ThoughtForm, thoughts_from
+from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -83,7 +93,9 @@ def _items(messages: Sequence[Message], ways: Mapping[str, Any], origin: str) ->
         elif message.role is Role.TOOL:
             yield _result(message, ways, custom=message.tool_call_id in custom)
         else:
-            yield {"type": "message", "role": str(message.role), "content": _content(message.parts, ways)}
+            if message.parts or not message.vendor:
+                yield {"type": "message", "role": str(message.role), "content": _content(message.parts, ways)}
+            yield from (item.value for item in message.vendor)
         waiting += _list_moved(message, ways)
     if waiting:
         yield _hoist(waiting)
@@ -106,22 +118,25 @@ def _hoist(parts: list[NativePart]) -> dict[str, Any]:
 def _assistant(message: Message, origin: str) -> Iterator[dict[str, Any]]:
     """Words and calls with this model's own thoughts where they stood; those of another would be refused."""
     words, offset, called = words_of(message.parts), 0, 0
-    for thoughts in _group(thoughts_from(message.thoughts, origin)):
-        first = thoughts[0]
+    for group in _group(weave(message.thoughts, message.vendor, origin)):
+        first = group if isinstance(group, VendorItem) else group[0]
         yield from _words(words[offset : first.offset])
         yield from (_call(call) for call in message.tool_calls[called : first.calls])
-        yield _reasoning(thoughts)
+        yield group.value if isinstance(group, VendorItem) else _reasoning(group)
         offset, called = max(offset, first.offset), max(called, first.calls)
     yield from _words(words[offset:])
     yield from (_call(call) for call in message.tool_calls[called:])
 
 
-def _group(thoughts: Sequence[Thought]) -> Iterator[list[Thought]]:
+def _group(woven: Sequence[Thought | VendorItem]) -> Iterator[list[Thought] | VendorItem]:
     """The thoughts item by item: an item's summary comes before what only its maker can read."""
     group: list[Thought] = []
-    for thought in thoughts:
-        group.append(thought)
-        if thought.form is ThoughtForm.ENCRYPTED:
+    for each in woven:
+        if isinstance(each, VendorItem):
+            yield each
+            continue
+        group.append(each)
+        if each.form is ThoughtForm.ENCRYPTED:
             yield group
             group = []
 

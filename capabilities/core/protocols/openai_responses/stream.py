@@ -11,6 +11,7 @@ from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import ending_of
 from capabilities.core.protocols.openai_responses.finish import ENDINGS, FAILURES, reason_of
 from capabilities.core.protocols.openai_responses.replies import (
+    OURS,
     answer_of,
     call_of,
     details_of,
@@ -21,6 +22,7 @@ from capabilities.core.protocols.openai_responses.replies import (
     reasoning_of,
     text_of_item,
     thoughts_of,
+    vendor_item,
 )
 from capabilities.core.protocols.openai_responses.supplements import annotation_of, media_of
 from capabilities.core.protocols.openai_responses.usage import usage_of
@@ -47,6 +49,7 @@ class ItemEventReader:
         self._thought_places: set[Any] = set()
         self._summaries = 0
         self._has_output = False
+        self._vendor: dict[Any, Mapping[str, Any]] = {}
 
     @property
     def usage(self) -> Usage:
@@ -67,7 +70,9 @@ class ItemEventReader:
         if kind in ENDS:
             return self._end(value)
         read = READERS.get(kind)
-        return read(self, value) if read else []
+        if read:
+            return read(self, value)
+        return self._pass(value) if _place(value) in self._vendor else []
 
     def _say(self, value: Mapping[str, Any]) -> list[Piece]:
         words = value.get("delta")
@@ -92,8 +97,15 @@ class ItemEventReader:
 
     def _add(self, value: Mapping[str, Any]) -> list[Piece]:
         """A call begins; every other item says what it is by its own events."""
-        item = _item(value)
-        return [self._call(item, _place(value))] if is_call(item) else []
+        item, place = _item(value), _place(value)
+        if item.get("type") not in OURS and place is not None:
+            self._vendor[place] = item
+            return self._pass(value)
+        return [self._call(item, place)] if is_call(item) else []
+
+    def _pass(self, value: Mapping[str, Any]) -> list[Piece]:
+        """An event of an item that only OpenAI's own callers understand."""
+        return [Delta(vendor=(vendor_item(self._vendor[_place(value)], value),))]
 
     def _call(self, item: Mapping[str, Any], place: Any) -> Delta:
         index = self._calls[place] = len(self._calls)
@@ -116,6 +128,10 @@ class ItemEventReader:
         """An item at its end: thoughts and images are whole now, and so is what some hosts sent in no pieces."""
         item, place = _item(value), _place(value)
         self._has_output = True
+        if place in self._vendor:
+            return self._pass(value)
+        if item.get("type") not in OURS:  # some hosts send no beginning
+            return [Delta(vendor=(vendor_item(item),))]
         if is_call(item):
             return self._close_call(item, place)
         media = media_of(item)

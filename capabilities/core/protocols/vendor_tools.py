@@ -1,0 +1,114 @@
+"""What one vendor's API alone has: tools, fields, blocks and betas, each under its word in a provider's `vendorTools`.
+
+From the request and answer types of anthropic 2.11.0 and openai 3.52.0 (2026-11-24), to which a test compares it. What
+is not in the table has its own type as its word, without the date: an administrator can allow what is newer than this.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from capabilities.core.message import VendorItem
+from capabilities.core.providers.presets import preset_for_url_host
+
+BETA_HEADER = "anthropic-beta"
+EVERY = "*"
+"""Said instead of words: all that there is and will be."""
+RUN_BY_VENDOR = (
+    *("web_search", "web_fetch", "code_execution", "code_interpreter", "file_search", "image_generation", "mcp"),
+    *("tool_search", "tool_changes", "programmatic_tool_calling", "max_tool_calls", "citations", "image"),
+    *("context_management", BETA_HEADER),
+)
+"""What the vendor does while it answers, and what shapes that."""
+RUN_BY_CALLER = ("bash", "text_editor", "memory", "computer", "browser", "shell", "local_shell", "apply_patch")
+"""Tools that its models were trained on and the caller carries out: at the vendor they cost no more than a function."""
+ON_REQUEST = (
+    *("advisor", "fallbacks", "speed", "inference_geo", "billing_policy", "diagnostics", "user_profile_id"),
+    *("workspace_id", "access_programs", "client_metadata"),
+)
+"""What asks another model than the route's, costs a multiple, moves data or names the vendor's own accounts."""
+DEFAULT_WORDS = frozenset((*RUN_BY_VENDOR, *RUN_BY_CALLER))
+"""What is allowed where a provider's row says nothing: what runs at the vendor, and the tools that the caller carries
+out, for agents rely on them and leaving them out would save nothing."""
+VENDORS = frozenset({"anthropic", "openai"})
+"""The rows of the hosts whose APIs these are. Other known hosts imitate the format, and refuse or ignore the tools."""
+
+FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "anthropic": {
+            "container": "code_execution",
+            "mcp_servers": "mcp",
+            "compaction": "context_management",
+            "fallback_credit_token": "fallbacks",
+            BETA_HEADER: BETA_HEADER,
+            **{
+                name: name
+                for name in (
+                    *("billing_policy", "context_management", "diagnostics", "fallbacks", "inference_geo", "speed"),
+                    *("user_profile_id", "workspace_id"),
+                )
+            },
+        },
+        "openai-responses": {
+            name: name
+            for name in ("access_programs", "client_metadata", "context_management", "image", "max_tool_calls")
+        },
+    }
+)
+"""Fields at the top of a request, by protocol."""
+_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("bash_code_execution", "text_editor_code_execution", "container_upload"), "code_execution"),
+        **dict.fromkeys(("tool_search_tool_bm25", "tool_search_tool_regex", "tool_search_output"), "tool_search"),
+        **dict.fromkeys(("mcp_list_tools", "mcp_tool_listing", "mcp_approval_request"), "mcp"),
+        **dict.fromkeys(("mcp_approval_response", "mcp_toolset"), "mcp"),
+        **dict.fromkeys(("program", "program_output"), "programmatic_tool_calling"),
+        **dict.fromkeys(("tool_addition", "tool_removal", "configuration_update"), "tool_changes"),
+        "computer_use": "computer",
+        "compaction": "context_management",
+        "fallback": "fallbacks",
+    }
+)
+"""Types, without what `_AFFIXES` takes away, whose word is another one."""
+_AFFIXES = re.compile(r"_(\d{8}|\d{4}_\d\d_\d\d)$|_(tool_result|tool_use|call_output|call|toolset|preview)$")
+
+
+def word_of(kind: str) -> str:
+    """Return the word for a type of tool, block or item: web_search for web_search_20260318 and web_search_call."""
+    while kind not in _WORDS and (shorter := _AFFIXES.sub("", kind)) != kind:
+        kind = shorter
+    return _WORDS.get(kind, kind)
+
+
+def word_of_block(block: Mapping[str, Any]) -> str:
+    """Return the word for a block or an item; a `server_tool_use` says in its name which tool it is of."""
+    kind = str(block.get("type"))
+    return word_of(str(block.get("name") if kind == "server_tool_use" else kind))
+
+
+def words_at(protocol: str, endpoint: str, own: Collection[str] | None) -> frozenset[str]:
+    """Return the words that are allowed at a provider: its own list, or the default of its protocol and host."""
+    if protocol not in FIELDS:
+        return frozenset()
+    if own is not None:
+        return frozenset(own)
+    preset = preset_for_url_host(endpoint)
+    return DEFAULT_WORDS if preset is None or preset.name in VENDORS else frozenset()
+
+
+def add_tools(functions: Sequence[dict[str, Any]], items: Iterable[VendorItem]) -> list[dict[str, Any]]:
+    """Return the functions with the vendor's tools among them, each where its caller had it."""
+    tools = list(functions)
+    for item in items:
+        if "tools[" in item.path:
+            place = re.fullmatch(r"tools\[(\d+)\]", item.path)
+            tools.insert(int(place[1]) if place else len(tools), item.value)
+    return tools
+
+
+def fields_among(items: Iterable[VendorItem]) -> dict[str, Any]:
+    """Return the fields at the top of the request."""
+    return {item.path: item.value for item in items if "[" not in item.path and item.path != BETA_HEADER}

@@ -1,0 +1,381 @@
+"""A vendor's own tools, fields and betas: as they came to that vendor, in words to others, and back unchanged."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from anthropic.types.beta import BetaContentBlockParam, BetaMessage, BetaToolUnionParam
+from anthropic.types.beta.message_create_params import MessageCreateParamsBase
+from openai.types.responses import Response, ResponseInputItemParam, ToolParam
+
+from capabilities.core.delivery.receiver import Prepared, prepare, receiver
+from capabilities.core.delivery.writing import TextStyle
+from capabilities.core.message import ChatRequest
+from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.vendor_tools import (
+    DEFAULT_WORDS,
+    FIELDS,
+    ON_REQUEST,
+    RUN_BY_CALLER,
+    RUN_BY_VENDOR,
+    word_of,
+    words_at,
+)
+from capabilities.core.vocabulary import TEXT_ONLY
+from capabilities.core.wire import Answer, Delta, Finish, Supplement, Target
+from routing_admin.gateway.messages import parsing as messages
+from routing_admin.gateway.messages.events import MessageEvents
+from routing_admin.gateway.messages.rendering import message_json
+from routing_admin.gateway.responses import parsing as responses
+from routing_admin.gateway.responses.events import ResponseEvents
+from routing_admin.gateway.responses.rendering import ResponseHead, response_json
+
+KNOWN = {*RUN_BY_VENDOR, *RUN_BY_CALLER, *ON_REQUEST}
+READ = {"text", "image", "document", "search_result", "tool_use", "tool_result", "thinking", "redacted_thinking"}
+READ |= {"message", "reasoning", "function", "custom", "namespace", "item_reference", "compaction_trigger"}
+READ |= {"additional_tools", *("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output")}
+"""Types that are read by every API here."""
+URLS = {"anthropic": "https://claude.example/v1", "openai-responses": "https://gpt.example/v1"}
+SEARCH: dict[str, Any] = {"type": "web_search_20260318", "name": "web_search", "max_uses": 3}
+ADD: dict[str, Any] = {"name": "add", "input_schema": {"type": "object", "properties": {}}}
+
+
+def types_in(union: Any) -> set[str]:
+    found: set[str] = set()
+    for each in filter(lambda each: isinstance(each, type), get_args(union)):
+        found |= words_in(get_type_hints(each, include_extras=False)["type"])
+    return found
+
+
+def words_in(hint: Any) -> set[str]:
+    return {word for each in get_args(hint) for word in ([each] if isinstance(each, str) else words_in(each))}
+
+
+@pytest.mark.parametrize("union", [BetaToolUnionParam, BetaContentBlockParam, ToolParam, ResponseInputItemParam])
+def test_every_tool_and_block_that_an_sdk_names_has_a_word_of_the_table(union: Any) -> None:
+    """A new one in a client fails here: someone decides whether it is allowed by default."""
+    unknown = {kind: word_of(kind) for kind in types_in(union) - READ if word_of(kind) not in KNOWN}
+    assert unknown in ({}, {"server_tool_use": "server"})  # whose word is that of the tool that it names
+
+
+def test_every_field_of_the_table_has_a_word_of_it() -> None:
+    assert {word for fields in FIELDS.values() for word in fields.values()} <= KNOWN
+    assert FIELDS["anthropic"].keys() - get_type_hints(MessageCreateParamsBase).keys() == {"anthropic-beta"}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "endpoint", "own", "words"),
+    [
+        ("anthropic", "https://api.anthropic.com/v1", None, DEFAULT_WORDS),
+        ("openai-responses", "https://api.openai.com/v1/responses", None, DEFAULT_WORDS),
+        ("anthropic", "https://claude.example/v1", None, DEFAULT_WORDS),
+        ("anthropic", "https://api.deepseek.com/anthropic", None, frozenset()),
+        ("anthropic", "https://api.deepseek.com/anthropic", ["web_search"], frozenset({"web_search"})),
+        ("anthropic", "https://api.anthropic.com/v1", [], frozenset()),
+        ("openai", "https://api.openai.com/v1", ["*"], frozenset()),
+    ],
+)
+def test_a_provider_allows_its_own_list_or_that_of_the_vendor(
+    protocol: str, endpoint: str, own: list[str] | None, words: frozenset[str]
+) -> None:
+    assert words_at(protocol, endpoint, own) == words
+
+
+def said(**more: Any) -> ChatRequest:
+    asked = [{"role": "user", "content": "hi"}]
+    return messages.parse({"model": "m", "max_tokens": 9, "messages": asked, **more}, lambda _: None).chat
+
+
+def asked(*items: Any, **more: Any) -> ChatRequest:
+    return responses.parse({"model": "m", "input": list(items) or "hi", **more}, lambda _: None).chat
+
+
+def sent(chat: ChatRequest, protocol: str, own: list[str] | None = None) -> tuple[dict[str, Any], Prepared]:
+    to = receiver(
+        protocol, Target("p", URLS.get(protocol, "https://p.example/v1"), "m", "k"), TEXT_ONLY, vendor_tools=own
+    )
+    prepared = prepare(chat, to, TextStyle("en"))
+    assert isinstance(prepared, Prepared)
+    return json.loads(b"".join(map(bytes, prepared.request.pieces()))), prepared  # type: ignore[arg-type]
+
+
+def test_claude_gets_its_own_tools_fields_and_betas_as_they_came() -> None:
+    own: dict[str, Any] = {
+        "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
+        "mcp_servers": [{"type": "url", "url": "https://mcp.example", "name": "x"}],
+        "container": "container_1",
+    }
+    bash = {"type": "bash_20250124", "name": "bash"}
+    chat = said(tools=[SEARCH, ADD, bash], tool_choice={"type": "tool", "name": "web_search"}, **own)
+    body, prepared = sent(chat, "anthropic")
+    assert [tool["name"] for tool in body["tools"]] == ["web_search", "add", "bash"]
+    assert (body["tools"][0], body["tools"][2]) == (SEARCH, bash)
+    assert {name: body[name] for name in own} == own
+    assert body["tool_choice"] == {"type": "tool", "name": "web_search"}
+    assert prepared.request.dropped_params == ()
+
+
+def test_betas_of_the_header_go_along_in_a_header() -> None:
+    _, prepared = sent(said(**{"anthropic-beta": "mcp-client-2025-11-20,x"}), "anthropic")
+    assert prepared.request.headers["anthropic-beta"] == "mcp-client-2025-11-20,x"
+    assert "anthropic-beta" not in prepared.request.payload
+
+
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini", "anthropic"])
+def test_what_a_candidate_cannot_have_is_left_out_and_said(protocol: str) -> None:
+    """Another API has no words for it, and an administrator may not allow it."""
+    chat = said(tools=[SEARCH, ADD], tool_choice={"type": "tool", "name": "web_search"}, speed="fast", container="c")
+    body, prepared = sent(chat, protocol, [])
+    assert set(prepared.request.dropped_params) == {"tools[0]", "tool_choice", "speed", "container"}
+    assert "web_search" not in json.dumps(body)
+
+
+def test_what_costs_more_is_allowed_by_name_alone() -> None:
+    assert sent(said(speed="fast"), "anthropic")[1].request.dropped_params == ("speed",)
+    assert sent(said(speed="fast"), "anthropic", ["speed"])[0]["speed"] == "fast"
+    assert sent(said(speed="fast"), "anthropic", ["*"])[0]["speed"] == "fast"
+
+
+def test_openai_gets_its_own_tools_choices_and_wishes_as_they_came() -> None:
+    tools = [{"type": "web_search", "search_context_size": "low"}, {"type": "mcp", "server_label": "x"}]
+    function = {"type": "function", "name": "add", "parameters": {"type": "object"}, "strict": False}
+    include = ["web_search_call.action.sources"]
+    chat = asked(tools=[tools[0], function, tools[1]], tool_choice={"type": "web_search"}, include=include)
+    body, prepared = sent(chat, "openai-responses")
+    assert body["tools"] == [tools[0], function, tools[1]]
+    assert body["tool_choice"] == {"type": "web_search"}
+    assert set(body["include"]) >= set(include)
+    assert prepared.request.dropped_params == ()
+    body, prepared = sent(chat, "anthropic")
+    assert set(prepared.request.dropped_params) == {"tools[0]", "tools[2]", "tool_choice", "include[0]"}
+
+
+USED = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "vienna"}}
+PAGE = {
+    "type": "web_search_result",
+    "url": "https://a.example",
+    "title": "A",
+    "encrypted_content": "e",
+    "page_age": None,
+}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [PAGE]}
+SOURCE = {
+    "type": "web_search_result_location",
+    "url": "https://a.example",
+    "title": "A",
+    "cited_text": "Vienna",
+    "encrypted_index": "i",
+}
+CONTENT: list[dict[str, Any]] = [
+    {"type": "text", "text": "I look."},
+    USED,
+    FOUND,
+    {"type": "text", "text": "It is "},
+    {"type": "text", "text": "Vienna.", "citations": [SOURCE]},
+    {"type": "text", "text": " Fine."},
+]
+MESSAGE: dict[str, Any] = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "m",
+    "content": CONTENT,
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+    "container": {"id": "container_1", "expires_at": "2026-11-24T20:00:00Z"},
+    "usage": {"input_tokens": 1, "output_tokens": 2},
+}
+
+
+def claude_events() -> bytes:
+    """The message as Claude streams it."""
+    out = [{"type": "message_start", "message": {**MESSAGE, "content": [], "stop_reason": None}}]
+    for at, block in enumerate(CONTENT):
+        start, deltas = dict(block), []
+        if block["type"] == "text":
+            start |= {"text": ""}
+            deltas = [{"type": "text_delta", "text": block["text"]}]
+            if start.pop("citations", None):
+                start["citations"] = []
+                deltas.insert(0, {"type": "citations_delta", "citation": SOURCE})
+        elif block["type"] == "server_tool_use":
+            start |= {"input": {}}
+            deltas = [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
+        out.append({"type": "content_block_start", "index": at, "content_block": start})
+        out += [{"type": "content_block_delta", "index": at, "delta": each} for each in deltas]
+        out.append({"type": "content_block_stop", "index": at})
+    end = {"stop_reason": "end_turn", "container": MESSAGE["container"]}
+    out += [{"type": "message_delta", "delta": end, "usage": {"output_tokens": 2}}, {"type": "message_stop"}]
+    return b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in out)
+
+
+def rebuilt(stream: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The blocks that a client puts together, and how the message ended."""
+    content: list[dict[str, Any]] = []
+    end: dict[str, Any] = {}
+    inputs: dict[int, str] = {}
+    for block in stream.decode().strip().split("\n\n"):
+        event = json.loads(block.split("\ndata: ")[1])
+        if event["type"] == "content_block_start":
+            assert event["index"] == len(content)
+            content.append(event["content_block"])
+        elif event["type"] == "content_block_delta":
+            assert event["index"] == len(content) - 1
+            delta, now = event["delta"], content[-1]
+            if delta["type"] == "text_delta":
+                now["text"] += delta["text"]
+            elif delta["type"] == "citations_delta":
+                now["citations"] = [*now.get("citations", []), delta["citation"]]
+            elif delta["type"] == "input_json_delta":
+                inputs[event["index"]] = inputs.get(event["index"], "") + delta["partial_json"]
+        elif event["type"] == "message_delta":
+            end = event["delta"]
+    for at, words in inputs.items():
+        content[at]["input"] = json.loads(words)
+    return content, end
+
+
+def events_from(protocol: str, stream: bytes, size: int) -> list[Any]:
+    decoder = PROTOCOLS[protocol].decoder()
+    found: list[Any] = []
+    for at in range(0, len(stream), size):
+        found += decoder.feed(stream[at : at + size])
+    return [*found, *decoder.close()]
+
+
+def written(events: list[Any], to: Any) -> bytes:
+    out = b""
+    for event in events:
+        if isinstance(event, Delta):
+            out += to.write_delta(event)
+        elif isinstance(event, Supplement):
+            out += to.write_annotations(event.annotations)
+        elif isinstance(event, Finish):
+            out += to.write_finish(event)
+    return bytes(out)
+
+
+def test_blocks_of_claudes_own_tools_come_back_unchanged_whole_and_streamed() -> None:
+    answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps(MESSAGE).encode())
+    assert isinstance(answer, Answer)
+    call = messages.parse({"model": "m", "messages": [{"role": "user", "content": "hi"}]}, lambda _: None)
+    told = message_json(answer, call, "m", "0123456789ab")
+    assert told["content"] == CONTENT
+    assert told["container"] == MESSAGE["container"]
+    BetaMessage.model_validate(told)
+    for size in (17, 100_000):
+        stream = written(events_from("anthropic", claude_events(), size), MessageEvents("m", "0123456789ab"))
+        content, end = rebuilt(stream)
+        assert content == CONTENT
+        assert end["container"] == MESSAGE["container"]
+
+
+def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
+    """The vendor wants its encrypted results again; whoever else is asked reads that there was a search."""
+    turns = [
+        {"role": "user", "content": "Where?"},
+        {"role": "assistant", "content": CONTENT},
+        {"role": "user", "content": "Sure?"},
+    ]
+    chat = messages.parse({"model": "m", "messages": turns}, lambda _: None).chat
+    body, prepared = sent(chat, "anthropic")
+    assert body["messages"][1]["content"] == CONTENT
+    assert prepared.request.dropped_params == ()
+    body, prepared = sent(chat, "openai")
+    assert body["messages"][1]["content"] == (
+        "I look.\n[web_search: used at another provider; its data is not part of this conversation.]\n"
+        "It is Vienna. Fine."
+    )
+    places = ("messages[1].content[1]", "messages[1].content[2]", "messages[1].content[4].citations")
+    assert prepared.request.dropped_params == places
+
+
+def test_a_turn_that_claudes_tools_paused_goes_on_and_says_so() -> None:
+    paused = {**MESSAGE, "content": [USED], "stop_reason": "pause_turn"}
+    answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps(paused).encode())
+    assert isinstance(answer, Answer)
+    call = messages.parse({"model": "m", "messages": [{"role": "user", "content": "hi"}]}, lambda _: None)
+    assert message_json(answer, call, "m", "")["stop_reason"] == "pause_turn"
+    turns = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": [USED]}]
+    body, _ = sent(messages.parse({"model": "m", "messages": turns}, lambda _: None).chat, "anthropic")
+    assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "Where?"}]}, turns[1]]
+
+
+ITEMS: list[dict[str, Any]] = [
+    {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "e1"},
+    {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "vienna"}},
+    {"id": "rs_2", "type": "reasoning", "summary": [], "encrypted_content": "e2"},
+    {
+        "id": "ci_1",
+        "type": "code_interpreter_call",
+        "status": "completed",
+        "code": "1",
+        "container_id": "c",
+        "outputs": None,
+    },
+    {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "Vienna.", "annotations": [], "logprobs": []}],
+    },
+]
+RESPONSE: dict[str, Any] = {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": ITEMS}
+
+
+def openai_events() -> bytes:
+    out: list[dict[str, Any]] = [{"type": "response.created", "response": {**RESPONSE, "output": []}}]
+    for at, item in enumerate(ITEMS):
+        place = {"output_index": at, "item_id": item["id"]}
+        out.append(
+            {"type": "response.output_item.added", "output_index": at, "item": {**item, "status": "in_progress"}}
+        )
+        if item["type"] == "web_search_call":
+            out += [{"type": f"response.web_search_call.{word}", **place} for word in ("in_progress", "completed")]
+        elif item["type"] == "code_interpreter_call":
+            out.append({"type": "response.code_interpreter_call_code.delta", **place, "delta": "1"})
+        elif item["type"] == "message":
+            out.append({"type": "response.output_text.delta", **place, "content_index": 0, "delta": "Vienna."})
+        out.append({"type": "response.output_item.done", "output_index": at, "item": item})
+    out.append({"type": "response.completed", "response": RESPONSE})
+    numbered = ({**each, "sequence_number": at} for at, each in enumerate(out))
+    return b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in numbered)
+
+
+def test_items_of_openais_own_tools_come_back_unchanged_whole_and_streamed() -> None:
+    answer = PROTOCOLS["openai-responses"].decode(200, {}, json.dumps(RESPONSE).encode())
+    assert isinstance(answer, Answer)
+    call = responses.parse({"model": "m", "input": "hi"}, lambda _: None)
+    told = response_json(answer, call, "m", "0123456789ab")
+    Response.model_validate(told)
+    stream = written(
+        events_from("openai-responses", openai_events(), 100),
+        ResponseEvents(ResponseHead("m", call.chat), "0123456789ab"),
+    )
+    events = [json.loads(block.split("\ndata: ")[1]) for block in stream.decode().strip().split("\n\n")]
+    for output in (told["output"], events[-1]["response"]["output"]):
+        assert [item["type"] for item in output] == [item["type"] for item in ITEMS]
+        assert [output[1], output[3]] == [ITEMS[1], ITEMS[3]]
+    assert [each["sequence_number"] for each in events] == list(range(len(events)))
+    searching = [each for each in events if each["type"].startswith("response.web_search_call")]
+    assert [(each["output_index"], each["item_id"]) for each in searching] == [(1, "ws_1")] * 2
+    again = asked(*({"role": "user", "content": "Where?"}, *told["output"]))
+    body, prepared = sent(again, "openai-responses")
+    assert [item for item in body["input"] if item["type"] in ("web_search_call", "code_interpreter_call")] == [
+        *(ITEMS[1], ITEMS[3]),
+    ]
+    body, prepared = sent(again, "gemini")
+    assert "web_search_call" not in json.dumps(body)
+    assert set(prepared.request.dropped_params) == {"input[2]", "input[4]"}
+
+
+def test_an_output_that_the_caller_computed_goes_back_to_openai_alone() -> None:
+    call = {"type": "shell_call", "id": "sh_1", "call_id": "c1", "action": {"commands": ["ls"]}, "status": "completed"}
+    output = {"type": "shell_call_output", "call_id": "c1", "output": []}
+    chat = asked({"role": "user", "content": "ls"}, call, output)
+    assert sent(chat, "openai-responses")[0]["input"][1:] == [call, output]
+    body, _ = sent(chat, "openai")
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
