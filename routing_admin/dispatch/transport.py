@@ -7,6 +7,7 @@ from typing import Protocol
 
 from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.delivery.tool_rules import restore_names, restore_names_in
+from capabilities.core.protocols.custom_tools import CustomCalls, restore_custom
 from capabilities.core.protocols.echo import embedded
 from capabilities.core.protocols.echo.stream import stream_of
 from capabilities.core.providers.origins import is_embedded
@@ -34,7 +35,9 @@ class NetworkTransport:
             return embedded.answer(prepared.chat, to.target.model)
         outcome = await process_upstream().call(prepared.request, to.protocol, timeouts, proxy)
         if prepared.tool_names and isinstance(outcome, Answer):
-            return restore_names(outcome, prepared.tool_names)
+            outcome = restore_names(outcome, prepared.tool_names)
+        if prepared.custom_tools and isinstance(outcome, Answer):
+            outcome = restore_custom(outcome, prepared.custom_tools)
         return outcome
 
     async def open(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Stream | Failure:
@@ -43,14 +46,16 @@ class NetworkTransport:
             outcome = embedded.answer(prepared.chat, to.target.model)
             return outcome if isinstance(outcome, Failure) else Stream(stream_of(outcome))
         opened = await process_upstream().open(prepared.request, to.protocol, timeouts, proxy)
-        if prepared.tool_names and isinstance(opened, Stream):
-            return Stream((), _restore(opened, prepared.tool_names))
+        if (prepared.tool_names or prepared.custom_tools) and isinstance(opened, Stream):
+            return Stream((), _restore(opened, prepared.tool_names, CustomCalls(prepared.custom_tools)))
         return opened
 
 
-async def _restore(stream: Stream, names: Mapping[str, str]) -> AsyncGenerator[list[StreamEvent], None]:
+async def _restore(
+    stream: Stream, names: Mapping[str, str], custom: CustomCalls
+) -> AsyncGenerator[list[StreamEvent], None]:
     try:
         async for batch in stream:
-            yield [restore_names_in(event, names) for event in batch]
+            yield custom.restore(restore_names_in(event, names) for event in batch)
     finally:
         await stream.aclose()

@@ -19,6 +19,7 @@ from capabilities.core.delivery.tool_rules import NO_NAMES, fit_tools
 from capabilities.core.delivery.vendor_items import fit_vendor_items
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.custom_tools import AS_FUNCTIONS
 from capabilities.core.protocols.vendor_tools import words_at
 from capabilities.core.providers.presets import limits_template, quirks_for
 from capabilities.core.providers.quirks import LIMIT_FIELD, LIMIT_NAMES, passed_headers
@@ -62,13 +63,15 @@ class Receiver:
 class Prepared:
     """A request ready to be sent to one receiver, and how each file went.
 
-    `tool_names` are the caller's names of those tools that are sent under another one, by that one.
+    `tool_names` are the caller's names of those tools that are sent under another one, by that one; `custom_tools` are
+    the names of its tools of free text that are sent as functions.
     """
 
     request: UpstreamRequest
     chat: ChatRequest
     deliveries: tuple[PartDelivery, ...]
     tool_names: Mapping[str, str] = field(default_factory=lambda: NO_NAMES)
+    custom_tools: frozenset[str] = frozenset()
 
     @property
     def to_describe(self) -> tuple[PartDelivery, ...]:
@@ -148,7 +151,9 @@ def encode_adapted(adapted: Adapted, to: Receiver, *, stream: bool, language: st
     request = to.protocol.encode(chat, to.target, stream=stream)
     if left_out:
         request = replace(request, dropped_params=(*request.dropped_params, *left_out))
-    return Prepared(request, adapted.chat, adapted.deliveries, tool_names)
+    custom = frozenset(tool.name for tool in adapted.chat.tools if tool.custom is not None)
+    as_functions = custom if to.protocol.name in AS_FUNCTIONS else frozenset()
+    return Prepared(request, adapted.chat, adapted.deliveries, tool_names, as_functions)
 
 
 def rename_limit(to: Receiver, name: str | None) -> Receiver:

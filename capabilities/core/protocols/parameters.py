@@ -168,7 +168,7 @@ _ROWS = (
     Parameter("tools[].function.strict", P, P, P, D, D),
     Parameter("tools[].cache_control", M, D, M, D, D, MARK),
     Parameter("tools[].function.cache_control", M, D, M, D, D, MARK),
-    Parameter("tools[].custom", P, M, D, D, M, "OpenAI's tools with free text or a grammar"),
+    Parameter("tools[].custom", P, M, M, M, M, "free text or a grammar; Anthropic, Gemini: a function with `input`"),
     Parameter("tool_choice.allowed_tools", P, M, M, M, D, "Anthropic: only those tools are sent"),
 )
 PARAMETERS: Mapping[str, Parameter] = MappingProxyType({row.name: row for row in _ROWS})

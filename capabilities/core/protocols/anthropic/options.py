@@ -9,6 +9,7 @@ from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, Tool
 from capabilities.core.protocols.anthropic.thinking import Thinking, thinking_of
+from capabilities.core.protocols.custom_tools import as_function
 from capabilities.core.protocols.parameters import dropped_fields, unsaid
 from capabilities.core.protocols.payload import split_params
 from capabilities.core.protocols.schema import schema_of
@@ -92,8 +93,6 @@ def _list_left_out(chat: ChatRequest, refused: set[str], thinking: Thinking, *, 
         lost.append("top_p")
     if chat.stop and ("stop" in refused or any(not word.strip() for word in chat.stop)):
         lost.append("stop")
-    if chat.tool_name and any(each.name == chat.tool_name for each in chat.tools if each.custom is not None):
-        lost.append("tool_choice")
     if not chat.extra:
         return tuple(lost)
     said = {
@@ -126,9 +125,9 @@ EXTRAS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
 
 
 def _sent_tools(chat: ChatRequest) -> list[Tool]:
-    """The functions among the tools; of those that are allowed, where a request limits them."""
+    """The tools as functions; of those that are allowed, where a request limits them."""
     named = chat.allowed_tools
-    return [tool for tool in chat.tools if tool.custom is None and (not named or tool.name in named)]
+    return [as_function(tool) for tool in chat.tools if not named or tool.name in named]
 
 
 def keep_last_marks(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ...]]:

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, Tool
 from capabilities.core.protocols.arguments import arguments_of
+from capabilities.core.protocols.custom_tools import as_function
 from capabilities.core.protocols.dialects import GEMINI
 from capabilities.core.protocols.gemini import replies
 from capabilities.core.protocols.gemini.stream import PartReader
@@ -150,8 +151,6 @@ def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, .
     lost = ["parallel_tool_calls"] if chat.parallel_tool_calls is False and chat.tools else []
     if "stop" in fields and len(chat.stop) > MOST_STOPS:
         lost.append("stop")
-    if chat.tool_name and any(each.name == chat.tool_name for each in chat.tools if each.custom is not None):
-        lost.append("tool_choice")
     return (*lost, *unsaid(chat, fields))
 
 
@@ -182,7 +181,7 @@ def _json_words(chat: ChatRequest, ways: Mapping[str, Any]) -> list[str]:
 
 
 def _tools(chat: ChatRequest) -> dict[str, Any]:
-    tools = [tool for tool in chat.tools if tool.custom is None]
+    tools = [as_function(tool) for tool in chat.tools]
     if not tools:
         return {}
     out: dict[str, Any] = {"tools": [{"functionDeclarations": [_declare(tool) for tool in tools]}]}

@@ -1,0 +1,111 @@
+"""Tools of free text at vendors that have functions alone: the text is the one argument of a function.
+
+In a stream the text is passed on as its JSON comes in: a client shows a patch while it is being written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+from capabilities.core.halves import mend_text
+from capabilities.core.message import Tool
+from capabilities.core.wire import Answer, Delta, StreamEvent, Supplement, ToolCallDelta
+
+AS_FUNCTIONS = frozenset({"anthropic", "gemini"})
+"""Protocols without tools of free text."""
+HOW = "The whole text goes into `input`, as it is, without quotes or a code block around it."
+GRAMMAR = "It must follow this %s grammar:\n%s"
+_OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
+# Whole characters of a JSON string; the first half of a surrogate pair waits for what comes behind it.
+_CHARACTERS = re.compile(
+    r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u]))|'
+    r"u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*+"
+)
+
+
+def as_function(tool: Tool) -> Tool:
+    """Return the tool as a function; one that is a function already stays as it is."""
+    if tool.custom is None:
+        return tool
+    shape = tool.custom.get("grammar") or {}
+    rule = GRAMMAR % (shape.get("syntax", ""), shape["definition"]) if shape.get("definition") else ""
+    words = "\n\n".join(filter(None, (tool.description, HOW, rule)))
+    schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+    return replace(tool, description=words, parameters=schema, custom=None)
+
+
+def free_text_of(arguments: str) -> str:
+    """Return the text of a call; arguments of another form are the text as they are."""
+    try:
+        value = json.loads(arguments or "{}", strict=False)
+    except (ValueError, RecursionError):
+        return arguments
+    text = value.get("input") if isinstance(value, dict) else None
+    return mend_text(text) if isinstance(text, str) else arguments
+
+
+def restore_custom(answer: Answer, names: Collection[str]) -> Answer:
+    """Return the answer with calls of the tools of these names as calls of free text."""
+    calls = tuple(
+        replace(call, arguments=free_text_of(call.arguments), custom=True) if call.name in names else call
+        for call in answer.tool_calls
+    )
+    return replace(answer, tool_calls=calls)
+
+
+@dataclass(slots=True)
+class _Text:
+    """The text of one call as its arguments come in."""
+
+    waiting: str = ""
+    is_open: bool = False
+    is_closed: bool = False
+
+    def add(self, piece: str) -> str:
+        """Return what is known of the text beyond what was returned before."""
+        self.waiting += piece
+        if not self.is_open:
+            opening = _OPENING.match(self.waiting)
+            if opening is None:
+                return ""
+            self.is_open, self.waiting = True, self.waiting[opening.end() :]
+        if self.is_closed:
+            return ""
+        found = _CHARACTERS.match(self.waiting)
+        end = found.end() if found else 0
+        text, self.waiting = self.waiting[:end], self.waiting[end:]
+        self.is_closed = self.waiting.startswith('"')
+        return mend_text(json.loads(f'"{text}"', strict=False)) if text else ""
+
+    def rest(self) -> str:
+        """Return the text of arguments that have another form."""
+        return "" if self.is_open else free_text_of(self.waiting)
+
+
+@dataclass(slots=True)
+class CustomCalls:
+    """Makes calls of free text of a stream's calls of the functions of these names."""
+
+    names: Collection[str]
+    texts: dict[int, _Text] = field(default_factory=dict)
+
+    def restore(self, events: Iterable[StreamEvent]) -> list[StreamEvent]:
+        """Return the events with such calls; a call that never had its form gets its text before the end."""
+        out: list[StreamEvent] = []
+        for event in events:
+            if isinstance(event, Delta):
+                out.append(event._replace(tool_calls=tuple(map(self._restore, event.tool_calls))))
+                continue
+            rests = {} if isinstance(event, Supplement) else {at: each.rest() for at, each in self.texts.items()}
+            calls = tuple(ToolCallDelta(at, arguments=text, custom=True) for at, text in rests.items() if text)
+            out += [Delta(tool_calls=calls), event] if calls else [event]
+        return out
+
+    def _restore(self, piece: ToolCallDelta) -> ToolCallDelta:
+        if piece.name in self.names:
+            self.texts.setdefault(piece.index, _Text())
+        text = self.texts.get(piece.index)
+        return piece if text is None else replace(piece, arguments=text.add(piece.arguments), custom=True)
