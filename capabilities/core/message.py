@@ -212,7 +212,8 @@ class ToolCall:
     """A model's wish to call a tool; `arguments` is the JSON text as the model wrote it, of a `custom` tool any text.
 
     `signature` is the opaque proof some protocols want back in history (Gemini's thoughtSignature), and `origin` whose
-    it is, as in `Thought`; empty where nobody said.
+    it is, as in `Thought`; empty where nobody said. `caller` is the program at Anthropic that makes the call, None
+    where the model makes it itself.
     """
 
     id: str
@@ -221,6 +222,7 @@ class ToolCall:
     signature: str | None = None
     custom: bool = False
     origin: str = ""
+    caller: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def signature_for(self, origin: str) -> str | None:
         """The proof, where it is that origin's or nobody knows whose it is."""

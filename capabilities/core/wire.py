@@ -369,6 +369,7 @@ class ToolCallDelta:
     arguments: str = ""
     signature: str | None = None
     custom: bool = False
+    caller: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 class Delta(NamedTuple):

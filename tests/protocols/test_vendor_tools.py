@@ -14,6 +14,7 @@ from capabilities.core.delivery.receiver import Prepared, prepare, receiver
 from capabilities.core.delivery.writing import TextStyle
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.stream import events_of
 from capabilities.core.protocols.vendor_tools import (
     DEFAULT_WORDS,
     FIELDS,
@@ -150,6 +151,20 @@ def test_openai_gets_its_own_tools_choices_and_wishes_as_they_came() -> None:
     assert prepared.request.dropped_params == ()
     body, prepared = sent(chat, "anthropic")
     assert set(prepared.request.dropped_params) == {"tools[0]", "tools[2]", "tool_choice", "include[0]"}
+
+
+def test_the_own_fields_of_functions_go_along_too() -> None:
+    """So that tools which are found by a search, or called by a program, are offered as such."""
+    added = {"defer_loading": True, "allowed_callers": ["code_execution_20260120"], "input_examples": [{}]}
+    chat = said(tools=[SEARCH, {**ADD, **added}])
+    body, prepared = sent(chat, "anthropic", ["tool_search", "code_execution"])
+    assert body["tools"] == [{**ADD, "defer_loading": True, "allowed_callers": ["code_execution_20260120"]}]
+    assert prepared.request.dropped_params == ("tools[0]", "tools[1].input_examples")
+    function = {"type": "function", "name": "add", "parameters": {"type": "object"}, "strict": False}
+    chat = asked(tools=[{**function, "defer_loading": True}, {"type": "tool_search"}])
+    body, prepared = sent(chat, "openai-responses")
+    assert body["tools"] == [{**function, "defer_loading": True}, {"type": "tool_search"}]
+    assert sent(chat, "openai")[1].request.dropped_params == ("tools[0].defer_loading", "tools[1]")
 
 
 USED = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "vienna"}}
@@ -290,6 +305,26 @@ def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
     )
     places = ("messages[1].content[1]", "messages[1].content[2]", "messages[1].content[4].citations")
     assert prepared.request.dropped_params == places
+
+
+def test_who_called_a_tool_comes_back_and_is_taken_back() -> None:
+    """A program of Claude's that called a function goes on with the result alone."""
+    caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
+    called = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}, "caller": caller}
+    answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps({**MESSAGE, "content": [called]}).encode())
+    assert isinstance(answer, Answer)
+    call = messages.parse({"model": "m", "messages": [{"role": "user", "content": "hi"}]}, lambda _: None)
+    assert message_json(answer, call, "m", "")["content"] == [called]
+    turns = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [called]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "1"}]},
+    ]
+    body, _ = sent(messages.parse({"model": "m", "messages": turns}, lambda _: None).chat, "anthropic")
+    assert body["messages"][1]["content"] == [called]
+    to = MessageEvents("m", "")
+    stream = written([*events_of(answer)], to)
+    assert rebuilt(stream)[0] == [called]
 
 
 def test_a_turn_that_claudes_tools_paused_goes_on_and_says_so() -> None:

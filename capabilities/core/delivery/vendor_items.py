@@ -35,7 +35,7 @@ def fit_vendor_items(
 
     vendor = tuple(filter(takes, chat.vendor))
     names = {item.value.get("name") for item in chat.vendor if item not in vendor and "tools[" in item.path}
-    if chat.tool_name in names:
+    if chat.tool_name in names and chat.tool_name and not chat.has_tool(chat.tool_name):
         chat = replace(chat, tool_name=None)
         left_out.append("tool_choice")
     note = IN_PLACE[nearest(language)]

@@ -207,7 +207,7 @@ def is_content(event: StreamEvent) -> bool:
 def events_of(answer: Answer) -> list[StreamEvent]:
     """A whole answer that came where a stream was asked for, as events."""
     calls = tuple(
-        ToolCallDelta(index, call.id, call.name, call.arguments, call.signature, call.custom)
+        ToolCallDelta(index, call.id, call.name, call.arguments, call.signature, call.custom, call.caller)
         for index, call in enumerate(answer.tool_calls)
     )
     delta = Delta(answer.text, answer.reasoning or "", answer.refusal or "", calls, answer.thoughts, answer.logprobs)

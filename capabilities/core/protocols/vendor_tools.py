@@ -20,7 +20,7 @@ EVERY = "*"
 RUN_BY_VENDOR = (
     *("web_search", "web_fetch", "code_execution", "code_interpreter", "file_search", "image_generation", "mcp"),
     *("tool_search", "tool_changes", "programmatic_tool_calling", "max_tool_calls", "citations", "image"),
-    *("context_management", BETA_HEADER),
+    *("context_management", "input_examples", "eager_input_streaming", BETA_HEADER),
 )
 """What the vendor does while it answers, and what shapes that."""
 RUN_BY_CALLER = ("bash", "text_editor", "memory", "computer", "browser", "shell", "local_shell", "apply_patch")
@@ -59,6 +59,22 @@ FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 """Fields at the top of a request, by protocol."""
+FUNCTION_FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "anthropic": {
+            "allowed_callers": "code_execution",
+            "defer_loading": "tool_search",
+            "eager_input_streaming": "eager_input_streaming",
+            "input_examples": "input_examples",
+        },
+        "openai-responses": {
+            "allowed_callers": "programmatic_tool_calling",
+            "defer_loading": "tool_search",
+            "output_schema": "programmatic_tool_calling",
+        },
+    }
+)
+"""Fields of a caller's function, by protocol."""
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("bash_code_execution", "text_editor_code_execution", "container_upload"), "code_execution"),
@@ -99,13 +115,27 @@ def words_at(protocol: str, endpoint: str, own: Collection[str] | None) -> froze
     return DEFAULT_WORDS if preset is None or preset.name in VENDORS else frozenset()
 
 
+def own_fields(protocol: str, function: Mapping[str, Any], name: str, place: str) -> list[VendorItem]:
+    """Return the fields of a function that only this protocol has; `name` is what it is called here."""
+    return [
+        VendorItem(protocol, word, {"name": name, key: function[key]}, f"{place}.{key}")
+        for key, word in FUNCTION_FIELDS[protocol].items()
+        if function.get(key) is not None
+    ]
+
+
 def add_tools(functions: Sequence[dict[str, Any]], items: Iterable[VendorItem]) -> list[dict[str, Any]]:
-    """Return the functions with the vendor's tools among them, each where its caller had it."""
+    """Return the functions with the vendor's tools among them, each where its caller had it, and its own fields."""
     tools = list(functions)
     for item in items:
-        if "tools[" in item.path:
-            place = re.fullmatch(r"tools\[(\d+)\]", item.path)
-            tools.insert(int(place[1]) if place else len(tools), item.value)
+        place = re.search(r"tools\[(\d+)\](\.)?", item.path)
+        if place is None:
+            continue
+        if not place[2]:
+            tools.insert(int(place[1]), item.value)
+        for tool in tools if place[2] else ():
+            if tool.get("name") == item.value["name"]:
+                tool |= item.value
     return tools
 
 

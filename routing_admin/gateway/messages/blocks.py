@@ -11,6 +11,7 @@ from typing import Any
 from artifacts.core.artifact import REF_PREFIX
 from artifacts.core.filenames import clean_filename
 from capabilities.core.message import CITATIONS, FilePart, Message, Part, Role, TextPart, ToolCall, VendorItem
+from capabilities.core.protocols.anthropic.replies import caller_of
 from capabilities.core.protocols.vendor_tools import word_of_block
 from capabilities.core.thoughts import Thought
 from capabilities.core.vocabulary import Kind
@@ -269,7 +270,8 @@ def _source(block: Object, at: str) -> Object:
 
 def _read_call(block: Object, at: str) -> ToolCall:
     arguments = json.dumps(check_object(block.get("input") or {}, f"{at}.input"), ensure_ascii=False)
-    return ToolCall(require_text(block, "id", at), require_text(block, "name", at), arguments)
+    identity, name = require_text(block, "id", at), require_text(block, "name", at)
+    return ToolCall(identity, name, arguments, caller=caller_of(block))
 
 
 def needs_thread(blocks: Any, *, small: bool) -> bool:

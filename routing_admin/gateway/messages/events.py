@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -53,6 +53,7 @@ class CallBlock:
     id: str
     name: str
     custom: bool = False
+    caller: Mapping[str, Any] | None = None
     pieces: list[str] = field(default_factory=list)
     checks: int = COMPLETION_CHECKS
     checked: int = 0
@@ -229,7 +230,7 @@ class MessageEvents:
         """A piece of a call: in its block where that is open, else kept until it is."""
         call = self.calls.get(piece.index)
         if call is None:
-            call = self.calls[piece.index] = CallBlock(piece.id or "", piece.name or "", piece.custom)
+            call = self.calls[piece.index] = CallBlock(piece.id or "", piece.name or "", piece.custom, piece.caller)
             self.held.append(call)
         call.name = call.name or piece.name or ""
         if piece.arguments:
@@ -254,7 +255,7 @@ class MessageEvents:
                 if not (each.name or final):
                     break
                 self.call = each
-                written.append(self._open(BlockKind.CALL, call_json(each.id, each.name, {})))
+                written.append(self._open(BlockKind.CALL, call_json(each.id, each.name, {}, each.caller)))
                 written.append(self._write_arguments("".join(each.pieces)))
             else:
                 written.append(each())

@@ -7,7 +7,7 @@ from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, Part, Role, Tool, VendorItem
 from capabilities.core.protocols.anthropic.thinking import effort_of
-from capabilities.core.protocols.vendor_tools import FIELDS, word_of
+from capabilities.core.protocols.vendor_tools import FIELDS, FUNCTION_FIELDS, own_fields, word_of
 from capabilities.core.worded import worded
 from routing_admin.gateway.counts import check_counts
 from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
@@ -44,6 +44,9 @@ VENDORS_OWN = FIELDS["anthropic"]
 BETAS = "betas"
 """What its SDKs send as a header; its own API refuses the field."""
 NOT_EXTRA = OURS | VENDORS_OWN.keys() | {BETAS}
+FUNCTION_KEYS = FUNCTION_FIELDS["anthropic"].keys() | {
+    *("type", "name", "description", "input_schema", "cache_control", "strict"),
+}
 NO_THREADS = worded(
     "Threads are not kept here: a turn that only continues one would reach the model without what came before. Send "
     "the whole conversation without thread."
@@ -132,8 +135,9 @@ def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[
             vendor.append(VendorItem(blocks.PROTOCOL, word_of(require_text(value, "type", place)), value, place))
             continue
         schema = check_object(value.get("input_schema") or {}, f"{place}.input_schema")
-        inner += other_fields(value, {"type", "name", "description", "input_schema", "cache_control", "strict"}, place)
+        inner += other_fields(value, FUNCTION_KEYS, place)
         name, strict = require_text(value, "name", place), read_flag(value, "strict")
+        vendor += own_fields(blocks.PROTOCOL, value, name, place)
         words = read_text(value, "description", place) or ""
         tools.append(Tool(name, words, schema, strict, cache=read_mark(value, place)))
     return tuple(tools), vendor

@@ -150,12 +150,13 @@ def _text_blocks(text: str, citations: Sequence[Mapping[str, Any]] = ()) -> list
 
 
 def _call_block(call: ToolCall) -> dict[str, Any]:
-    return call_json(call.id, call.name, _input_of(call))
+    return call_json(call.id, call.name, _input_of(call), call.caller)
 
 
-def call_json(identity: str, name: str, arguments: Any) -> dict[str, Any]:
-    """A call of a tool, made by the model itself."""
-    return {"type": "tool_use", "id": identity, "name": name, "input": arguments, "caller": {"type": "direct"}}
+def call_json(identity: str, name: str, arguments: Any, caller: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A call of a tool, made by the model itself unless a caller is named."""
+    made_by = caller or {"type": "direct"}
+    return {"type": "tool_use", "id": identity, "name": name, "input": arguments, "caller": made_by}
 
 
 def _input_of(call: ToolCall) -> Any:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from capabilities.core.message import Tool, VendorItem
-from capabilities.core.protocols.vendor_tools import word_of
+from capabilities.core.protocols.vendor_tools import FUNCTION_FIELDS, own_fields, word_of
 from routing_admin.gateway.chat.tools import MODES, NO_CHOICE, Choice, read_choice
 from routing_admin.gateway.fields import (
     Object,
@@ -23,6 +23,7 @@ from routing_admin.gateway.inner_fields import other_fields
 
 FUNCTION, CUSTOM, NAMESPACE = "function", "custom", "namespace"
 PROTOCOL = "openai-responses"
+FUNCTION_KEYS = FUNCTION_FIELDS[PROTOCOL].keys() | {"type", "name", "description", "parameters", "strict"}
 ADDED = "additional_tools"
 """An item of the input that brings tools, as a developer's message brings words."""
 LONGEST = 64
@@ -77,7 +78,8 @@ class ToolReader:
             self.inner.append(f"{place}.custom")
             return Tool(name, words, custom=_nest_grammar(check_object(value.get("format") or {}, f"{place}.format")))
         schema, strict = check_object(value.get("parameters") or {}, f"{place}.parameters"), read_flag(value, "strict")
-        self.inner += other_fields(value, {"type", "name", "description", "parameters", "strict"}, place)
+        self.inner += other_fields(value, FUNCTION_KEYS, place)
+        self.vendor += own_fields(PROTOCOL, value, name, place)
         return Tool(name, words, schema, strict)
 
 

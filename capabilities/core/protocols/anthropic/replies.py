@@ -142,5 +142,12 @@ def _calls(blocks: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
     calls: list[ToolCall] = []
     for block in filter(is_call, blocks):
         arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
-        calls.append(ToolCall(filled(block.get("id")) or f"call_{len(calls)}", block["name"], arguments))
+        identity = filled(block.get("id")) or f"call_{len(calls)}"
+        calls.append(ToolCall(identity, block["name"], arguments, caller=caller_of(block)))
     return tuple(calls)
+
+
+def caller_of(block: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return which program of Anthropic's makes a call; None where the model makes it itself."""
+    caller = block.get("caller")
+    return caller if isinstance(caller, Mapping) and caller.get("type") != "direct" else None

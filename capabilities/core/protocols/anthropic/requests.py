@@ -175,7 +175,8 @@ def _text(text: str) -> list[dict[str, Any]]:
 
 
 def _tool_use(call: ToolCall, ids: _Ids) -> dict[str, Any]:
-    return {"type": "tool_use", "id": ids.of(call.id), "name": call.name, "input": arguments_of(call)}
+    block = {"type": "tool_use", "id": ids.of(call.id), "name": call.name, "input": arguments_of(call)}
+    return {**block, "caller": call.caller} if call.caller else block
 
 
 def _thought(thought: Thought) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from capabilities.core.protocols.anthropic.finish import ENDINGS
 from capabilities.core.protocols.anthropic.replies import (
     BESIDE,
     OURS,
+    caller_of,
     details_of,
     refusal_of,
     thought_of,
@@ -98,7 +99,8 @@ class BlockReader:
         whole = block.get("input")
         self._inputs[place] = json.dumps(whole, ensure_ascii=False) if whole else "{}"
         identity = filled(block.get("id")) or f"call_{place}"
-        return Delta(tool_calls=(ToolCallDelta(place, identity, filled(block.get("name")) or "", ""),))
+        name = filled(block.get("name")) or ""
+        return Delta(tool_calls=(ToolCallDelta(place, identity, name, caller=caller_of(block)),))
 
     def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
         kind = filled(delta.get("type"))
