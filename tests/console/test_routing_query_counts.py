@@ -47,7 +47,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/history/audit/": (3, 0),
     "/matrix/catalogue/": (3, 0),
     "/matrix/catalogue/{edition}/": (5, 0),
-    "/usage/": (2, 1),
+    "/usage/": (2, 2),  # the second: which days are folded
     "/usage/budgets/": (3, 0),
     "/settings/": (4 + is_postgresql(), 0),  # which is asked how large it is
     "/alerts/": (4, 0),

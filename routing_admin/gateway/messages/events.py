@@ -26,6 +26,7 @@ from routing_admin.gateway.messages.rendering import (
     head_json,
     list_citations,
     message_id,
+    own_citation,
     usage_json,
     words_of_media,
 )
@@ -184,7 +185,8 @@ class MessageEvents:
         if self.kind is BlockKind.VENDOR:
             return self._continue(value["delta"])
         self.has_own_citations = True
-        return self._write_words(BlockKind.TEXT, value["delta"])
+        citation = own_citation(value["delta"].get("citation"))
+        return self._write_words(BlockKind.TEXT, {**value["delta"], "citation": citation}) if citation else b""
 
     def _say(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
         """A piece for a block of words, which is begun where none of its kind is open; held behind an open call."""

@@ -49,6 +49,19 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 """Anthropic's kinds of places in a file, and the fields that name the place."""
+SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
+    {
+        "web_search_result_location": {"cited_text": str, "url": str, "encrypted_index": str},
+        "search_result_location": {
+            "cited_text": str,
+            "source": str,
+            "search_result_index": int,
+            "start_block_index": int,
+            "end_block_index": int,
+        },
+    }
+)
+"""Its other kinds of citations, and what its clients require of each."""
 THREAD_REFUSED = "thread_unsupported_request"
 """The code by which Anthropic's clients know that they have to go on without a thread."""
 TIERS = ("standard", "priority", "batch")
@@ -125,7 +138,7 @@ def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
     for each in weave(answer.thoughts, own):
         yield from _text_blocks(answer.text[offset : each.offset])
         yield from (_call_block(call) for call in answer.tool_calls[called : each.calls])
-        yield each.value if isinstance(each, VendorItem) else block_of_thought(each, origin)
+        yield _vendor_block(each) if isinstance(each, VendorItem) else block_of_thought(each, origin)
         covered = each.covered if isinstance(each, VendorItem) else 0
         offset, called = max(offset, each.offset + covered), max(called, each.calls)
     cited = () if any(each.covered for each in own) else list_citations(answer.annotations)
@@ -199,6 +212,27 @@ def _file_location(cited: Mapping[str, Any]) -> dict[str, Any]:
         **{name: count(cited, name) or 0 for name in PLACES[kind]},
         **({"file_id": identity} if identity else {}),
     }
+
+
+def own_citation(citation: Any) -> dict[str, Any] | None:
+    """Return a citation as Anthropic sent it, with what its clients require; None where that cannot be told."""
+    if not isinstance(citation, Mapping):
+        return None
+    stated = {name: value for name, value in citation.items() if value is not None}
+    kind = stated.get("type")
+    if kind in PLACES:
+        return {**stated, **_file_location(citation)}
+    if kind not in SOURCES or not all(isinstance(stated.get(name), of) for name, of in SOURCES[kind].items()):
+        return None
+    return {**stated, "title": filled(citation.get("title"))}
+
+
+def _vendor_block(item: VendorItem) -> dict[str, Any]:
+    block = dict(item.value)
+    if block.get("type") != "text":
+        return block
+    citations = [cited for each in block.get("citations") or () if (cited := own_citation(each)) is not None]
+    return {"type": "text", "text": block["text"], **({"citations": citations} if citations else {})}
 
 
 def words_of_media(media: Sequence[Media]) -> str:

@@ -191,7 +191,8 @@ def list_cited(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
             index = count(cited, "index") or count(cited, "document_index") or 0
             cited |= {"file_id": filled(cited.get("file_id")) or "", "filename": title, "index": index}
         if kind in (URL_CITATION, FILE_CITATION):
-            found.append({**cited, "type": kind})
+            stated = {name: value for name, value in cited.items() if value is not None}
+            found.append({**stated, "type": kind})
     return found
 
 

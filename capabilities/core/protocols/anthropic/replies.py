@@ -115,7 +115,7 @@ def _vendor_items(blocks: list[dict[str, Any]]) -> Iterator[VendorItem]:
     offset = calls = thoughts = 0
     for block in blocks:
         text = words_of(block, "text", "text")
-        if block.get("type") not in OURS:
+        if (kind := filled(block.get("type"))) is not None and kind not in OURS:
             yield vendor_item(block, None, offset, calls, thoughts)
         elif text and block.get(CITATIONS):
             yield VendorItem("anthropic", CITATIONS, block, "", offset, calls, thoughts)

@@ -84,7 +84,7 @@ class BlockReader:
 
     def _open(self, value: Mapping[str, Any], block: Mapping[str, Any]) -> Delta | None:
         kind, before = filled(block.get("type")), self._last_kind
-        self._last_kind, self._vendor = kind, None if kind in OURS else dict(block)
+        self._last_kind, self._vendor = kind, None if kind is None or kind in OURS else dict(block)
         if self._vendor is not None:
             return self._pass(value)
         if kind in THOUGHTS:
