@@ -62,6 +62,10 @@ class KeepAlive:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        self._timer = None
+        del self._make_headers, self._begun  # they hold the call, which holds this
+        if not self.has_begun:
+            del self.write_error
 
     def write_comments(self, headers: Mapping[str, str]) -> bytes:
         """Return as comments those of an answer's headers that were not known when it began; none among blank lines."""
