@@ -219,7 +219,7 @@ def own_citation(citation: Any) -> dict[str, Any] | None:
     if not isinstance(citation, Mapping):
         return None
     stated = {name: value for name, value in citation.items() if value is not None}
-    kind = stated.get("type")
+    kind = str(stated.get("type"))
     if kind in PLACES:
         return {**stated, **_file_location(citation)}
     if kind not in SOURCES or not all(isinstance(stated.get(name), of) for name, of in SOURCES[kind].items()):
