@@ -149,7 +149,9 @@ def _openai_content(content: Any, heard: ReceivedRequest) -> str:
 def _responses(data: dict[str, Any], heard: ReceivedRequest) -> None:
     heard.model, heard.stream = str(data["model"]), bool(data.get("stream"))
     heard.max_tokens, heard.temperature = data.get("max_output_tokens"), data.get("temperature")
-    heard.parameters = {tool.get("name", tool["type"]): tool.get("parameters") or {} for tool in data.get("tools") or []}
+    heard.parameters = {
+        tool.get("name", tool["type"]): tool.get("parameters") or {} for tool in data.get("tools") or []
+    }
     heard.tools = list(heard.parameters)
     choice = data.get("tool_choice")
     heard.tool_choice = choice["name"] if isinstance(choice, dict) else choice
