@@ -107,6 +107,11 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("ROUTING_ADMIN_MAX_TOOLS", "1000", _("Tools in one call of a model.")),
     Setting("ROUTING_ADMIN_MAX_MADE_AGENTS", "200", _("Living agents that one agent may create at run time.")),
+    Setting(
+        "ROUTING_ADMIN_KEEP_ANSWERS",
+        "3600",
+        _("Seconds that answers of /v1/responses are kept for item_reference; 0 keeps none."),
+    ),
     Setting("ROUTING_ADMIN_HEAD_SECONDS", "10", _("Seconds allowed for receiving a request's headers.")),
     Setting(
         "ROUTING_ADMIN_BODY_SECONDS",

@@ -147,6 +147,8 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
     reply = HttpReply(200, {"Content-Type": admitted.door.stream_type, **STREAM_HEADERS})
     stream = AnswerStream(result, admitted.dispatch, recorder, events, call.request_id, admitted.agent, admitted.hold)
     stream.principal = admitted.principal
+    if admitted.parsed.keep is not None:
+        stream.at_end = getattr(events, "keep_items", None)
     reply.blocks, reply.is_whole = stream.blocks(), stream.is_whole
     _add_route_headers(reply.headers, call, result)
     return reply

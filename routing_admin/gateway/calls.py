@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from artifacts.storage.content import RowStore
@@ -67,6 +68,7 @@ from routing_admin.limits.gate import LimitReachedError, Reservation, keeper, re
 from routing_admin.limits.labels import list_label_holders
 from routing_admin.platform.server.draining import DrainingError
 from routing_admin.platform.server.places import OverloadedError, parses, slot
+from routing_admin.request_log.kept_answers import kept_answers
 from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
 
@@ -157,6 +159,8 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
             await enter(hold, call, size)
         is_large = packed or not is_quick(call.body.data)
         body = await _read_large(door, call, principal.key_owner) if is_large else door.read(call)
+        if door.resolve is not None:
+            body = await door.resolve(call, principal.agent, body)
         state = snapshot.newest.fresh()
         if state is None:
             state = await run_in_thread(call, snapshot.current)
@@ -209,6 +213,8 @@ def _decide(
 ) -> AdmittedCall:
     """The request parsed and planned. Raises `GatewayError`."""
     chat_call = door.parse(body, RowStore(principal.agent).part)
+    if chat_call.is_stored:
+        chat_call = replace(chat_call, keep=partial(kept_answers.keep, principal.agent))
     recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
     labels = labels_of_call(principal.labels, body)
     if labels is not NO_LABELS:

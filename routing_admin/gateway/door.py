@@ -6,7 +6,7 @@ plans, the walk through the chain and the log are those of `calls`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
@@ -28,6 +28,9 @@ SMALL_BYTES = 2 * 1024 * 1024
 """A body up to this size is looked through faster than a thread is entered and left."""
 
 
+Keep = Callable[[str, Sequence[Mapping[str, Any]]], object]
+
+
 @value_class
 class ChatCall:
     """A parsed call: the canonical request, the model's name, and the wishes about routing and streaming.
@@ -35,7 +38,8 @@ class ChatCall:
     `old_calls` says that tools came as `functions`, so that calls of them are answered as `function_call`; `namespaces`
     has namespace and own name of those tools that came grouped, by the one name that models know them by. `passing` is
     the operation that the call is of, where it is no chat's. `count` answers are asked for, of which it gives `choice`;
-    None where it gives the only one.
+    None where it gives the only one. `is_stored` says that later calls may refer to the items of its
+    answer; `keep` then takes the key of their ids, and them.
     """
 
     chat: ChatRequest
@@ -49,6 +53,8 @@ class ChatCall:
     passing: Passing | None = None
     count: int = 1
     choice: AnswerChoice | None = None
+    is_stored: bool = False
+    keep: Keep | None = None
 
 
 class Choices:
@@ -139,6 +145,7 @@ class Door:
     call apart, and raises `BadRequestError`, too; `surface` is what the log calls the door, `stream_type` the content
     type of its streams. `keep_alive` is what a stream without content repeats; empty where it sends nothing before.
     `blocked` writes what a provider's policy refused as an answer, with its type, where an API has one for it.
+    `resolve` puts what an agent refers to into the body, None where nothing can be referred to.
     """
 
     path: str
@@ -153,3 +160,4 @@ class Door:
     keep_alive: bytes = b""
     blocked: Callable[[GatewayError], tuple[str, bytes]] | None = None
     stream_type: str = SSE
+    resolve: Callable[[HttpCall, str, Object], Awaitable[Object]] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from capabilities.access import Principal
@@ -50,6 +50,7 @@ class AnswerStream:
     sounds: list[Media] = field(default_factory=list)
     media: list[Media] = field(default_factory=list)
     citations: int = 0
+    at_end: Callable[[], object] | None = None
 
     def is_whole(self) -> bool:
         """Whether the answer came to its end."""
@@ -147,6 +148,8 @@ class AnswerStream:
         return (*self.result.attempts[:-1], cut_short(self.result.attempts[-1], self.failure, took))
 
     def _record_end(self) -> None:
+        if self.at_end is not None:
+            self.at_end()
         planned, took = self.dispatch.planned, self.recorder.elapsed_ms() - self.result.attempts[-1].started_ms
         attempts = end_stream(self.result, self.failure, took, planned.plan, self.dispatch.run_context)
         answer = Answer("".join(self.words), media=tuple(self.media))

@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from asgiref.sync import async_to_sync
+
 from artifacts.storage.content import RowStore
 from capabilities.core.delivery.token_estimates import estimate_chat
 from capabilities.core.permissions import methods_of_call
@@ -58,7 +60,10 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
         hold = enter_limited(principal, len(call.body.data))
         is_large = is_packed(call) or not is_quick(call.body.data)
         with heavy_work.hold(principal.key_owner) if is_large else nullcontext():
-            parsed, state = door.parse(door.read(call), RowStore(principal.agent).part), snapshot.current()
+            body = door.read(call)
+            if door.resolve is not None:
+                body = async_to_sync(door.resolve)(call, principal.agent, body)
+            parsed, state = door.parse(body, RowStore(principal.agent).part), snapshot.current()
         target = resolve_model(state, parsed.model, parsed.task_type, principal.rights)
         planned = plan_request(
             state,

@@ -1,4 +1,4 @@
-"""What became of the calls that came with an idempotency key; in the database of the request log, for a day."""
+"""What is kept of answers: for calls with an idempotency key, and for references; in the request log's database."""
 
 from __future__ import annotations
 
@@ -24,3 +24,22 @@ class IdempotencyRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.request_id} {self.status or 'running'}"
+
+
+class KeptAnswer(models.Model):
+    """The items of an answer of `/v1/responses`, encrypted, so that a later call may refer to them.
+
+    `digest` stands for the agent and the answer's id, `owner` for the agent; `size` is that of `ciphertext`.
+    """
+
+    digest = models.CharField(primary_key=True, max_length=64)
+    owner = models.CharField(max_length=64)
+    size = models.PositiveIntegerField()
+    expires_at = models.DateTimeField(db_index=True)
+    ciphertext = models.BinaryField()
+
+    class Meta:
+        indexes = [models.Index(fields=["owner", "expires_at", "size"], name="kept_by_owner")]
+
+    def __str__(self) -> str:
+        return f"{self.digest} until {self.expires_at:%Y-%m-%d %H:%M:%S}"

@@ -28,6 +28,7 @@ from routing_admin.request_log.call_signs import call_signs
 from routing_admin.request_log.counting import count_entries
 from routing_admin.request_log.entries import Entry
 from routing_admin.request_log.insertion import Row, Rows, rows_of, write_missing, write_rows
+from routing_admin.request_log.kept_answers import kept_answers
 from routing_admin.request_log.refused_files import note_refused_files
 from routing_admin.request_log.repair import repaired
 from routing_admin.request_log.spool import Spool
@@ -244,7 +245,7 @@ class Journal:
 
 def _notify(batch: Sequence[Entry]) -> None:
     """Hand requests that the log or the disk has taken to all that counts them; the failure of one is its own."""
-    for observe in (count_entries, call_signs.note, note_refused_files, tracing.export):
+    for observe in (count_entries, call_signs.note, note_refused_files, kept_answers.write, tracing.export):
         try:
             observe(batch)
         except Exception:

@@ -41,4 +41,6 @@ def test_each_program_has_its_recipe() -> None:
     assert list(sections) == list(rows)
     for name, words in rows.items():
         if words.endswith(NOT_RUN):
-            assert re.search(r"^(`pip install \S+`\. Run by hand|Read only: .+\. Read: )", sections[name], re.M)
+            assert re.search(
+                r"^(`(?:pip|npm) install [^`]+`\. Run by hand|Read only: .+\. Read: )", sections[name], re.M
+            )

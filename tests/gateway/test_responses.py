@@ -63,7 +63,7 @@ def test_a_question_is_answered_in_a_response(key):
         "response",
         "completed",
         "echo-text",
-        False,
+        True,
     )
     (item,) = body["output"]
     assert "Plan a picnic" in item["content"][0]["text"]
@@ -153,7 +153,6 @@ def test_parameters_have_their_canonical_places():
         ({"model": "a"}, "input"),
         ({"model": "a", "input": []}, "input"),
         (request("x", previous_response_id="resp_1"), "previous_response_id"),
-        (request("x", store=True), "store"),
         (request("x", background=True), "background"),
         (request("x", conversation="conv_1"), "conversation"),
         (request("x", prompt={"id": "p"}), "prompt"),

@@ -28,7 +28,7 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.console.alerts.actions import end_kind, prune_alerts
 from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.descriptions.store import forget_content, prune_descriptions
-from routing_admin.models import AttemptLog, IdempotencyRecord, RequestLog, SessionSighting, SignInAttempt
+from routing_admin.models import AttemptLog, IdempotencyRecord, KeptAnswer, RequestLog, SessionSighting, SignInAttempt
 from routing_admin.models.usage import UsageRollup, UsageSum
 from routing_admin.platform.auth.throttle import ADDRESS
 from routing_admin.platform.databases.postgresql.partitions import drop_days
@@ -117,8 +117,9 @@ def prune_usage(now: datetime) -> None:
 
 
 def prune_outcomes(now: datetime) -> None:
-    """Removes the outcomes of calls with an idempotency key whose day is over."""
-    IdempotencyRecord.objects.filter(expires_at__lte=now).delete()
+    """Removes what was kept of answers, for calls with an idempotency key or for references, and has expired."""
+    for model in (IdempotencyRecord, KeptAnswer):
+        model.objects.filter(expires_at__lte=now).delete()
 
 
 def prune_artifacts(now: datetime, undo: timedelta = UNDO) -> tuple[int, int]:

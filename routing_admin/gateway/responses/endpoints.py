@@ -1,4 +1,4 @@
-"""POST /v1/responses and /v1/responses/input_tokens: OpenAI's Responses, with nothing kept from call to call."""
+"""POST /v1/responses and /v1/responses/input_tokens: the words of OpenAI's Responses."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
 from routing_admin.gateway.keep_alive import COMMENT
 from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.parsing import needs_thread, parse
+from routing_admin.gateway.responses.references import resolve_references
 from routing_admin.gateway.responses.rendering import ResponseHead, response_json
 from routing_admin.gateway.token_counts import TokenCounting, count_reply
 
@@ -24,14 +25,24 @@ def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> Htt
 
 
 def _write_events(call: ChatCall, name: str, origin: str) -> ResponseEvents:
-    return ResponseEvents(ResponseHead(name, call.chat), origin, call.namespaces)
+    head = ResponseHead(name, call.chat, call.keep is not None)
+    return ResponseEvents(head, origin, call.namespaces, keep=call.keep)
 
 
 def _write_count(tokens: int) -> dict[str, Any]:
     return {"object": "response.input_tokens", "input_tokens": tokens}
 
 
-RESPONSES = Door("/v1/responses", parse, needs_thread, _write_answer, _write_events, body_of, keep_alive=COMMENT)
+RESPONSES = Door(
+    "/v1/responses",
+    parse,
+    needs_thread,
+    _write_answer,
+    _write_events,
+    body_of,
+    keep_alive=COMMENT,
+    resolve=resolve_references,
+)
 COUNTING = TokenCounting("/v1/responses/input_tokens", RESPONSES, _write_count)
 
 

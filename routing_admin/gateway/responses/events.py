@@ -12,6 +12,7 @@ from capabilities.core.message import ToolCall, VendorItem
 from capabilities.core.thoughts import Thought
 from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta
 from routing_admin.dispatch.turns import AnsweredTurn
+from routing_admin.gateway.door import Keep
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.responses.rendering import (
     ResponseHead,
@@ -24,10 +25,10 @@ from routing_admin.gateway.responses.rendering import (
     message_item,
     reasoning_item,
     text_part,
+    without_images,
     words_of_media,
 )
 from routing_admin.gateway.responses.tools import PROTOCOL
-from routing_admin.platform.server.ids import new_id
 
 
 @dataclass(slots=True)
@@ -71,6 +72,15 @@ class ResponseEvents:
     message: OpenItem | None = None
     calls: dict[int, OpenCall] = field(default_factory=dict)
     vendor_places: dict[Any, int] = field(default_factory=dict)
+    keep: Keep | None = None
+
+    def keep_items(self) -> None:
+        """Keep the items, once, however the stream ended: what of reasoning and message came, and whole calls."""
+        keep, self.keep = self.keep, None
+        if keep is not None:
+            self._close_reasoning()
+            self._close_message()
+            keep(self.head.key, without_images(self._list_output()))
 
     def write_delta(self, delta: Delta) -> bytes:
         """A piece of the answer."""
@@ -92,7 +102,7 @@ class ResponseEvents:
         pieces = [self._begin()]
         if words := words_of_media(media, before=self.message.words if self.message else ""):
             pieces.append(self._say(words))
-        pieces += [self._add_whole(image_item(each)) for each in media if is_image(each)]
+        pieces += [self._add_image(each) for each in media if is_image(each)]
         return b"".join(pieces)
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
@@ -114,6 +124,7 @@ class ResponseEvents:
         """The end of every open item, and the whole response."""
         pieces = [self._begin(), self._close_reasoning(), self._close_message()]
         pieces += [self._close_call(call) for call in self.calls.values()]
+        self.keep_items()
         tier = finish.details.service_tier
         whole = self.head.write_end(finish.finish_reason, finish.usage, self._list_output(), tier)
         return b"".join([*pieces, self._write(whole["status"], {"response": whole})])
@@ -142,6 +153,10 @@ class ResponseEvents:
         self.places += 1
         return self.places - 1
 
+    def _open_item(self, prefix: str) -> OpenItem:
+        place = self._next_place()
+        return OpenItem(place, self.head.item_id(prefix, place))
+
     def _at(self, item: OpenItem) -> dict[str, Any]:
         return {"item_id": item.id, "output_index": item.place}
 
@@ -156,10 +171,13 @@ class ResponseEvents:
         place = self._next_place()
         return self._add(place, item) + self._end(place, item)
 
+    def _add_image(self, media: Media) -> bytes:
+        return self._add_whole(image_item(self.head.item_id("ig_", self.places), media))
+
     def _think(self, words: str) -> bytes:
         opened = b""
         if self.reasoning is None:
-            item = self.reasoning = OpenItem(self._next_place(), new_id("rs_"))
+            item = self.reasoning = self._open_item("rs_")
             part = {**self._at(item), "summary_index": 0, "part": {"type": "summary_text", "text": ""}}
             opened = self._add(item.place, reasoning_item(item.id, "", (), self.origin))
             opened += self._write("reasoning_summary_part.added", part)
@@ -172,7 +190,9 @@ class ResponseEvents:
         item, thoughts = self.reasoning, self.thoughts
         self.reasoning, self.thoughts = None, []
         if item is None:
-            return self._add_whole(reasoning_item(new_id("rs_"), "", thoughts, self.origin)) if thoughts else b""
+            if not thoughts:
+                return b""
+            return self._add_whole(reasoning_item(self.head.item_id("rs_", self.places), "", thoughts, self.origin))
         place = {**self._at(item), "summary_index": 0}
         return b"".join(
             (
@@ -203,7 +223,7 @@ class ResponseEvents:
         if self.message is not None:
             return b""
         closed = self._close_reasoning()
-        item = self.message = OpenItem(self._next_place(), new_id("msg_"))
+        item = self.message = self._open_item("msg_")
         head = {**message_item(item.id, "", status="in_progress"), "content": []}
         part = {**self._at(item), "content_index": 0, "part": text_part("")}
         return closed + self._add(item.place, head) + self._write("content_part.added", part)
@@ -248,8 +268,9 @@ class ResponseEvents:
         opened = b""
         if piece.index not in self.calls:
             opened = self._close_reasoning() + self._close_message()
-            identity = new_id("ctc_" if piece.custom else "fc_")
-            call = OpenCall(self._next_place(), identity, custom=piece.custom)
+            place = self._next_place()
+            identity = self.head.item_id("ctc_" if piece.custom else "fc_", place)
+            call = OpenCall(place, identity, custom=piece.custom)
             call.call_id, call.name = piece.id or "", piece.name or ""
             self.calls[piece.index] = call
             opened += self._add(call.place, call_item(call.id, call.as_call(), self.namespaces, "in_progress"))

@@ -41,7 +41,6 @@ CALLS = ("function_call", "custom_tool_call", f"{SHELL}_call")
 RESULTS = ("function_call_output", "custom_tool_call_output", f"{SHELL}_call_output")
 REFUSED: Mapping[str, Worded] = MappingProxyType(
     {
-        "item_reference": worded("%(param)s refers to something that is not stored here. Send the item itself."),
         "compaction_trigger": worded(
             "%(param)s asks for a summary that only OpenAI creates. Send the conversation, or your own summary."
         ),

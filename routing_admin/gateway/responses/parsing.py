@@ -8,6 +8,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from django.conf import settings
+
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, VendorItem
 from capabilities.core.protocols.vendor_tools import FIELDS, word_of
@@ -43,7 +45,7 @@ VENDORS_OWN = FIELDS[PROTOCOL]
 """Fields about OpenAI's own accounts and tools, and about Codex, which other vendors refuse, by their word."""
 NOT_EXTRA = OURS | VENDORS_OWN.keys()
 STATELESS = worded(
-    "%(param)s needs stored answers, and answers are not stored here. Send the whole conversation as input."
+    "%(param)s is not supported: conversations are not stored here. Send the whole conversation as input."
 )
 REFUSED: Mapping[str, Worded] = MappingProxyType(
     {
@@ -51,10 +53,10 @@ REFUSED: Mapping[str, Worded] = MappingProxyType(
         "conversation": STATELESS,
         "prompt": worded("%(param)s refers to a prompt stored elsewhere. Send its text as instructions."),
         "background": worded("%(param)s is not supported: answers are returned directly. Leave it out."),
-        "store": worded("%(param)s is not supported: answers are not stored. Send false, or leave it out."),
     }
 )
 """What is refused where it is asked for, and what to do instead."""
+NOT_KEPT = worded("store is not supported: answers are not kept (ROUTING_ADMIN_KEEP_ANSWERS=0). Send false.")
 LOGPROBS = "message.output_text.logprobs"
 INCLUDED = frozenset({"reasoning.encrypted_content", LOGPROBS})
 """What is included in an answer that has it."""
@@ -69,10 +71,14 @@ def parse(body: Object, find: Find) -> ChatCall:
     for param, sentence in REFUSED.items():
         if body.get(param) not in (None, False):
             raise BadRequestError(Worded(sentence.template, {"param": param}), param, "unsupported_value")
+    store = read_flag(body, "store")
+    if store and not settings.KEEP_ANSWERS:
+        raise BadRequestError(NOT_KEPT, "store", "unsupported_value")
+    is_stored = store is not False and settings.KEEP_ANSWERS > 0
     reader = ItemReader(find)
     tools = ToolReader(reader.inner)
     chat = _read_chat(body, reader, tools)
-    call = ChatCall(chat, wishes.model, wishes.task_type, wishes.language, stream, True)
+    call = ChatCall(chat, wishes.model, wishes.task_type, wishes.language, stream, True, is_stored=is_stored)
     return replace(call, namespaces=tools.namespaces) if tools.namespaces else call
 
 

@@ -37,8 +37,18 @@ class ResponseHead:
 
     model: str
     chat: ChatRequest
+    stored: bool = False
     id: str = field(default_factory=lambda: new_id("resp_"))
     created: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def key(self) -> str:
+        """What the ids of the response and of its items have in common."""
+        return self.id.partition("_")[2]
+
+    def item_id(self, prefix: str, place: int) -> str:
+        """The id of the item at that place of the output."""
+        return f"{prefix}{self.key}{place:02x}"
 
     def write(self, status: str, output: Sequence[dict[str, Any]], **more: Any) -> dict[str, Any]:
         """The response in that state."""
@@ -63,7 +73,7 @@ class ResponseHead:
                 "effort": asked.extra.get("reasoning_effort"),
                 "summary": asked.extra.get("reasoning_summary"),
             },
-            "store": False,
+            "store": self.stored,
             "temperature": USUAL if asked.temperature is None else asked.temperature,
             "text": {"format": _format_json(asked.response_format)},
             "tool_choice": asked.tool_choice or "auto",
@@ -101,21 +111,25 @@ def _format_json(response_format: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
-    """A whole answer as a response."""
+    """A whole answer as a response, whose items are kept where the call allows it."""
+    head = ResponseHead(model, call.chat, call.keep is not None)
     own = [each for each in answer.vendor if each.protocol == PROTOCOL]
-    output = _list_before(answer, [each for each in own if not _follows(each, answer)], origin)
+    output = _list_before(answer, [each for each in own if not _follows(each, answer)], head, origin)
     words = answer.text + words_of_media(answer.media, before=answer.text)
     if words or answer.refusal or not answer.tool_calls:
-        message = message_item(new_id("msg_"), words, answer.refusal or "", answer.annotations)
+        message = message_item(head.item_id("msg_", len(output)), words, answer.refusal or "", answer.annotations)
         if answer.logprobs and words:
             message["content"][0]["logprobs"] = list_logprobs(answer.logprobs)
         output.append(message)
     output += [each.value for each in own if _follows(each, answer)]
-    output += [image_item(each) for each in answer.media if is_image(each)]
-    output += [call_item(new_id("fc_"), each, call.namespaces) for each in answer.tool_calls]
-    return ResponseHead(model, call.chat).write_end(
-        answer.finish_reason, answer.usage, output, answer.details.service_tier
-    )
+    images, calls = [each for each in answer.media if is_image(each)], answer.tool_calls
+    output += [image_item(head.item_id("ig_", place), each) for place, each in enumerate(images, len(output))]
+    output += [
+        call_item(head.item_id("fc_", place), each, call.namespaces) for place, each in enumerate(calls, len(output))
+    ]
+    if call.keep is not None:
+        call.keep(head.key, without_images(output))
+    return head.write_end(answer.finish_reason, answer.usage, output, answer.details.service_tier)
 
 
 def _follows(item: VendorItem, answer: Answer) -> bool:
@@ -123,14 +137,15 @@ def _follows(item: VendorItem, answer: Answer) -> bool:
     return bool(answer.text) and item.offset >= len(answer.text)
 
 
-def _list_before(answer: Answer, own: Sequence[VendorItem], origin: str) -> list[dict[str, Any]]:
+def _list_before(answer: Answer, own: Sequence[VendorItem], head: ResponseHead, origin: str) -> list[dict[str, Any]]:
     """What was thought, and the items of OpenAI's own where they were among that."""
     output: list[dict[str, Any]] = []
     words, taken = answer.reasoning or "", 0
     for item in [*own, None]:
         end = len(answer.thoughts) if item is None else item.thoughts
         if words or answer.thoughts[taken:end]:
-            output.append(reasoning_item(new_id("rs_"), words, answer.thoughts[taken:end], origin))
+            identity = head.item_id("rs_", len(output))
+            output.append(reasoning_item(identity, words, answer.thoughts[taken:end], origin))
             words, taken = "", max(taken, end)
         output += [] if item is None else [item.value]
     return output
@@ -218,9 +233,14 @@ def is_image(media: Media) -> bool:
     return media.kind is Kind.IMAGE and bool(media.data)
 
 
-def image_item(media: Media) -> dict[str, Any]:
+def image_item(identity: str, media: Media) -> dict[str, Any]:
     """An image that a model made."""
-    return {"id": new_id("ig_"), "type": "image_generation_call", "status": "completed", "result": media.data}
+    return {"id": identity, "type": "image_generation_call", "status": "completed", "result": media.data}
+
+
+def without_images(output: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The items as they are kept: the bytes of an image are an artifact, and no other model is sent them."""
+    return [{**each, "result": None} if "result" in each else each for each in output]
 
 
 def words_of_media(media: Sequence[Media], before: str = "") -> str:

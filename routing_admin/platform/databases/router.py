@@ -39,6 +39,7 @@ LOG_MODELS = frozenset(
         "filedescription",
         "missedcall",
         "learnedrefusal",
+        "keptanswer",
     }
 )
 

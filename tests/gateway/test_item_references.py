@@ -1,0 +1,292 @@
+"""`item_reference`: what an agent was answered is kept for it, bounded, and a later call may refer to it by id."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from capabilities.acts import SYSTEM
+from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.wire import Answer, Delta, Finish, ToolCallDelta
+from routing_admin.console.settings.pruning import prune
+from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.responses import references
+from routing_admin.gateway.responses.endpoints import RESPONSES
+from routing_admin.gateway.responses.parsing import parse
+from routing_admin.gateway.responses.rendering import without_images
+from routing_admin.models import KeptAnswer
+from routing_admin.request_log import kept_answers as store
+from routing_admin.request_log.kept_answers import KeptAnswers, KeptTooLargeError, kept_answers
+from tests.cast import key_of
+from tests.gateway.plane import logged, post
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+PATH = "/v1/responses"
+USER = {"role": "user", "content": "Plan a picnic"}
+MORE = {"role": "user", "content": "Go on"}
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits, neither in memory from another test nor for another process."""
+    monkeypatch.setattr(kept_answers, "_waiting", {})
+    monkeypatch.setattr(references, "RETRY_DELAYS", ())
+
+
+def ask(key: str, *items: object, **more: object) -> Any:
+    return post(key, {"model": "echo-text", "input": list(items), **more}, PATH)
+
+
+def answered(key: str, **more: object) -> dict[str, Any]:
+    """The one item of a first answer."""
+    answer = ask(key, USER, **more)
+    assert answer.status_code == 200, answer.content
+    (item,) = answer.json()["output"]
+    return dict(item)
+
+
+def reference_to(item: dict[str, Any]) -> dict[str, str]:
+    return {"type": "item_reference", "id": item["id"]}
+
+
+def words_of(answer: Any) -> str:
+    return str(answer.json()["output"][0]["content"][0]["text"])
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_reference_is_the_item_that_was_answered(key: str, is_written: bool) -> None:
+    """Before the log is written, as it may be in the same process, and from the rows, as in any other."""
+    item = answered(key)
+    if is_written:
+        kept_answers.write()
+        assert KeptAnswer.objects.count() == 1
+    referred, sent = (ask(key, USER, each, MORE) for each in (reference_to(item), item))
+    assert words_of(referred) == words_of(sent)
+    assert words_of(ask(key, USER, {"id": item["id"]}, MORE)) == words_of(sent)
+
+
+def test_the_rows_are_written_with_the_log(key: str) -> None:
+    """Behind the answer, encrypted, under a name that says neither agent nor id."""
+    answer = ask(key, USER)
+    assert not KeptAnswer.objects.exists()
+    logged(answer["x-request-id"])
+    (row,) = KeptAnswer.objects.all()
+    (item,) = answer.json()["output"]
+    assert item["id"][4:-2] not in row.digest
+    assert b"picnic" not in bytes(row.ciphertext)
+    assert row.size == len(bytes(row.ciphertext))
+
+
+def test_the_tokens_of_a_call_are_counted_with_what_it_refers_to(key: str) -> None:
+    item = answered(key)
+    counts = [
+        post(key, {"model": "echo-text", "input": [USER, *more]}, f"{PATH}/input_tokens").json()["input_tokens"]
+        for more in ([], [item], [reference_to(item)])
+    ]
+    assert counts[0] < counts[1] == counts[2]
+
+
+def test_store_false_keeps_nothing_and_the_answer_says_so(key: str) -> None:
+    item = answered(key, store=False)
+    kept_answers.write()
+    assert not KeptAnswer.objects.exists()
+    assert ask(key, USER, store=False).json()["store"] is False
+    assert ask(key, USER, store=True).json()["store"] is True
+    assert ask(key, reference_to(item), MORE).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "reference", [{"type": "item_reference", "id": "rs_of_openai"}, {"type": "item_reference"}, {"id": "msg_1"}]
+)
+def test_what_is_not_kept_is_refused_with_a_way_out(key: str, reference: dict[str, str]) -> None:
+    """400 at its place, at once where the id is none of ours; the log has it."""
+    answer = ask(key, USER, reference)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"], error["code"]) == (400, "input[1].id", "item_not_found")
+    assert "store: false" in error["message"]
+    assert logged(answer["x-request-id"]).outcome == "item_not_found"
+
+
+def test_another_agent_does_not_get_the_item(key: str) -> None:
+    """Neither from memory nor from the rows; another key of the same agent does."""
+    item, other = answered(key), key_of("vision-agent")
+    for _ in range(2):
+        assert ask(other, USER, reference_to(item)).status_code == 400
+        kept_answers.write()
+    assert ask(key_of("text-agent"), USER, reference_to(item), MORE).status_code == 200
+
+
+def test_an_expired_answer_is_refused_and_its_row_goes(key: str) -> None:
+    """With the next writing, or with `prune`."""
+    item = answered(key)
+    kept_answers.write()
+    for remove in (lambda: (answered(key), kept_answers.write()), lambda: prune(SYSTEM, datetime.now(UTC))):
+        KeptAnswer.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+        assert ask(key, reference_to(item), MORE).status_code == 400
+        before = set(KeptAnswer.objects.values_list("pk", flat=True))
+        remove()
+        assert not before & set(KeptAnswer.objects.values_list("pk", flat=True))
+
+
+def test_an_installation_may_keep_nothing(key: str, settings: Any) -> None:
+    """Then `store: true` is refused, too."""
+    settings.KEEP_ANSWERS = 0
+    item = answered(key)
+    kept_answers.write()
+    assert not KeptAnswer.objects.exists()
+    assert ask(key, reference_to(item), MORE).status_code == 400
+    refused = ask(key, USER, store=True)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "store")
+
+
+def test_a_conversation_is_refused_by_the_id_of_its_answer(key: str) -> None:
+    """Items are kept, and what was asked is not."""
+    answer = ask(key, USER).json()
+    refused = ask(key, MORE, previous_response_id=answer["id"]).json()["error"]
+    assert refused["param"] == "previous_response_id"
+    assert "whole conversation" in refused["message"]
+
+
+def test_an_item_is_referred_to_once(key: str) -> None:
+    """As OpenAI has it: a thousand references would make a body of a thousand times its size."""
+    item = answered(key)
+    refused = ask(key, USER, reference_to(item), reference_to(item))
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input[2].id")
+
+
+THOUGHT = Thought(ThoughtForm.ENCRYPTED, "", "cHJvb2Y=", 0, 0, id="rs_1", dialect="openai-responses-v1")
+DELTAS = (
+    Delta(reasoning="hm", thoughts=(THOUGHT,)),
+    Delta("Hello"),
+    Delta(tool_calls=(ToolCallDelta(0, "c1", "add", "{}"),)),
+)
+KINDS = ["reasoning", "message", "function_call"]
+
+
+def kept_in(call_kept: list[Any]) -> list[Any]:
+    ((key, items),) = call_kept
+    assert all(item["id"].partition("_")[2].startswith(key) for item in items)
+    return [item["type"] for item in items]
+
+
+def test_every_item_of_an_answer_is_kept_whole_and_streamed() -> None:
+    """Reasoning with what its model wants back, words, calls: under ids that lead to the answer."""
+    kept: list[Any] = []
+    call = parse({"model": "m", "input": "x"}, lambda _: None)
+    assert call.is_stored
+    call = ChatCall(call.chat, "m", keep=lambda key, items: kept.append((key, items)))
+    answer = Answer("Hello", reasoning="hm", thoughts=(THOUGHT,), tool_calls=(DELTAS[2].tool_calls[0],))  # type: ignore[arg-type]
+    whole = json.loads(RESPONSES.answer(answer, call, "m", "o").body)
+    assert kept_in(kept) == KINDS
+    assert kept[0][1] == whole["output"]
+    kept.clear()
+    events = RESPONSES.events(call, "m", "o")
+    stream = b"".join([*map(events.write_delta, DELTAS), events.write_finish(Finish("tool_calls"))])
+    assert kept_in(kept) == KINDS
+    last = json.loads(stream.decode().strip().rpartition("data: ")[2])
+    assert kept[0][1] == last["response"]["output"]
+
+
+@pytest.mark.parametrize("how", ["broke", "left"])
+def test_what_came_of_a_stream_that_ended_early_is_kept(how: str) -> None:
+    """Its caller has seen the ids, and continues with them; a call that was cut has no whole arguments."""
+    kept: list[Any] = []
+    call = ChatCall(parse({"model": "m", "input": "x"}, lambda _: None).chat, "m")
+    call.keep = lambda key, items: kept.append((key, items))  # type: ignore[misc]
+    events: Any = RESPONSES.events(call, "m", "o")
+    for each in DELTAS[:2] if how == "left" else DELTAS:
+        events.write_delta(each)
+    if how == "broke":
+        events.write_error(GatewayError(502, "stream_broken", "Broke."), "r")
+    events.keep_items()
+    events.keep_items()
+    assert kept_in(kept) == KINDS[:2]
+    assert kept[0][1][1]["content"][0]["text"] == "Hello"
+
+
+def test_the_bytes_of_an_image_are_not_kept_twice() -> None:
+    """They are an artifact already."""
+    output = [{"id": "ig_1", "type": "image_generation_call", "result": "AAAA"}]
+    assert without_images(output) == [{**output[0], "result": None}]
+    assert output[0]["result"] == "AAAA"
+
+
+def fill(kept: KeptAnswers, agent: str, answers: int, size: int) -> None:
+    for number in range(answers):
+        kept.keep(agent, f"{number:024x}", [{"id": f"{agent}{number}", "text": "x" * size}])
+        kept.write()
+
+
+def keys_of(kept: KeptAnswers, agent: str, answers: int) -> list[int]:
+    found = kept.find(agent, (f"{number:024x}" for number in range(answers)), 10**9)
+    return sorted(int(key, 16) for key in found)
+
+
+def test_the_oldest_answers_make_room_for_each_agent_and_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds of bytes as they are stored; one agent never takes another's share of its own bound."""
+    kept = KeptAnswers()
+    fill(kept, "one", 1, 10)
+    stored = KeptAnswer.objects.get().size
+    KeptAnswer.objects.all().delete()
+    monkeypatch.setattr(store, "CHECK_SHARE", 10**9)
+    monkeypatch.setattr(store, "AGENT_BYTES", stored * 3 + stored // 2)
+    fill(kept, "two", 1, 10)
+    fill(kept, "one", 6, 10)
+    assert (keys_of(kept, "one", 6), keys_of(kept, "two", 1)) == ([3, 4, 5], [0])
+    monkeypatch.setattr(store, "ALL_BYTES", stored * 2 + stored // 2)
+    fill(kept, "three", 1, 10)
+    assert (keys_of(kept, "one", 6), keys_of(kept, "two", 1), keys_of(kept, "three", 1)) == ([5], [], [0])
+
+
+def test_memory_is_bounded_while_the_database_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "WAITING_BYTES", 1000)
+    kept = KeptAnswers()
+    for number in range(10):
+        kept.keep("one", f"{number:024x}", [{"id": "x", "text": "x" * 250}])
+    assert keys_of(kept, "one", 10) == [7, 8, 9]
+
+
+def test_a_call_resolves_no_more_than_it_might_have_sent(key: str, settings: Any) -> None:
+    """Small references to large answers are as large as these."""
+    kept = KeptAnswers()
+    fill(kept, "one", 3, 1000)
+    with pytest.raises(KeptTooLargeError):
+        kept.find("one", (f"{number:024x}" for number in range(3)), 2500)
+    items = [answered(key), answered(key)]
+    settings.MAX_JSON_BYTES = 500
+    refused = ask(key, *map(reference_to, items), MORE)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "request_too_large")
+
+
+def test_an_answer_that_another_process_is_writing_is_waited_for(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that goes on at once, at another worker, comes before the row."""
+    item = answered(key)
+    tries: list[object] = []
+    find = KeptAnswers.find
+
+    def find_later(*asked: Any) -> Any:
+        tries.append(asked)
+        return find(*asked) if len(tries) == 3 else {}
+
+    monkeypatch.setattr(references, "RETRY_DELAYS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(KeptAnswers, "find", find_later)
+    assert ask(key, USER, reference_to(item), MORE).status_code == 200
+    assert len(tries) == 3
+
+
+def test_calls_without_references_look_nothing_up(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(references, "run_in_thread", None)
+    assert ask(key, USER, MORE).status_code == 200
+
+
+def test_an_id_from_before_the_kept_time_is_refused_at_once(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is looked up for it, so that references of old conversations cost nothing."""
+    monkeypatch.setattr(references, "run_in_thread", None)
+    old = f"msg_{int(time.time()) - 7200:08x}{'0' * 16}00"
+    assert ask(key, {"type": "item_reference", "id": old}, MORE).status_code == 400

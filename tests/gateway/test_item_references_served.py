@@ -1,0 +1,59 @@
+"""`item_reference` with OpenAI's own client over real sockets, at a server of two workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+
+from tests.gateway.serving import Server, served
+from tests.gateway.test_responses_served import TOOL, UPSTREAMS
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("references"), options=("--workers", "2")) as server:
+        yield server
+
+
+def conversation(server: Server, upstream: str, *, streamed: bool, by_reference: bool) -> Any:
+    """What the provider is sent of a tool round whose second call comes on a connection of its own."""
+    server.lab.play({})
+    asked: dict[str, Any] = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "reasoning": {"effort": "low"}}
+    first = [{"role": "user", "content": "double 4"}]
+    with openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0) as client:
+        if streamed:
+            with client.responses.stream(**asked, input=first) as stream:
+                answer = stream.get_final_response()
+        else:
+            answer = client.responses.create(**asked, input=first)
+    dumped = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in answer.output]
+    items = [{"type": "item_reference", "id": item.id} for item in answer.output] if by_reference else dumped
+    call = next(item for item in answer.output if item.type == "function_call")
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "8"}
+    with openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0) as client:
+        assert client.responses.create(**asked, input=[*first, *items, result]).output_text
+    return server.lab.requests[-1].json
+
+
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_references_reach_the_provider_as_the_items_would(server: Server, upstream: str, streamed: bool) -> None:
+    """Reasoning with its proof, words and calls; at either worker, each time."""
+    sent = conversation(server, upstream, streamed=streamed, by_reference=False)
+    for _ in range(4):
+        assert without_ids(conversation(server, upstream, streamed=streamed, by_reference=True)) == without_ids(sent)
+
+
+def without_ids(value: Any) -> Any:
+    """The request without ids of calls, which the lab makes for each, and Gemini's signatures of them.
+
+    These are in no item, so that one worker alone knows them.
+    """
+    if isinstance(value, dict):
+        return {
+            name: without_ids(each) for name, each in value.items() if not name.endswith(("id", "thoughtSignature"))
+        }
+    return [without_ids(each) for each in value] if isinstance(value, list) else value
