@@ -1,0 +1,92 @@
+"""A vendor's own tools through a served process: a route that insists asks the candidate that gets them whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.gateway.serving import Server, routing, served
+from tests.lab import Lab
+
+SEARCH = {
+    "/v1/messages": {"type": "web_search_20260318", "name": "web_search", "max_uses": 3},
+    "/v1/responses": {"type": "web_search", "search_context_size": "low"},
+}
+BODIES: dict[str, dict[str, Any]] = {
+    "/v1/messages": {"max_tokens": 9, "messages": [{"role": "user", "content": "Who won?"}]},
+    "/v1/responses": {"input": "Who won?"},
+}
+VENDORS = {"/v1/messages": "by-anthropic", "/v1/responses": "by-openai-responses"}
+
+
+def configured(lab: Lab) -> dict[str, Any]:
+    """The usual providers, and routes along others before the vendor: with it, without it, and with one it refuses."""
+    file = routing(lab)
+    for provider in file["providers"]:
+        if provider["providerName"] == "one":
+            file["providers"].append(
+                {**provider, "providerName": "without", "protocol": "anthropic", "vendorTools": []}
+                | {"endpoint": lab.url("anthropic", "without")}
+            )
+            break
+    chain = {"provider": "one", "retries": 0, "onDrop": "refuse"}
+    for name, vendor in (("claude", "by-anthropic"), ("openai", "by-openai-responses")):
+        file["routing"][f"insists-{name}"] = {**chain, "fallback": ["without", "by-gemini", vendor]}
+    file["routing"] |= {
+        "insists-alone": {**chain, "fallback": ["without", "by-gemini"]},
+        "yields": {"provider": "one", "retries": 0},
+    }
+    return file
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("vendor-tools"), configured=configured) as server:
+        yield server
+
+
+def ask(server: Server, path: str, model: str, *, stream: bool = False, **headers: str) -> httpx.Response:
+    server.lab.play({})
+    body = {"model": model, **BODIES[path], "tools": [SEARCH[path]], "stream": stream}
+    sent = {"authorization": f"Bearer {server.key}", **headers}
+    return httpx.post(server.url + path, json=body, headers=sent, timeout=30)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("path", "route"), [("/v1/messages", "claude"), ("/v1/responses", "openai")])
+def test_a_route_that_insists_asks_only_who_gets_the_tool_whole(
+    server: Server, path: str, route: str, stream: bool
+) -> None:
+    """Those of other protocols are passed by, and one of the vendor's that may not have it; the log says for what."""
+    answer = ask(server, path, f"task:insists-{route}", stream=stream)
+    assert answer.status_code == 200, answer.text
+    (request,) = server.lab.requests
+    assert (request.name, request.json["tools"]) == (VENDORS[path], [SEARCH[path]])
+    assert "x-routing-dropped" not in answer.headers
+    attempts = server.timeline(answer.headers["x-request-id"])["attempts"]
+    assert [each["outcome"] for each in attempts] == ["skipped_would_drop"] * 3 + ["ok"]
+    assert ["tools[0]" in each["error"] for each in attempts[:3]] == [True] * 3
+
+
+@pytest.mark.parametrize("path", list(SEARCH))
+@pytest.mark.parametrize(
+    ("model", "headers"), [("task:insists-alone", {}), ("task:yields", {"x-routing-strict": "true"})]
+)
+def test_it_refuses_by_name_where_nobody_gets_the_tool(
+    server: Server, path: str, model: str, headers: dict[str, str]
+) -> None:
+    """The route insists, or the call itself: 400 in the vendor's shape, and no provider is asked."""
+    answer = ask(server, path, model, **headers)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"], server.lab.requests) == (400, "invalid_request_error", [])
+    assert "tools[0]" in error["message"]
+    assert error.get("param", "tools[0]") == "tools[0]"
+
+
+@pytest.mark.parametrize("path", list(SEARCH))
+def test_a_route_that_does_not_insist_says_what_was_left_out(server: Server, path: str) -> None:
+    answer = ask(server, path, "task:yields")
+    assert (answer.status_code, answer.headers["x-routing-dropped"]) == (200, "tools[0]")
