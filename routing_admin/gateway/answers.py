@@ -117,6 +117,8 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
         _charge(admitted, error.attempts)
         raise gateway_error_of(error) from None
     _charge(admitted, result.attempts)
+    if admitted.parsed.choice is not None:
+        admitted.parsed.choice.of.end(result.answer.usage)
     if admitted.hold is not None:
         answer = result.answer
         settle_planned(admitted.hold, admitted.dispatch.planned, result.candidate, answer.usage, answer)
@@ -174,7 +176,8 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
         }
 
     def write_error(error: GatewayError) -> bytes:
-        events = admitted.door.events(admitted.parsed, admitted.name or admitted.parsed.model, "")
+        alone = replace(admitted.parsed, choice=None)  # it is the only event
+        events = admitted.door.events(alone, admitted.name or alone.model, "")
         return events.write_error(error, call.request_id)
 
     block, left = admitted.door.keep_alive, seconds - recorder.elapsed_ms() / 1000

@@ -21,7 +21,7 @@ from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.services.labels import NO_LABELS
 from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.wire import Fault
-from capabilities.core.worded import worded
+from capabilities.core.worded import Worded, worded
 from capabilities.fair_slots import requester
 from capabilities.json_bodies import is_quick
 from routing_admin.configuration import snapshot
@@ -76,7 +76,7 @@ AFFINITY_HEADER = "x-routing-affinity"
 """The caller's own name of a conversation, whose calls stay with one of a provider's keys."""
 
 BLOCKED = TABLE[Fault.CONTENT_POLICY].code
-ONE_ANSWER = worded("n must be 1: each request gets one answer, unless its route allows more (allowN).")
+ONE_ANSWER = worded("%(param)s must be 1: each request gets one answer, unless its route allows more (allowN).")
 
 
 async def complete(door: Door, call: HttpCall) -> HttpReply:
@@ -221,7 +221,8 @@ def _decide(
         recorder.add_facts(labels=labels)
     target = resolve_model(state, chat_call.model, chat_call.task_type, principal.rights)
     if chat_call.count > 1 and not target.route.allow_n:
-        raise BadRequestError(ONE_ANSWER, "n", "unsupported_value")
+        sentence = Worded(ONE_ANSWER.template, {"param": door.count_field})
+        raise BadRequestError(sentence, door.count_field, "unsupported_value")
     actor = Actor("agent", principal.agent, call.address, call.request_id)
     planned = plan_request(
         state,

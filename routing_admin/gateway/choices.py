@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +22,10 @@ from routing_admin.gateway.answers import (
     reserve_tokens,
     start_keep_alive,
 )
-from routing_admin.gateway.door import AnswerChoice, Choices
+from routing_admin.gateway.door import AnswerChoice, Choices, Door
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.platform.server.draining import DrainingError
-from routing_admin.platform.server.ids import new_id
 from routing_admin.platform.server.places import OverloadedError
 from routing_admin.request_log.recorder import RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
@@ -39,7 +39,7 @@ Abandon = Callable[[BaseException], None]
 
 async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
     """Make as many calls as answers are asked for, each with its limits and its entry in the log."""
-    choices = Choices(admitted.parsed.count, new_id("chatcmpl-"))
+    choices = Choices(admitted.parsed.count)
     first = replace(admitted, parsed=replace(admitted.parsed, choice=AnswerChoice(0, choices)))
     recorder.add_facts(choice=(1, choices.count, call.request_id))
     made = [(first, recorder), *await _admit_others(call, admitted, recorder, choices)]
@@ -66,7 +66,12 @@ async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: Reque
     finally:
         if call.keep_alive is not None:
             await call.keep_alive.stop()
-    return interleave(replies, choices, abandon) if is_streamed else merge(replies)
+    if not is_streamed:
+        return merge(admitted.door, replies, choices)
+    reply = interleave(replies, choices, abandon)
+    if admitted.door.enclose is not None and reply.blocks is not None:
+        reply.blocks = admitted.door.enclose(reply.blocks)
+    return reply
 
 
 Calls = list[tuple[AdmittedCall, RequestRecorder]]
@@ -132,21 +137,11 @@ async def answer_all(calls: Sequence[Awaitable[HttpReply]], abandon: Abandon) ->
         raise
 
 
-def merge(replies: Sequence[HttpReply]) -> HttpReply:
-    """Return the first reply with the choices of all, each by its index, and the sum of what was counted."""
-    bodies = [orjson.loads(each.body) for each in replies]
-    whole: dict[str, Any] = bodies[0]
-    whole["choices"] = [{**each["choices"][0], "index": index} for index, each in enumerate(bodies)]
-    counted = [each["usage"] for each in bodies if "usage" in each]
-    if counted:
-        whole["usage"] = _sum(counted)
-    return HttpReply(200, replies[0].headers, orjson.dumps(whole))
-
-
-def _sum(counts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    names = dict.fromkeys(name for each in counts for name in each)
-    found = {name: [each[name] for each in counts if each.get(name) is not None] for name in names}
-    return {name: _sum(each) if isinstance(each[0], dict) else sum(each) for name, each in found.items() if each}
+def merge(door: Door, replies: Sequence[HttpReply], choices: Choices) -> HttpReply:
+    """Return the first reply with the answers of all, and the sum of what was counted."""
+    assert door.merge is not None, door.path  # noqa: S101 - it can be asked for several, for the type checker
+    body = door.merge([orjson.loads(each.body) for each in replies], choices.usage)
+    return HttpReply(200, replies[0].headers, orjson.dumps(body))
 
 
 def interleave(replies: Sequence[HttpReply], choices: Choices, abandon: Abandon) -> HttpReply:
@@ -161,13 +156,15 @@ def interleave(replies: Sequence[HttpReply], choices: Choices, abandon: Abandon)
 async def _interleave(
     streams: Sequence[AsyncGenerator[bytes, None]], choices: Choices, abandon: Abandon
 ) -> AsyncGenerator[bytes, None]:
-    ready: asyncio.Queue[tuple[int, bytes | None]] = asyncio.Queue(len(streams))
-    tasks = [asyncio.ensure_future(_forward(index, each, ready)) for index, each in enumerate(streams)]
+    ready: asyncio.Queue[tuple[int, bytes | None]] = asyncio.Queue()
+    room = asyncio.Semaphore(len(streams))
+    tasks = [asyncio.ensure_future(_forward(index, each, ready, room)) for index, each in enumerate(streams)]
     count = len(tasks)
     try:
         await asyncio.sleep(0)  # each has begun then, and so comes to its end however this one ends
         while count:
             index, block = await ready.get()
+            room.release()
             if choices.failed not in (None, index):
                 continue  # the error is the last event
             if block is not None:
@@ -185,11 +182,25 @@ async def _interleave(
 
 
 async def _forward(
-    index: int, stream: AsyncGenerator[bytes, None], ready: asyncio.Queue[tuple[int, bytes | None]]
+    index: int,
+    stream: AsyncGenerator[bytes, None],
+    ready: asyncio.Queue[tuple[int, bytes | None]],
+    room: asyncio.Semaphore,
 ) -> None:
     try:
         async for block in stream:
-            await ready.put((index, block))
+            ready.put_nowait((index, block))  # at once: what was written last, as the end of all, is last
+            await room.acquire()
     finally:
         await stream.aclose()
-    await ready.put((index, None))
+    ready.put_nowait((index, None))
+
+
+async def enclose_list(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield blocks of elements, before each of which a comma is, as one JSON list."""
+    async with aclosing(blocks):
+        before = b"["
+        async for block in blocks:
+            yield before + block.removeprefix(b",") if before else block
+            before = b""
+        yield before + b"]"

@@ -6,7 +6,7 @@ plans, the walk through the chain and the log are those of `calls`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
@@ -19,13 +19,15 @@ from routing_admin.core.planning.model_names import LONGEST_NAME
 from routing_admin.dispatch.turns import AnsweredTurn
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.errors import BadRequestError, GatewayError
-from routing_admin.gateway.fields import Object, read_text, refusal_of_missing
+from routing_admin.gateway.fields import Object, read_count, read_text, refusal_of_missing
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.media import Find
 
 SSE = "text/event-stream"
 SMALL_BYTES = 2 * 1024 * 1024
 """A body up to this size is looked through faster than a thread is entered and left."""
+MAX_ANSWERS = 8
+"""The most answers to one request, each of which is a call."""
 
 
 Keep = Callable[[str, Sequence[Mapping[str, Any]]], object]
@@ -58,10 +60,13 @@ class ChatCall:
 
 
 class Choices:
-    """What the answers to one request have in common: their `id`, and how many of them have ended, with which count."""
+    """What the answers to one request have in common: their `id`, and how many of them have ended, with which count.
 
-    def __init__(self, count: int, new_id: str) -> None:
-        self.count, self.id, self.usage = count, new_id, Usage()
+    The id is the one of the stream that is begun first.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count, self.id, self.usage = count, "", Usage()
         self.ended = 0
         self.failed: int | None = None
         self.error: GatewayError | None = None
@@ -105,6 +110,15 @@ def read_wishes(body: Object) -> Wishes:
     return Wishes(model, task_type, language)
 
 
+def read_answer_count(source: Object, key: str) -> int:
+    """How many answers are asked for. Raises `BadRequestError` for no number, and for too large a one."""
+    count = read_count(source, key) or 1
+    if count > MAX_ANSWERS:
+        message = worded("%(param)s can be at most %(most)s.", param=key, most=MAX_ANSWERS)
+        raise BadRequestError(message, key, "unsupported_value")
+    return count
+
+
 class AnswerEvents(Protocol):
     """Writes one streamed answer as server-sent events; each method gives the bytes, empty for nothing to say."""
 
@@ -146,6 +160,9 @@ class Door:
     type of its streams. `keep_alive` is what a stream without content repeats; empty where it sends nothing before.
     `blocked` writes what a provider's policy refused as an answer, with its type, where an API has one for it.
     `resolve` puts what an agent refers to into the body, None where nothing can be referred to.
+
+    Where several answers can be asked for, `count_field` asks for them; `merge` makes one body of theirs and of the
+    sum of their counts, and `enclose` one stream of their blocks, None where these need nothing around them.
     """
 
     path: str
@@ -161,3 +178,6 @@ class Door:
     blocked: Callable[[GatewayError], tuple[str, bytes]] | None = None
     stream_type: str = SSE
     resolve: Callable[[HttpCall, str, Object], Awaitable[Object]] | None = None
+    count_field: str = ""
+    merge: Callable[[Sequence[dict[str, Any]], Usage], dict[str, Any]] | None = None
+    enclose: Callable[[AsyncGenerator[bytes, None]], AsyncGenerator[bytes, None]] | None = None

@@ -170,7 +170,7 @@ def test_all_that_the_client_sends_is_read():
     [
         ({"cachedContent": "cachedContents/1"}, "cachedContent"),
         ({"continuationToken": "x"}, "continuationToken"),
-        ({"generationConfig": {"candidateCount": 2}}, "generationConfig.candidateCount"),
+        ({"generationConfig": {"candidateCount": 9}}, "generationConfig.candidateCount"),
         ({"generationConfig": {"responseMimeType": "text/x.enum"}}, "generationConfig.responseMimeType"),
         ({"generation_config": {"max_output_tokens": "many"}}, "generationConfig.maxOutputTokens"),
         (
@@ -194,6 +194,20 @@ def test_all_that_the_client_sends_is_read():
 def test_what_changes_a_calls_meaning_is_refused_by_name(change, param):
     """The place as Gemini's API writes it."""
     assert refusal({**said("hi"), **change}).param == param
+
+
+@pytest.mark.parametrize("model", ["echo-text", "task:planning"])
+def test_several_candidates_are_refused_where_no_route_allows_them(key, model):
+    """By the field's name, in Google's shape; a count of tokens is the same whatever their number."""
+    asked = {**said("hi"), "generation_config": {"candidate_count": 2}}
+    answer = ask(key, asked, model)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["status"]) == (400, "INVALID_ARGUMENT")
+    assert "generationConfig.candidateCount must be 1" in error["message"]
+    violations = [each["fieldViolations"] for each in error["details"] if "fieldViolations" in each]
+    assert [each["field"] for each in violations[0]] == ["generationConfig.candidateCount"]
+    assert logged(answer.headers["x-request-id"]).outcome == "unsupported_value"
+    assert ask(key, asked, model, GENERATE.replace("generateContent", "countTokens")).status_code == 200
 
 
 def test_what_has_no_place_is_named(key):

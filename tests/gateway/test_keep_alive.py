@@ -164,6 +164,27 @@ async def test_a_stream_of_geminis_begins_with_blank_lines(key, loopback, form, 
     assert word == "fail" or chunks[-1]["candidates"][0]["finishReason"] == "STOP"
 
 
+@pytest.mark.parametrize("word", ["stream", "fail"])
+async def test_a_list_of_several_candidates_begins_early_and_is_one_list(key, loopback, word):
+    """One failure is that of all, and then the list's only element."""
+    await asyncio.to_thread(TaskRoute.objects.filter(task_type="alone").update, allow_n=True)
+    await asyncio.to_thread(snapshot.refresh)
+    call = call_to("alone", key)
+    call.path = "/v1beta/models/task:alone:streamGenerateContent"
+    call.pieces = [json.dumps({**GEMINI, "generationConfig": {"candidateCount": 2}}).encode()]
+    async with loopback.serve():
+        running = await begin(call)
+        while len(loopback.silent) < 2:
+            loopback.asked.clear()
+            await loopback.asked.wait()
+        for each, played in zip(loopback.silent, ("stream", word), strict=True):
+            each.play(played)
+        await running
+    *chunks, last = json.loads(call.answer)
+    assert ("error" in last, bool(chunks)) == ((True, False) if word == "fail" else (False, True))
+    assert {each["candidates"][0]["index"] for each in chunks} == (set() if word == "fail" else {0, 1})
+
+
 ERRORS: dict[str, Callable[[Any], str]] = {
     "/v1/chat/completions": lambda event: event["error"]["code"],
     "/v1/messages": lambda event: f"{event['type']} {event['error']['type']}",

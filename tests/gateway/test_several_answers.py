@@ -1,4 +1,4 @@
-"""Several answers to one request (`n`), where its route allows them: the official client over real sockets."""
+"""Several answers to one request (`n`, `candidateCount`), where its route allows them: the official clients."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 import httpx
 import openai
 import pytest
+from google import genai
+from google.genai import errors, types
 
 from tests.gateway.serving import Server, routing, served
 from tests.lab import Lab
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
+CONTENTS = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
 
 
 def configured(lab: Lab) -> dict[str, Any]:
@@ -34,6 +37,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def client(server: Server) -> openai.OpenAI:
     server.lab.play({})
     return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=3)
+
+
+@pytest.fixture
+def google(server: Server) -> genai.Client:
+    server.lab.play({})
+    return genai.Client(api_key=server.key, http_options={"base_url": server.url})
 
 
 def rows(server: Server, request_id: str, count: int) -> list[dict[str, Any]]:
@@ -152,3 +161,63 @@ def test_one_answer_is_as_without(client: openai.OpenAI, server: Server) -> None
     raw = client.chat.completions.with_raw_response.create(model="task:several", messages=HELLO, n=1)
     assert len(raw.parse().choices) == 1
     assert "choice" not in server.timeline(raw.headers["x-request-id"])["answer"]
+
+
+def candidates(count: int) -> types.GenerateContentConfig:
+    return types.GenerateContentConfig(candidate_count=count)
+
+
+def test_candidates_of_gemini_are_as_many_calls(google: genai.Client, server: Server) -> None:
+    """Each has its index, the count is the sum, and so says the log; providers of any protocol."""
+    server.lab.play({"one": [503]})
+    answer = google.models.generate_content(model="task:crossing", contents="hello", config=candidates(3))
+    assert answer.candidates
+    assert answer.usage_metadata
+    assert answer.sdk_http_response
+    assert [each.index for each in answer.candidates] == [0, 1, 2]
+    assert all(each.content and each.content.parts and each.content.parts[0].text for each in answer.candidates)
+    first = (answer.sdk_http_response.headers or {})["x-request-id"]
+    found = rows(server, first, 3)
+    assert [each["answer"]["choice"] for each in found] == [{"number": n, "of": 3, "first": first} for n in (1, 2, 3)]
+    assert sorted(each["answeredBy"]["provider"] for each in found) == ["by-gemini", "one", "one"]
+    assert answer.usage_metadata.prompt_token_count == sum(each["usage"]["promptTokens"] for each in found)
+    assert not any("candidateCount" in str(each.json) for each in server.lab.requests)
+
+
+def test_chunks_of_all_candidates_come_in_one_stream(google: genai.Client) -> None:
+    """By their index, under one id, with one count in the last."""
+    stream = google.models.generate_content_stream(model="task:several", contents="hello", config=candidates(3))
+    chunks = list(stream)
+    assert len({each.response_id for each in chunks}) == 1
+    found = [candidate for each in chunks for candidate in each.candidates or ()]
+    ends = {each.index: each.finish_reason for each in found if each.finish_reason}
+    assert ends == dict.fromkeys((0, 1, 2), types.FinishReason.STOP)
+    texts: dict[int | None, str] = {}
+    for each in found:
+        parts = (each.content and each.content.parts) or ()
+        texts[each.index] = texts.get(each.index, "") + "".join(part.text or "" for part in parts)
+    assert len(set(texts.values())) == 1
+    counts = [each.usage_metadata.total_token_count for each in chunks if each.usage_metadata]
+    assert counts == [54]
+    assert chunks[-1].usage_metadata
+
+
+@pytest.mark.parametrize("play", ["ok", "reset_mid_body"])
+def test_a_list_of_all_candidates_is_one_list(server: Server, play: str) -> None:
+    """Without `alt=sse`: whole, or with the error as its last element."""
+    server.lab.play({"one": ["ok", play]})
+    path = f"{server.url}/v1beta/models/task:alone:streamGenerateContent"
+    body = {**CONTENTS, "generationConfig": {"candidateCount": 2}}
+    answer = httpx.post(path, json=body, headers={"x-goog-api-key": server.key}, timeout=30)
+    *chunks, last = answer.json()
+    assert {each["candidates"][0]["index"] for each in chunks} <= {0, 1}
+    assert ("error" in last) == (play != "ok")
+    assert all("error" not in each for each in chunks)
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_more_candidates_than_are_allowed_are_refused(google: genai.Client, server: Server, count: int) -> None:
+    model = "task:chain" if count == 2 else "task:several"
+    with pytest.raises(errors.ClientError, match="candidateCount") as caught:
+        google.models.generate_content(model=model, contents="hello", config=candidates(count))
+    assert (caught.value.code, caught.value.status, server.lab.requests) == (400, "INVALID_ARGUMENT", [])

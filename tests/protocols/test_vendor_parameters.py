@@ -44,7 +44,7 @@ class Other(str):
 SERVER = Other("a tool that the vendor runs; nobody asks for it through chat completions")
 VERTEX = Other("of Vertex, which is not spoken")
 CLIENT = Other("the SDK's own, never on the wire")
-ONE_ANSWER = Other("one answer is given to a request")
+ONE_ANSWER = Other("each answer to a request is a call of its own")
 OUTPUT = Other("how pictures, sound and film are made; chat completions has no word for it")
 UNASKED = Other("chat completions has no word for it; a provider's extraBody can say it")
 

@@ -8,7 +8,7 @@ from django.views.decorators.csrf import csrf_exempt
 from capabilities.core.wire import Answer
 from routing_admin.gateway.calls import complete
 from routing_admin.gateway.chat.parsing import needs_thread, parse
-from routing_admin.gateway.chat.rendering import Chunks, completion_json
+from routing_admin.gateway.chat.rendering import Chunks, completion_json, merge_completions
 from routing_admin.gateway.door import ChatCall, Door
 from routing_admin.gateway.errors import body_of, json_reply
 from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
@@ -24,7 +24,15 @@ def _write_events(call: ChatCall, name: str, origin: str) -> Chunks:
 
 
 COMPLETIONS = Door(
-    "/v1/chat/completions", parse, needs_thread, _write_answer, _write_events, body_of, keep_alive=COMMENT
+    "/v1/chat/completions",
+    parse,
+    needs_thread,
+    _write_answer,
+    _write_events,
+    body_of,
+    keep_alive=COMMENT,
+    count_field="n",
+    merge=merge_completions,
 )
 
 

@@ -8,12 +8,10 @@ from typing import Any
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest
 from capabilities.core.ranges import TEMPERATURE
-from capabilities.core.worded import worded
 from routing_admin.gateway.chat.messages import MessageReader
 from routing_admin.gateway.chat.tools import read_choice, read_tools
 from routing_admin.gateway.counts import check_counts
-from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
-from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_answer_count, read_wishes
 from routing_admin.gateway.fields import (
     STRINGS,
     Object,
@@ -35,8 +33,6 @@ OURS = frozenset(
     }
 )
 """Fields that are read here; every other one goes along as it came."""
-MAX_ANSWERS = 8
-"""The most answers to one request, each of which is a call."""
 WORDS = ("text", "refusal")
 """Types of parts that are no files."""
 MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
@@ -52,9 +48,7 @@ def parse(body: Object, find: Find) -> ChatCall:
     stream = read_flag(body, "stream") or False
     counted, old_calls = read_flag(options, "include_usage") or False, bool(chat.tools) and not body.get("tools")
     call = ChatCall(chat, wishes.model, wishes.task_type, wishes.language, stream, counted, old_calls)
-    count = (read_count(body, "n") or 1) if "n" in body else 1
-    if count > MAX_ANSWERS:
-        raise BadRequestError(worded("n can be at most %(most)s.", most=MAX_ANSWERS), "n", "unsupported_value")
+    count = read_answer_count(body, "n") if "n" in body else 1
     return call if count == 1 else replace(call, count=count)
 
 

@@ -125,6 +125,13 @@ def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: 
     return fields | {"usage": usage} if usage else fields
 
 
+def merge_completions(bodies: Sequence[dict[str, Any]], usage: Usage) -> dict[str, Any]:
+    """Return the first of the answers to one request with the choices of all, each by its index, and their count."""
+    choices = [{**each["choices"][0], "index": index} for index, each in enumerate(bodies)]
+    counted = usage_json(usage)
+    return {**bodies[0], "choices": choices, **({"usage": counted} if counted else {})}
+
+
 def _details_json(details: AnswerDetails) -> dict[str, str]:
     """What stands beside the choices, where the provider says it."""
     tier = details.service_tier if details.service_tier in SERVICE_TIERS else None
@@ -176,7 +183,7 @@ class Chunks:
     def __post_init__(self) -> None:
         """What stands before and after the delta of every chunk is written once."""
         if self.choice is not None:
-            self.id = self.choice.of.id
+            self.id = self.choice.of.id = self.choice.of.id or self.id
         self._before, self._after = self._write_chunk({"": 0}).split(b'{"":0}')
 
     def write_delta(self, delta: Delta) -> bytes:

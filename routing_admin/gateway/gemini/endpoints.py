@@ -14,13 +14,20 @@ from django.views.decorators.csrf import csrf_exempt
 from capabilities.core.wire import Answer
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.calls import complete
+from routing_admin.gateway.choices import enclose_list
 from routing_admin.gateway.door import SSE, ChatCall, Door
 from routing_admin.gateway.errors import GatewayError, json_reply
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.gemini.events import GeminiChunks
 from routing_admin.gateway.gemini.fields import read_fields
-from routing_admin.gateway.gemini.parsing import needs_thread, parse
-from routing_admin.gateway.gemini.rendering import blocked_json, error_json, response_json, shows_thoughts
+from routing_admin.gateway.gemini.parsing import CANDIDATES, needs_thread, parse
+from routing_admin.gateway.gemini.rendering import (
+    blocked_json,
+    error_json,
+    merge_responses,
+    response_json,
+    shows_thoughts,
+)
 from routing_admin.gateway.http import HttpCall, HttpReply, call_of, response_of_reply
 from routing_admin.gateway.keep_alive import BLANK
 from routing_admin.gateway.token_counts import TokenCounting, count_reply
@@ -47,7 +54,7 @@ def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> Htt
 
 
 def _write_events(call: ChatCall, name: str, origin: str, *, as_list: bool) -> GeminiChunks:
-    return GeminiChunks(name, origin, shows_thoughts(call.chat), as_list)
+    return GeminiChunks(name, origin, shows_thoughts(call.chat), as_list, call.choice)
 
 
 def _write_blocked(error: GatewayError, *, stream_type: str) -> tuple[str, bytes]:
@@ -72,6 +79,9 @@ def _door(verb: str, *, as_list: bool = False) -> Door:
         stream_type=stream_type,
         keep_alive=BLANK,
         blocked=blocked,
+        count_field=CANDIDATES,
+        merge=merge_responses,
+        enclose=enclose_list if as_list else None,
     )
 
 

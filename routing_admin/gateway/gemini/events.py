@@ -9,8 +9,9 @@ from typing import Any
 import orjson
 
 from capabilities.core.thoughts import Thought
-from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta
+from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta, Usage
 from routing_admin.dispatch.turns import AnsweredTurn
+from routing_admin.gateway.door import AnswerChoice
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.gemini.rendering import (
     call_part,
@@ -30,14 +31,16 @@ from routing_admin.gateway.messages.events import CallBlock
 class GeminiChunks:
     """The chunks of one answer: server-sent events, or with `as_list` the elements of one JSON list.
 
-    A call waits in `calls` until its arguments are whole, and those behind it with it. What the model wants back waits
-    in `thoughts` for the next part.
+    Where the answer is one of several (`choice`), a comma is before each element and nothing around them. A call waits
+    in `calls` until its arguments are whole, and those behind it with it. What the model wants back waits in `thoughts`
+    for the next part.
     """
 
     model: str
     origin: str = ""
     shows_thoughts: bool = False
     as_list: bool = False
+    choice: AnswerChoice | None = None
     turn: AnsweredTurn = field(default_factory=AnsweredTurn)
     id: str = field(default_factory=response_id)
     begun: bool = False
@@ -46,6 +49,12 @@ class GeminiChunks:
     calls: dict[int, CallBlock] = field(default_factory=dict)
     signatures: dict[int, str | None] = field(default_factory=dict)
     sent: int = 0
+
+    def __post_init__(self) -> None:
+        """All answers to one request have one id."""
+        if self.choice is not None:
+            self.id = self.choice.of.id = self.choice.of.id or self.id
+            self.begun = True
 
     def write_delta(self, delta: Delta) -> bytes:
         """Return a piece of the answer."""
@@ -85,13 +94,16 @@ class GeminiChunks:
         if self.thoughts:
             parts.append({"text": "", **self._sign(None)})
         reason = {"finishReason": finish_reason(finish.finish_reason, finish.details)}
-        last = self._write(parts or [{"text": ""}], reason, usage_json(finish.usage))
-        return last + b"]" if self.as_list else last
+        counted: Usage | None = finish.usage
+        if self.choice is not None:
+            counted = self.choice.of.usage if self.choice.of.end(finish.usage) else None
+        return self._end(self._write(parts or [{"text": ""}], reason, usage_json(counted) if counted else {}))
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
         """Return that the answer broke off."""
-        last = self._frame(error_json(error, request_id))
-        return last + b"]" if self.as_list else last
+        if self.choice is not None:
+            self.choice.of.fail(self.choice.index, error)
+        return self._end(self._frame(error_json(error, request_id)))
 
     def _write(
         self,
@@ -99,7 +111,8 @@ class GeminiChunks:
         beside: Mapping[str, Any] | None = None,
         usage: Mapping[str, Any] | None = None,
     ) -> bytes:
-        candidate = {"content": {"parts": parts, "role": "model"}, **(beside or {}), "index": 0}
+        index = self.choice.index if self.choice is not None else 0
+        candidate = {"content": {"parts": parts, "role": "model"}, **(beside or {}), "index": index}
         chunk = {"candidates": [candidate], **(usage or {}), "modelVersion": self.model, "responseId": self.id}
         return self._frame(chunk)
 
@@ -109,6 +122,9 @@ class GeminiChunks:
             return b"data: " + data + b"\r\n\r\n"
         before, self.begun = (b",\r\n" if self.begun else b"["), True
         return before + data
+
+    def _end(self, last: bytes) -> bytes:
+        return last + b"]" if self.as_list and self.choice is None else last
 
     def _sign(self, proof: str | None) -> dict[str, str]:
         thoughts, self.thoughts = self.thoughts, []

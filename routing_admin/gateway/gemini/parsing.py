@@ -13,7 +13,7 @@ from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.chat.tools import NO_CHOICE, Choice
 from routing_admin.gateway.counts import check_counts
-from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
+from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_answer_count, read_wishes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     A_LIST,
@@ -70,7 +70,7 @@ EFFORTS = ("minimal", "low", "medium", "high")
 MODES: Mapping[str, str | None] = MappingProxyType(
     {"AUTO": "auto", "ANY": "required", "NONE": "none", "VALIDATED": "auto", "MODE_UNSPECIFIED": None}
 )
-ONE_ANSWER = worded("%(param)s must be 1: each request gets one answer.")
+CANDIDATES = f"{CONFIG}.candidateCount"
 
 
 def parse(body: Object, find: Find) -> ChatCall:
@@ -80,8 +80,13 @@ def parse(body: Object, find: Find) -> ChatCall:
     for name in REFUSED:
         if body.get(name):
             raise BadRequestError(Worded(NOT_KEPT.template, {"param": name}), name, "unsupported_value")
-    chat = _read_chat(body, ContentReader(find))
-    return ChatCall(chat, wishes.model, wishes.task_type, wishes.language, body["stream"], include_usage=True)
+    config = read_fields(body.get(CONFIG) or {}, CONFIG)
+    placed = {f"{CONFIG}.{name}": value for name, value in config.items()}
+    count = read_answer_count(placed, CANDIDATES)
+    chat = _read_chat(body, config, placed, ContentReader(find))
+    return ChatCall(
+        chat, wishes.model, wishes.task_type, wishes.language, body["stream"], include_usage=True, count=count
+    )
 
 
 def needs_thread(body: Object, size: int) -> bool:
@@ -89,12 +94,8 @@ def needs_thread(body: Object, size: int) -> bool:
     return contents.needs_thread(body.get("contents"), small=size <= SMALL_BYTES)
 
 
-def _read_chat(body: Object, reader: ContentReader) -> ChatRequest:
-    config = read_fields(body.get(CONFIG) or {}, CONFIG)
-    placed = {f"{CONFIG}.{name}": value for name, value in config.items()}
-    if (read_count(placed, f"{CONFIG}.candidateCount") or 1) > 1:
-        param = f"{CONFIG}.candidateCount"
-        raise BadRequestError(Worded(ONE_ANSWER.template, {"param": param}), param, "unsupported_value")
+def _read_chat(body: Object, config: Object, placed: Object, reader: ContentReader) -> ChatRequest:
+    """The canonical request; `placed` is `config` with each name's place in the body."""
     tools, choice = _read_tools(body, reader.inner), _read_choice(body, reader.inner)
     messages = (*reader.read_system(body.get("systemInstruction")), *reader.read_all(body.get("contents")))
     extra = _read_extra(body, config, placed)

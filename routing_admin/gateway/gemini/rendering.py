@@ -71,6 +71,12 @@ def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> di
     return {"candidates": [candidate], **usage_json(answer.usage), "modelVersion": model, "responseId": response_id()}
 
 
+def merge_responses(bodies: Sequence[dict[str, Any]], usage: Usage) -> dict[str, Any]:
+    """Return the first of the answers to one request with the candidates of all, by their index, and their count."""
+    candidates = [{**each["candidates"][0], "index": index} for index, each in enumerate(bodies)]
+    return {**bodies[0], "candidates": candidates, **usage_json(usage)}
+
+
 def response_id() -> str:
     """Return an id for one answer."""
     return new_id("resp_")
