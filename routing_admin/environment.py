@@ -110,7 +110,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "ROUTING_ADMIN_KEEP_ANSWERS",
         "3600",
-        _("Seconds that answers of /v1/responses are kept for item_reference; 0 keeps none."),
+        _("Seconds that calls of /v1/responses are kept for item_reference and previous_response_id; 0 keeps none."),
     ),
     Setting("ROUTING_ADMIN_HEAD_SECONDS", "10", _("Seconds allowed for receiving a request's headers.")),
     Setting(

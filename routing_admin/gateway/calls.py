@@ -214,7 +214,7 @@ def _decide(
     """The request parsed and planned. Raises `GatewayError`."""
     chat_call = door.parse(body, RowStore(principal.agent).part)
     if chat_call.is_stored:
-        chat_call = replace(chat_call, keep=partial(kept_answers.keep, principal.agent))
+        chat_call = replace(chat_call, keep=partial(kept_answers.keep, principal.agent, chat_call.turn), turn=None)
     recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
     labels = labels_of_call(principal.labels, body)
     if labels is not NO_LABELS:

@@ -22,6 +22,7 @@ from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.fields import Object, read_count, read_text, refusal_of_missing
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.media import Find
+from routing_admin.request_log.kept_answers import Turn
 
 SSE = "text/event-stream"
 SMALL_BYTES = 2 * 1024 * 1024
@@ -40,8 +41,9 @@ class ChatCall:
     `old_calls` says that tools came as `functions`, so that calls of them are answered as `function_call`; `namespaces`
     has namespace and own name of those tools that came grouped, by the one name that models know them by. `passing` is
     the operation that the call is of, where it is no chat's. `count` answers are asked for, of which it gives `choice`;
-    None where it gives the only one. `is_stored` says that later calls may refer to the items of its
-    answer; `keep` then takes the key of their ids, and them.
+    None where it gives the only one. `is_stored` says that later calls may refer to its answer and the items of that;
+    `keep` then takes the key of their ids, and them, and `turn` is what is kept of the request beside. `previous` is
+    the id of the answer that it continues.
     """
 
     chat: ChatRequest
@@ -56,7 +58,9 @@ class ChatCall:
     count: int = 1
     choice: AnswerChoice | None = None
     is_stored: bool = False
+    turn: Turn | None = None
     keep: Keep | None = None
+    previous: str | None = None
 
 
 class Choices:

@@ -27,9 +27,9 @@ class IdempotencyRecord(models.Model):
 
 
 class KeptAnswer(models.Model):
-    """The items of an answer of `/v1/responses`, encrypted, so that a later call may refer to them.
+    """The items of an answer of `/v1/responses`, or its input, encrypted, so that a later call may refer to them.
 
-    `digest` stands for the agent and the answer's id, `owner` for the agent; `size` is that of `ciphertext`.
+    `digest` stands for the agent and what it is, `owner` for the agent and its kind; `size` is that of `ciphertext`.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)

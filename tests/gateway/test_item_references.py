@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from capabilities.acts import SYSTEM
+from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.wire import Answer, Delta, Finish, ToolCallDelta
 from routing_admin.console.settings.pruning import prune
@@ -24,6 +27,7 @@ from routing_admin.request_log import kept_answers as store
 from routing_admin.request_log.kept_answers import KeptAnswers, KeptTooLargeError, kept_answers
 from tests.cast import key_of
 from tests.gateway.plane import logged, post
+from tests.protocols.test_vendor_tools import RESPONSE
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -65,7 +69,7 @@ def test_a_reference_is_the_item_that_was_answered(key: str, is_written: bool) -
     item = answered(key)
     if is_written:
         kept_answers.write()
-        assert KeptAnswer.objects.count() == 1
+        assert KeptAnswer.objects.count() == 2
     referred, sent = (ask(key, USER, each, MORE) for each in (reference_to(item), item))
     assert words_of(referred) == words_of(sent)
     assert words_of(ask(key, USER, {"id": item["id"]}, MORE)) == words_of(sent)
@@ -76,11 +80,13 @@ def test_the_rows_are_written_with_the_log(key: str) -> None:
     answer = ask(key, USER)
     assert not KeptAnswer.objects.exists()
     logged(answer["x-request-id"])
-    (row,) = KeptAnswer.objects.all()
+    rows = KeptAnswer.objects.all()
     (item,) = answer.json()["output"]
-    assert item["id"][4:-2] not in row.digest
-    assert b"picnic" not in bytes(row.ciphertext)
-    assert row.size == len(bytes(row.ciphertext))
+    assert len({row.owner for row in rows}) == len(rows) == 2  # the items, and what they answer
+    for row in rows:
+        assert item["id"][4:-2] not in row.digest
+        assert b"picnic" not in bytes(row.ciphertext)
+        assert row.size == len(bytes(row.ciphertext))
 
 
 def test_the_tokens_of_a_call_are_counted_with_what_it_refers_to(key: str) -> None:
@@ -102,10 +108,16 @@ def test_store_false_keeps_nothing_and_the_answer_says_so(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reference", [{"type": "item_reference", "id": "rs_of_openai"}, {"type": "item_reference"}, {"id": "msg_1"}]
+    "reference",
+    [
+        {"type": "item_reference", "id": "rs_of_openai"},
+        {"type": "item_reference"},
+        {"id": "msg_1"},
+        *({"type": "item_reference", "id": each} for each in (1, [], "", "x" * 100_000, "ws_\x00", "input 0", "ws_é")),
+    ],
 )
 def test_what_is_not_kept_is_refused_with_a_way_out(key: str, reference: dict[str, str]) -> None:
-    """400 at its place, at once where the id is none of ours; the log has it."""
+    """400 at its place, at once where the id is none; the log has it."""
     answer = ask(key, USER, reference)
     error = answer.json()["error"]
     assert (answer.status_code, error["param"], error["code"]) == (400, "input[1].id", "item_not_found")
@@ -143,14 +155,6 @@ def test_an_installation_may_keep_nothing(key: str, settings: Any) -> None:
     assert ask(key, reference_to(item), MORE).status_code == 400
     refused = ask(key, USER, store=True)
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "store")
-
-
-def test_a_conversation_is_refused_by_the_id_of_its_answer(key: str) -> None:
-    """Items are kept, and what was asked is not."""
-    answer = ask(key, USER).json()
-    refused = ask(key, MORE, previous_response_id=answer["id"]).json()["error"]
-    assert refused["param"] == "previous_response_id"
-    assert "whole conversation" in refused["message"]
 
 
 def test_an_item_is_referred_to_once(key: str) -> None:
@@ -193,6 +197,26 @@ def test_every_item_of_an_answer_is_kept_whole_and_streamed() -> None:
     assert kept[0][1] == last["response"]["output"]
 
 
+def test_items_of_openais_own_tools_are_referred_to_by_openais_ids(key: str) -> None:
+    """A search, a run of code, an approval that is asked for: they keep their ids, and mean the newest of that id."""
+    answer = PROTOCOLS["openai-responses"].decode(200, {}, json.dumps(RESPONSE).encode())
+    assert isinstance(answer, Answer)
+    call = parse({"model": "m", "input": "x"}, lambda _: None)
+    keep = partial(kept_answers.keep, "text-agent", None)
+    keep("0" * 24, [{"type": "web_search_call", "id": "ws_1", "status": "failed"}])
+    kept_answers.write()
+    items = json.loads(RESPONSES.answer(answer, replace(call, keep=keep), "m", "o").body)["output"]
+    assert {"ws_1", "ci_1"} < {item["id"] for item in items}
+    whole = ask(key, USER, *items, MORE)
+    for _ in range(2):
+        referred = ask(key, USER, *map(reference_to, items), MORE)
+        assert words_of(referred) == words_of(whole)
+        assert referred.headers["x-routing-dropped"] == whole.headers["x-routing-dropped"]
+        kept_answers.write()
+    assert kept_answers.find("text-agent", ["ws_1"], 10_000) == {"ws_1": [RESPONSE["output"][1]]}
+    assert ask(key_of("vision-agent"), USER, reference_to(items[1]), MORE).status_code == 400
+
+
 @pytest.mark.parametrize("how", ["broke", "left"])
 def test_what_came_of_a_stream_that_ended_early_is_kept(how: str) -> None:
     """Its caller has seen the ids, and continues with them; a call that was cut has no whole arguments."""
@@ -219,7 +243,7 @@ def test_the_bytes_of_an_image_are_not_kept_twice() -> None:
 
 def fill(kept: KeptAnswers, agent: str, answers: int, size: int) -> None:
     for number in range(answers):
-        kept.keep(agent, f"{number:024x}", [{"id": f"{agent}{number}", "text": "x" * size}])
+        kept.keep(agent, None, f"{number:024x}", [{"id": f"msg_{number:024x}00", "text": "x" * size}])
         kept.write()
 
 
@@ -248,7 +272,7 @@ def test_memory_is_bounded_while_the_database_takes_nothing(monkeypatch: pytest.
     monkeypatch.setattr(store, "WAITING_BYTES", 1000)
     kept = KeptAnswers()
     for number in range(10):
-        kept.keep("one", f"{number:024x}", [{"id": "x", "text": "x" * 250}])
+        kept.keep("one", None, f"{number:024x}", [{"id": f"msg_{number:024x}00", "text": "x" * 250}])
     assert keys_of(kept, "one", 10) == [7, 8, 9]
 
 

@@ -1,4 +1,4 @@
-"""`item_reference` with OpenAI's own client over real sockets, at a server of two workers."""
+"""`item_reference` and `previous_response_id` with OpenAI's client over real sockets, at a server of two workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def conversation(server: Server, upstream: str, *, streamed: bool, by_reference: bool) -> Any:
+def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "") -> Any:
     """What the provider is sent of a tool round whose second call comes on a connection of its own."""
     server.lab.play({})
     asked: dict[str, Any] = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "reasoning": {"effort": "low"}}
@@ -30,11 +30,14 @@ def conversation(server: Server, upstream: str, *, streamed: bool, by_reference:
         else:
             answer = client.responses.create(**asked, input=first)
     dumped = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in answer.output]
-    items = [{"type": "item_reference", "id": item.id} for item in answer.output] if by_reference else dumped
+    items = [{"type": "item_reference", "id": item.id} for item in answer.output] if by == "reference" else dumped
     call = next(item for item in answer.output if item.type == "function_call")
     result = {"type": "function_call_output", "call_id": call.call_id, "output": "8"}
     with openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0) as client:
-        assert client.responses.create(**asked, input=[*first, *items, result]).output_text
+        if by == "previous":
+            assert client.responses.create(**asked, input=[result], previous_response_id=answer.id).output_text
+        else:
+            assert client.responses.create(**asked, input=[*first, *items, result]).output_text
     return server.lab.requests[-1].json
 
 
@@ -42,9 +45,9 @@ def conversation(server: Server, upstream: str, *, streamed: bool, by_reference:
 @pytest.mark.parametrize("streamed", [False, True])
 def test_references_reach_the_provider_as_the_items_would(server: Server, upstream: str, streamed: bool) -> None:
     """Reasoning with its proof, words and calls; at either worker, each time."""
-    sent = conversation(server, upstream, streamed=streamed, by_reference=False)
-    for _ in range(4):
-        assert without_ids(conversation(server, upstream, streamed=streamed, by_reference=True)) == without_ids(sent)
+    sent = conversation(server, upstream, streamed=streamed)
+    for by in ("reference", "previous") * 3:
+        assert without_ids(conversation(server, upstream, streamed=streamed, by=by)) == without_ids(sent)
 
 
 def without_ids(value: Any) -> Any:

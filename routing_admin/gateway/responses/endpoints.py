@@ -25,7 +25,7 @@ def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> Htt
 
 
 def _write_events(call: ChatCall, name: str, origin: str) -> ResponseEvents:
-    head = ResponseHead(name, call.chat, call.keep is not None)
+    head = ResponseHead(name, call.chat, call.keep is not None, call.previous)
     return ResponseEvents(head, origin, call.namespaces, keep=call.keep)
 
 

@@ -28,7 +28,7 @@ from routing_admin.gateway.fields import (
 )
 from routing_admin.gateway.inner_fields import other_fields
 from routing_admin.gateway.media import Find, References, count_pages, file_of_url, part_of_tool_words
-from routing_admin.gateway.responses.tools import ADDED, PROTOCOL, join_name
+from routing_admin.gateway.responses.tools import ADDED, PROTOCOL, item_place, join_name
 
 ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
@@ -76,11 +76,13 @@ class AnsweredItems:
 class ItemReader:
     """Reads items for one agent; `find` gives the artifacts it may see.
 
-    `inner` collects where they say what not every protocol has a place for.
+    `inner` collects where they say what not every protocol has a place for; the first `earlier` items are those of a
+    conversation before.
     """
 
     find: Find
     inner: list[str] = field(default_factory=list)
+    earlier: int = 0
 
     def read_all(self, value: Any) -> Iterator[Message]:
         """All messages in order. Raises `BadRequestError` naming the first place that is wrong."""
@@ -93,7 +95,7 @@ class ItemReader:
             )
         newest, turn = _find_newest_words(values), AnsweredItems()
         for at, each in enumerate(values):
-            place = f"input[{at}]"
+            place = item_place(at, self.earlier)
             item = check_object(each, place)
             if self._answers(item, place, turn):
                 continue

@@ -1,10 +1,9 @@
-"""OpenAI's Responses request as our canonical one; what would need us to keep answers is refused with the reason."""
+"""OpenAI's Responses request as our canonical one; what would need more of us is refused, and why."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -31,7 +30,9 @@ from routing_admin.gateway.fields import (
 from routing_admin.gateway.inner_fields import other_fields
 from routing_admin.gateway.media import Find
 from routing_admin.gateway.responses.items import RESULTS, WORDS, ItemReader
+from routing_admin.gateway.responses.references import PREVIOUS, Earlier
 from routing_admin.gateway.responses.tools import PROTOCOL, ToolReader, read_flat_choice
+from routing_admin.request_log.kept_answers import Turn
 
 OURS = frozenset(
     {
@@ -49,7 +50,7 @@ STATELESS = worded(
 )
 REFUSED: Mapping[str, Worded] = MappingProxyType(
     {
-        "previous_response_id": STATELESS,
+        PREVIOUS: STATELESS,
         "conversation": STATELESS,
         "prompt": worded("%(param)s refers to a prompt stored elsewhere. Send its text as instructions."),
         "background": worded("%(param)s is not supported: answers are returned directly. Leave it out."),
@@ -68,18 +69,38 @@ def parse(body: Object, find: Find) -> ChatCall:
     """The call in a JSON object. Raises `BadRequestError` with `param`."""
     wishes, stream = read_wishes(body), read_flag(body, "stream") or False
     check_counts(body, "input")
+    previous = body.get(PREVIOUS)
+    earlier = previous if isinstance(previous, Earlier) else None
     for param, sentence in REFUSED.items():
-        if body.get(param) not in (None, False):
+        if body.get(param) not in (None, False, earlier):
             raise BadRequestError(Worded(sentence.template, {"param": param}), param, "unsupported_value")
     store = read_flag(body, "store")
     if store and not settings.KEEP_ANSWERS:
         raise BadRequestError(NOT_KEPT, "store", "unsupported_value")
     is_stored = store is not False and settings.KEEP_ANSWERS > 0
-    reader = ItemReader(find)
-    tools = ToolReader(reader.inner)
+    count = earlier.count if earlier else 0
+    reader = ItemReader(find, earlier=count)
+    tools = ToolReader(reader.inner, count)
     chat = _read_chat(body, reader, tools)
-    call = ChatCall(chat, wishes.model, wishes.task_type, wishes.language, stream, True, is_stored=is_stored)
-    return replace(call, namespaces=tools.namespaces) if tools.namespaces else call
+    return ChatCall(
+        chat,
+        wishes.model,
+        wishes.task_type,
+        wishes.language,
+        stream,
+        True,
+        namespaces=tools.namespaces,
+        is_stored=is_stored,
+        turn=_read_turn(body["input"], earlier) if is_stored else None,
+        previous=earlier.id if earlier else None,
+    )
+
+
+def _read_turn(items: Any, earlier: Earlier | None) -> Turn | None:
+    """What is kept of the request, so that a later one may continue from its answer."""
+    if earlier is not None:
+        return Turn.of(items, earlier.before, len(items) - earlier.count)
+    return Turn.of([{"role": "user", "content": items}] if isinstance(items, str) else items)
 
 
 def needs_thread(body: Object, size: int) -> bool:

@@ -1,27 +1,32 @@
-"""`item_reference`: what a later call refers to by its id is put into the input, where the agent's answer had it."""
+"""`item_reference` and `previous_response_id`: what a later call refers to by an id is put into its input."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 
+from capabilities.core.values import value_class
 from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.errors import BadRequestError
-from routing_admin.gateway.fields import Object
+from routing_admin.gateway.fields import Object, require_text
 from routing_admin.gateway.http import HttpCall
 from routing_admin.gateway.threads import run_in_thread
 from routing_admin.request_log.kept_answers import KeptTooLargeError, kept_answers
 
-REFERENCE = "item_reference"
+T = TypeVar("T")
+REFERENCE, PREVIOUS = "item_reference", "previous_response_id"
 ITEM_ID = re.compile(r"[a-z]{2,4}_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})[0-9a-f]{2,4}")
 """`ResponseHead.item_id`: the answer's key, which begins with the second it was made in, and the item's place."""
+ANSWER_ID = re.compile(r"resp_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})")
+VENDORS_ID = re.compile(r"[A-Za-z]{1,20}_[\w-]{1,230}", re.ASCII)
+"""Of an item of OpenAI's own, as `ws_…` of a search: it is kept under its id, for OpenAI wants it back with that."""
 RETRY_DELAYS = (0.1, 0.2, 0.4, 0.8)
 """Seconds until an answer that another process has just given is written."""
 LONGEST_ANSWER = 900
@@ -31,10 +36,26 @@ UNKNOWN = worded(
     "%(param)s refers to an answer that is not kept for this agent, or no longer. Set store: false in the client, so "
     "that it sends whole items."
 )
+NOT_KEPT = worded(
+    "previous_response_id refers to an answer that is not kept for this agent, or no longer. Send the whole "
+    "conversation as input, with store: false."
+)
 TWICE = worded("%(param)s refers to the same item as an earlier place. Refer to each item once.")
 TOO_LARGE = worded(
-    "The answers that input refers to have more than %(limit)s bytes of JSON (ROUTING_ADMIN_MAX_JSON_BYTES)."
+    "The answers that %(param)s refers to have more than %(limit)s bytes of JSON (ROUTING_ADMIN_MAX_JSON_BYTES)."
 )
+
+
+@value_class
+class Earlier:
+    """The conversation up to the answer of that id, in place of the id: the first `count` items of the input.
+
+    `before` are the keys of its answers.
+    """
+
+    id: str
+    before: tuple[str, ...]
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +66,51 @@ class _Reference:
 
 
 async def resolve_references(call: HttpCall, agent: str, body: Object) -> Object:
-    """Return the body with the items that its input refers to. Raises `BadRequestError` for one that is not there."""
-    items = body.get("input")
-    if not isinstance(items, list):
-        return body
-    references = list(_list_references(items))
+    """Return the body with all that it refers to in its input. Raises `BadRequestError` for what is not there."""
+    items, previous = body.get("input"), body.get(PREVIOUS)
+    if previous in (None, False) or not settings.KEEP_ANSWERS:
+        resolved = await _resolve_items(call, agent, items) if isinstance(items, list) else items
+        return body if resolved is items else {**body, "input": resolved}
+    fresh = [{"role": "user", "content": items}] if isinstance(items, str) else items
+    if not isinstance(fresh, list) or not fresh:
+        return {**body, PREVIOUS: None}  # it is refused for that
+    keys, earlier = await _find_earlier(call, agent, require_text(body, PREVIOUS, ""))
+    known = {item["id"] for item in earlier if isinstance(item.get("id"), str)}
+    fresh = await _resolve_items(call, agent, fresh, known)
+    return {**body, "input": [*earlier, *fresh], PREVIOUS: Earlier(str(previous), tuple(keys), len(earlier))}
+
+
+async def _find_earlier(call: HttpCall, agent: str, identity: str) -> tuple[list[str], list[Any]]:
+    """The keys of the answers of a conversation up to the one of that id, and all its items."""
+    fitting = ANSWER_ID.fullmatch(identity)
+    for delay in (*RETRY_DELAYS, None) if fitting and _is_recent(fitting["second"]) else ():
+        key, most = str(fitting and fitting["key"]), settings.MAX_JSON_BYTES
+        found = await _look_up(call, partial(kept_answers.find_conversation, agent, key, most), PREVIOUS)
+        if found is not None:
+            return found
+        if delay is not None:
+            await asyncio.sleep(delay)
+    raise BadRequestError(NOT_KEPT, PREVIOUS, "previous_response_not_found")
+
+
+async def _look_up(call: HttpCall, work: Callable[[], T], param: str) -> T:
+    try:
+        return await run_in_thread(call, work)
+    except KeptTooLargeError:
+        values = {"param": param, "limit": str(settings.MAX_JSON_BYTES)}
+        raise BadRequestError(Worded(TOO_LARGE.template, values), param, "request_too_large", 413) from None
+
+
+async def _resolve_items(call: HttpCall, agent: str, items: list[Any], known: Collection[str] = ()) -> list[Any]:
+    """The items with those that they refer to in place of references; `known` are ids that may not be referred to."""
+    references = list(_list_references(items, known))
     if not references:
-        return body
+        return items
     found: dict[str, Object] = {}
     for delay in (*RETRY_DELAYS, None):
         keys = {each.key for each in references if each.id not in found}
-        try:
-            answers = await run_in_thread(call, partial(kept_answers.find, agent, keys, settings.MAX_JSON_BYTES))
-        except KeptTooLargeError:
-            sentence = Worded(TOO_LARGE.template, {"limit": str(settings.MAX_JSON_BYTES)})
-            raise BadRequestError(sentence, "input", "request_too_large", 413) from None
+        look_up = partial(kept_answers.find, agent, keys, settings.MAX_JSON_BYTES)
+        answers = await _look_up(call, look_up, "input")
         found |= {item["id"]: item for kept in answers.values() for item in kept}
         missing = next((each for each in references if each.id not in found), None)
         if missing is None:
@@ -70,26 +121,36 @@ async def resolve_references(call: HttpCall, agent: str, body: Object) -> Object
     resolved = list(items)
     for each in references:
         resolved[each.place] = found[each.id]
-    return {**body, "input": resolved}
+    return resolved
 
 
-def _list_references(items: list[Any]) -> Iterator[_Reference]:
+def _list_references(items: list[Any], known: Collection[str]) -> Iterator[_Reference]:
     """The references among items, also those that say no type, as OpenAI allows it."""
-    seen = set()
+    seen = set(known)
     for place, item in enumerate(items):
         if not isinstance(item, dict) or item.get("type", REFERENCE) not in (REFERENCE, None):
             continue
         identity = item.get("id")
         if item.get("type") != REFERENCE and (not identity or item.keys() - {"id", "type"}):
             continue
-        fitting = ITEM_ID.fullmatch(identity) if isinstance(identity, str) else None
-        age = time.time() - int(fitting["second"], 16) if fitting else None
-        if fitting is None or age is None or age > settings.KEEP_ANSWERS + LONGEST_ANSWER:
+        if not isinstance(identity, str) or not settings.KEEP_ANSWERS:
+            raise _refusal(UNKNOWN, place)
+        if fitting := ITEM_ID.fullmatch(identity):
+            key = fitting["key"] if _is_recent(fitting["second"]) else ""
+        else:
+            key = identity if VENDORS_ID.fullmatch(identity) else ""
+        if not key:
             raise _refusal(UNKNOWN, place)
         if identity in seen:
             raise _refusal(TWICE, place)
         seen.add(identity)
-        yield _Reference(place, str(identity), fitting["key"])
+        yield _Reference(place, identity, key)
+
+
+def _is_recent(second: str) -> bool:
+    """Whether an answer that was begun in that second may still be kept."""
+    kept: int = settings.KEEP_ANSWERS
+    return time.time() - int(second, 16) <= kept + LONGEST_ANSWER
 
 
 def _refusal(sentence: Worded, place: int) -> BadRequestError:

@@ -38,6 +38,7 @@ class ResponseHead:
     model: str
     chat: ChatRequest
     stored: bool = False
+    previous: str | None = None
     id: str = field(default_factory=lambda: new_id("resp_"))
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -68,7 +69,7 @@ class ResponseHead:
             "model": self.model,
             "output": list(output),
             "parallel_tool_calls": asked.parallel_tool_calls is not False,
-            "previous_response_id": None,
+            "previous_response_id": self.previous,
             "reasoning": {
                 "effort": asked.extra.get("reasoning_effort"),
                 "summary": asked.extra.get("reasoning_summary"),
@@ -112,7 +113,7 @@ def _format_json(response_format: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
     """A whole answer as a response, whose items are kept where the call allows it."""
-    head = ResponseHead(model, call.chat, call.keep is not None)
+    head = ResponseHead(model, call.chat, call.keep is not None, call.previous)
     own = [each for each in answer.vendor if each.protocol == PROTOCOL]
     output = _list_before(answer, [each for each in own if not _follows(each, answer)], head, origin)
     words = answer.text + words_of_media(answer.media, before=answer.text)

@@ -42,16 +42,17 @@ def join_name(namespace: str, name: str) -> str:
 class ToolReader:
     """Reads the tools of a request; `inner` gets what not every protocol has, `namespaces` who is where.
 
-    `vendor` gets the tools that OpenAI defines itself.
+    `vendor` gets the tools that OpenAI defines itself; `earlier` items of the input are those of a conversation before.
     """
 
     inner: list[str]
+    earlier: int = 0
     namespaces: dict[str, tuple[str, str]] = field(default_factory=dict)
     vendor: list[VendorItem] = field(default_factory=list)
 
     def read_all(self, body: Object) -> tuple[Tool, ...]:
         """The tools of the request, then those that items of its input bring. Raises `BadRequestError`."""
-        return tuple(tool for values, at in _list_places(body) for tool in self.read_list(values, at))
+        return tuple(tool for values, at in _list_places(body, self.earlier) for tool in self.read_list(values, at))
 
     def read_list(self, values: Any, at: str, namespace: str = "") -> Iterator[Tool]:
         """The tools of one list. Raises `BadRequestError` with `param`."""
@@ -90,12 +91,17 @@ def _nest_grammar(shape: Object) -> Mapping[str, Any]:
     return {"type": "grammar", "grammar": {name: value for name, value in shape.items() if name != "type"}}
 
 
-def _list_places(body: Object) -> Iterator[tuple[Any, str]]:
+def item_place(at: int, earlier: int) -> str:
+    """How a caller knows an item of the input, of which so many are those of a conversation that it refers to."""
+    return f"input[{at - earlier}]" if at >= earlier else f"previous_response_id[{at}]"
+
+
+def _list_places(body: Object, earlier: int) -> Iterator[tuple[Any, str]]:
     yield body.get("tools"), "tools"
     items = body.get("input")
     for at, item in enumerate(items if isinstance(items, list) else []):
         if isinstance(item, dict) and item.get("type") == ADDED:
-            yield item.get("tools"), f"input[{at}].tools"
+            yield item.get("tools"), f"{item_place(at, earlier)}.tools"
 
 
 def read_flat_choice(body: Object, vendor: list[VendorItem]) -> Choice:

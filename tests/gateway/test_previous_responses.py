@@ -1,0 +1,240 @@
+"""`previous_response_id`: a call goes on from an answer that its agent was given, as if it had sent all before."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routing_admin.gateway.responses import references
+from routing_admin.models import KeptAnswer
+from routing_admin.request_log import kept_answers as store
+from routing_admin.request_log.kept_answers import KeptAnswers, Turn, kept_answers
+from tests.cast import key_of
+from tests.gateway.plane import PNG_URL, logged, post
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+PATH = "/v1/responses"
+FIRST, SECOND, THIRD = ({"role": "user", "content": words} for words in ("Plan a picnic", "For five", "In the rain"))
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits, neither in memory from another test nor for another process."""
+    monkeypatch.setattr(kept_answers, "_waiting", {})
+    monkeypatch.setattr(references, "RETRY_DELAYS", ())
+
+
+def ask(key: str, items: Any, previous: Any = None, path: str = PATH, **more: object) -> Any:
+    continued = {} if previous is None else {"previous_response_id": previous}
+    return post(key, {"model": "echo-text", "input": items, **continued, **more}, path)
+
+
+def answered(key: str, items: Any, previous: Any = None, **more: object) -> Any:
+    answer = ask(key, items, previous, **more)
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def words_of(answer: Any) -> str:
+    return str(answer["output"][0]["content"][0]["text"])
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_call_goes_on_from_an_answer_as_if_it_had_sent_all_before(key: str, is_written: bool) -> None:
+    """From memory, or from the rows as in any other process; turn by turn, and again from an earlier one.
+
+    Instructions are those of each call.
+    """
+    first = answered(key, "Plan a picnic", instructions="Be brief.")
+    conversation = [FIRST, *first["output"], SECOND]
+    for _ in range(2):
+        if is_written:
+            kept_answers.write()
+        second = answered(key, [SECOND], first["id"])
+        assert words_of(second) == words_of(answered(key, conversation))
+        assert second["previous_response_id"] == first["id"]
+    third = answered(key, [THIRD], second["id"])
+    assert words_of(third) == words_of(answered(key, [*conversation, *second["output"], THIRD]))
+
+
+def test_what_the_earlier_input_referred_to_is_part_of_it(key: str) -> None:
+    """References are kept as the items that they meant, whose answer may be gone by then."""
+    item = answered(key, [FIRST])["output"][0]
+    kept_answers.write()
+    earlier = list(KeptAnswer.objects.values_list("pk", flat=True))
+    second = answered(key, [FIRST, {"type": "item_reference", "id": item["id"]}, SECOND])
+    KeptAnswer.objects.filter(pk__in=earlier).delete()
+    third = answered(key, [THIRD], second["id"])
+    assert words_of(third) == words_of(answered(key, [FIRST, item, SECOND, *second["output"], THIRD]))
+
+
+def test_an_item_of_the_conversation_is_not_referred_to_again(key: str) -> None:
+    first = answered(key, [FIRST])
+    refused = ask(key, [{"type": "item_reference", "id": first["output"][0]["id"]}, SECOND], first["id"])
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input[0].id")
+
+
+def test_files_and_tools_of_the_conversation_come_along(key: str) -> None:
+    """A picture that was sent, and a call with its result; places in the new input are the caller's."""
+    picture = {"role": "user", "content": [{"type": "input_image", "image_url": PNG_URL}]}
+    first = answered(key, [picture])
+    assert "image" in words_of(answered(key, [SECOND], first["id"]))
+    refused = ask(key, [SECOND, {"role": "nobody", "content": "x"}], first["id"])
+    assert refused.json()["error"]["param"] == "input[1].role"
+    dropped = ask(key, [{**SECOND, "cache_control": {"type": "ephemeral"}}], first["id"])
+    assert dropped.headers["x-routing-dropped"] == "input[0].cache_control"
+    dropped = ask(key, [THIRD], answered(key, [{**SECOND, "x": 1}])["id"])
+    assert dropped.headers["x-routing-dropped"] == "previous_response_id[0].x"
+
+
+def test_tokens_are_counted_with_the_conversation(key: str) -> None:
+    first = answered(key, [FIRST])
+    whole = ask(key, [FIRST, *first["output"], SECOND], path=f"{PATH}/input_tokens").json()
+    assert ask(key, [SECOND], first["id"], path=f"{PATH}/input_tokens").json() == whole
+
+
+REFUSED = [
+    "resp_1",
+    "",
+    "x" * 100_000,
+    f"resp_{'0' * 24}",
+    f"resp_{'f' * 24}",
+    "resp_٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠",
+    "resp_\x00",
+]
+
+
+@pytest.mark.parametrize("identity", REFUSED)
+def test_what_is_not_kept_is_refused_with_a_way_out(key: str, identity: str) -> None:
+    """By OpenAI's code, with what to do; the log has it."""
+    answer = ask(key, [SECOND], identity)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (400, "previous_response_id")
+    assert (error["code"], error["type"]) == ("previous_response_not_found", "invalid_request_error")
+    assert "store: false" in error["message"]
+    assert logged(answer.headers["x-request-id"]).outcome == "previous_response_not_found"
+
+
+@pytest.mark.parametrize("identity", [1, ["resp_1"], {"id": "resp_1"}, True])
+def test_an_id_that_is_no_string_is_refused(key: str, identity: object) -> None:
+    error = ask(key, [SECOND], identity).json()["error"]
+    assert (error["param"], error["code"]) == ("previous_response_id", "invalid_type")
+
+
+@pytest.mark.parametrize("items", [[], None, 1, {}])
+def test_a_call_that_goes_on_has_an_input(key: str, items: object) -> None:
+    refused = ask(key, items, answered(key, [FIRST])["id"])
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input")
+
+
+def test_another_agent_does_not_go_on(key: str) -> None:
+    """Neither from memory nor from the rows."""
+    first, other = answered(key, [FIRST]), key_of("vision-agent")
+    for _ in range(2):
+        assert ask(other, [SECOND], first["id"]).status_code == 400
+        kept_answers.write()
+    assert ask(key_of("text-agent"), [SECOND], first["id"]).status_code == 200
+
+
+def test_store_false_may_go_on_and_leaves_nothing_to_go_on_from(key: str) -> None:
+    first = answered(key, [FIRST])
+    second = answered(key, [SECOND], first["id"], store=False)
+    assert ask(key, [THIRD], second["id"]).status_code == 400
+    assert ask(key, [THIRD], first["id"]).status_code == 200
+
+
+def test_an_installation_that_keeps_nothing_says_so(key: str, settings: Any) -> None:
+    first = answered(key, [FIRST])
+    settings.KEEP_ANSWERS = 0
+    error = ask(key, [SECOND], first["id"]).json()["error"]
+    assert (error["param"], error["code"]) == ("previous_response_id", "unsupported_value")
+    assert "whole conversation" in error["message"]
+
+
+def test_a_conversation_lasts_as_long_as_its_last_answer(key: str) -> None:
+    """What it continues is kept as long, though it was answered earlier; a branch that nobody continued is not."""
+    first = answered(key, [FIRST])
+    branch = answered(key, [THIRD], first["id"])
+    kept_answers.write()
+    soon = datetime.now(UTC) + timedelta(seconds=60)
+    KeptAnswer.objects.update(expires_at=soon)
+    second = answered(key, [SECOND], first["id"])
+    kept_answers.write()
+    assert KeptAnswer.objects.filter(expires_at__gt=soon).count() == 4  # both answers and what they were given to
+    KeptAnswer.objects.filter(expires_at=soon).delete()
+    assert ask(key, [THIRD], second["id"]).status_code == 200
+    assert ask(key, [SECOND], branch["id"]).status_code == 400
+
+
+def test_a_conversation_resolves_to_no_more_than_it_might_have_sent(key: str, settings: Any) -> None:
+    first = answered(key, [{"role": "user", "content": "x" * 3000}])
+    settings.MAX_JSON_BYTES = 2000
+    refused = ask(key, [SECOND], first["id"])
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "request_too_large")
+    settings.MAX_JSON_BYTES, settings.MAX_MESSAGES = 1_000_000, 2
+    refused = ask(key, [SECOND], first["id"])
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "too_many_items")
+
+
+def test_an_input_that_is_too_large_is_not_kept(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer is given, and its items can be referred to."""
+    monkeypatch.setattr(store, "MAX_BYTES", 2000)
+    first = answered(key, [{**FIRST, "unknown": "x" * 4000}])
+    assert ask(key, [SECOND], first["id"]).json()["error"]["code"] == "previous_response_not_found"
+    reference = {"type": "item_reference", "id": first["output"][0]["id"]}
+    assert ask(key, [FIRST, reference, SECOND]).status_code == 200
+
+
+TURNS = st.lists(
+    st.tuples(st.integers(0, 9), st.lists(st.text(max_size=3), max_size=3), st.booleans()), min_size=1, max_size=9
+)
+
+
+@given(turns=TURNS, longest=st.integers(1, 4))
+def test_every_branch_of_every_conversation_is_found_whole(
+    turns: list[tuple[int, list[str], bool]], longest: int
+) -> None:
+    """Whatever is continued, written or not yet, and however long: nothing is lost, doubled or out of order."""
+    kept, conversations, most = KeptAnswers(), [[]], store.MAX_TURNS  # type: ignore[var-annotated]
+    keys: list[str] = []
+    store.MAX_TURNS = longest
+    try:
+        for number, (at, said, is_written) in enumerate(turns):
+            place, key = at % (number + 1), f"{number:024x}"  # 0 begins a conversation
+            before, earlier = kept.find_conversation("one", keys[place - 1], 10**6) or ([], []) if place else ([], [])
+            assert earlier == conversations[place]
+            answer = [{"id": f"msg_{key}00", "text": f"answer {number}"}]
+            kept.keep("one", Turn.of([*earlier, *said], before, len(said)), key, copy.deepcopy(answer))
+            conversations.append([*earlier, *said, *answer])
+            keys.append(key)
+            if is_written:
+                kept.write()
+        for key, whole in zip(keys, conversations[1:], strict=True):
+            found = kept.find_conversation("one", key, 10**6)
+            assert found is not None
+            assert found[1] == whole
+            assert len(found[0]) <= longest + 1
+    finally:
+        store.MAX_TURNS = most
+        KeptAnswer.objects.all().delete()
+
+
+def test_one_row_of_a_conversation_that_is_gone_refuses_it() -> None:
+    """Half a conversation would be another one."""
+    kept = KeptAnswers()
+    kept.keep("one", Turn.of(["a"]), "0" * 24, [])
+    kept.keep("one", Turn.of(["a", "b"], ["0" * 24], 1), "1" * 24, [])
+    kept.write()
+    rows = list(KeptAnswer.objects.values())
+    assert len(rows) == 4
+    for row in rows:
+        KeptAnswer.objects.filter(digest=row["digest"]).delete()
+        assert kept.find_conversation("one", "1" * 24, 10**6) is None
+        KeptAnswer.objects.create(**row)
+    assert kept.find_conversation("one", "1" * 24, 10**6) == (["0" * 24, "1" * 24], ["a", "b"])
