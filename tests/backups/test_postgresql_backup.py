@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from artifacts.core.bucket import Bucket
+from routing_admin.console.backups.packed_rows import parse_line
 from tests.chaos.callers import send
 from tests.chaos.installation import Installation, installed, write_import
 from tests.chaos.kills import back_up_under_load
@@ -119,6 +120,32 @@ def test_a_backup_of_postgresql_under_load_comes_back_there_and_in_files(saved: 
     finally:
         server.process.terminate()
         server.process.wait(timeout=60)
+
+
+def test_a_backup_whose_log_is_an_sqlite_file_comes_back_to_postgresql(saved: Saved, tmp_path: Path) -> None:
+    """Law: what an earlier version, or an installation in files, has saved is read as before."""
+    secrets = ("secret_key", "keys")
+    there, here = saved.elsewhere(tmp_path / "a", "seven", secrets), saved.elsewhere(tmp_path / "b", "", secrets)
+    manage(here, "restore", str(saved.backup))
+    manage(here, "backup", str(tmp_path / "files"))
+    assert json.loads((tmp_path / "files" / "manifest.json").read_text())["format"] == 1
+    manage(there, "restore", str(tmp_path / "files"))
+    assert facts(there)["rows"]["routing_admin_requestlog"] == facts(here)["rows"]["routing_admin_requestlog"]
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("a\t\\N\t\tN", ("a", None, "", "N")),
+        ("\\\\N\ttab\\tnew\\nline\\r\\\\", ("\\N", "tab\tnew\nline\r\\")),
+        ("中文\u2028\x85 x\t1.5", ("中文\u2028\x85 x", "1.5")),
+    ],
+)
+def test_a_line_of_copys_text_is_the_values_it_was_made_of(line: str, values: tuple[str | None, ...]) -> None:
+    """As PostgreSQL escapes them."""
+    assert tuple(parse_line(line + "\n", [], [])) == values
+    assert parse_line("\\\\x00ff\t\\N\n", [0, 1], []) == [b"\x00\xff", None]
+    assert parse_line('{"a": "\\\\u0001é"}\n', [], [0]) == ['{"a": "\\u0001\\u00e9"}']
 
 
 def test_every_value_comes_back_as_postgresql_itself_writes_it(saved: Saved, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from artifacts.core.store import BLOCK
 from routing_admin.console.backups.databases import sync
 
 MANIFEST, SUMS, SECRETS, ARTIFACTS = "manifest.json", "SHA256SUMS", "secrets.json", "artifacts"
-FORMAT = 1
+FORMAT, PACKED_FORMAT = 1, 2
+"""What `format` says: both databases are SQLite files, or the log is text of PostgreSQL."""
 
 
 class BackupError(Exception):
@@ -21,12 +22,21 @@ class BackupError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SavedDatabase:
-    """One database: its file, the engine it was copied from, its migrations, and how many rows each table has."""
+    """One database: its file, the engine it was copied from, its migrations, and how many rows each table has.
+
+    `text_bytes` is the size of the rows' text where `file` is a folder of it, compressed.
+    """
 
     file: str
     engine: str
     migrations: list[list[str]]
     rows: dict[str, int]
+    text_bytes: int | None = None
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether it is text of PostgreSQL."""
+        return self.text_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,11 @@ class Manifest:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Writes the manifest, and behind it the hash of every file."""
-    text = json.dumps(asdict(manifest), ensure_ascii=False, indent=2) + "\n"
+    value = asdict(manifest)
+    for each in value["databases"].values():
+        if each["text_bytes"] is None:  # an older program does not know it
+            del each["text_bytes"]
+    text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
     sums = "".join(f"{digest}  {path.relative_to(folder)}\n" for path, digest in _digests(folder))
     (folder / SUMS).write_text(sums, encoding="utf-8")
@@ -90,8 +104,8 @@ def read_manifest(folder: Path) -> Manifest:
             raise BackupError(f"The backup is damaged: {name} has changed.")
     try:
         value = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if value["format"] != FORMAT:
-            raise BackupError(f"The backup has format {value['format']}, and this program reads {FORMAT}.")
+        if value["format"] not in (FORMAT, PACKED_FORMAT):
+            raise BackupError(f"The backup has format {value['format']}, and this program reads up to {PACKED_FORMAT}.")
         databases = {alias: SavedDatabase(**each) for alias, each in value.pop("databases").items()}
         manifest = Manifest(**value, databases=databases)
     except (ValueError, KeyError, TypeError) as problem:

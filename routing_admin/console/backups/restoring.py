@@ -26,10 +26,12 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.console.backups import databases
 from routing_admin.console.backups.data_transfer.serving import is_in_use
 from routing_admin.console.backups.manifest import ARTIFACTS, SECRETS, BackupError, Manifest, read_manifest
-from routing_admin.console.backups.rows import bring_back_rows, has_rows, schema_moved_aside
+from routing_admin.console.backups.rows import bring_back_rows, copy_file, has_rows, schema_moved_aside
 from routing_admin.console.backups.secret_marks import is_marked
 from routing_admin.platform.databases.schema import NewerSchemaError, refuse_newer
 
+UNPACKED = 4
+"""How many times the text of its rows the log takes in SQLite, with indexes and what is written beside it."""
 SECRET_FILES = ("secret_key", "keys")
 """What holds secrets in the data directory."""
 
@@ -96,6 +98,7 @@ def _check_room(folder: Path, manifest: Manifest, *, replace: bool) -> None:
             "backup in its place."
         )
     needed = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    needed += sum(UNPACKED * (each.text_bytes or 0) for each in manifest.databases.values() if databases.are_files())
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:
         raise BackupError(f"Not enough disk space: the backup needs {needed} bytes, and {free} are free.")
@@ -153,7 +156,10 @@ def _bring_back(folder: Path, manifest: Manifest) -> None:
         bring_back_rows(folder, manifest)
         return
     for alias, saved in manifest.databases.items():
-        databases.put_in_place(folder / saved.file, databases.file_of(alias))
+        if saved.is_packed:
+            copy_file(folder, saved, databases.file_of(alias))
+        else:
+            databases.put_in_place(folder / saved.file, databases.file_of(alias))
     for alias in manifest.databases:
         call_command("migrate", database=alias, verbosity=0, interactive=False)
 

@@ -1,7 +1,8 @@
-"""Rows of PostgreSQL, carried into the SQLite files of a backup and back: a backup is the same on every engine.
+"""Rows of PostgreSQL, carried into a backup and back; a backup of either engine comes back to either.
 
-They are read in one transaction that sees one moment, counted and hashed on both sides. What stands where a backup is
-to go is moved beside, whole, into a schema of the same database.
+The main database's go into an SQLite file, the request log's into files of COPY's text (`packed_rows`). They are read
+in one transaction that sees one moment, counted and hashed on both sides. What stands where a backup is to go is moved
+beside, whole, into a schema of the same database.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, ProgrammingError, connect
 from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
-from routing_admin.console.backups import databases
+from routing_admin.console.backups import databases, packed_rows
 from routing_admin.console.backups.data_transfer.rows import (
     DifferenceError,
     Places,
@@ -31,12 +32,18 @@ from routing_admin.console.backups.data_transfer.rows import (
     make_indexes,
     number_anew,
 )
-from routing_admin.console.backups.data_transfer.tables import list_tables
+from routing_admin.console.backups.data_transfer.tables import Table, alias_of, list_tables
 from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
-from routing_admin.console.backups.manifest import BackupError, Manifest
+from routing_admin.console.backups.manifest import BackupError, Manifest, SavedDatabase
 from routing_admin.platform.databases.postgresql.partitions import make_days
-from routing_admin.platform.databases.router import LOGS, one_moment
-from routing_admin.platform.databases.schema import list_pending
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL, one_moment
+from routing_admin.platform.databases.schema import (
+    Migration,
+    find_leaves,
+    list_applied,
+    list_applied_in_file,
+    list_pending,
+)
 
 SERVED: Places = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
 """One connection for both databases: PostgreSQL has them in one, and a moment is a transaction's."""
@@ -44,28 +51,33 @@ NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.s
 """What SQLite's files are called while rows come and go: the second name follows from the first."""
 
 
-def save_rows(part: Path) -> None:
-    """Writes both files of a backup, at the migrations that the database has had. Raises `BackupError`."""
+def save_rows(part: Path) -> dict[str, SavedDatabase]:
+    """Write both parts of a backup, at the migrations that the database has had. Raise `BackupError`."""
     registry: Apps = apps
-    until: Sequence[tuple[str, str]] = ()
+    until: Sequence[Migration] = ()
     if list_pending():
-        loader = MigrationLoader(connections[DEFAULT_DB_ALIAS])
-        until = _newest_applied(loader)
-        registry = loader.project_state(until).apps
+        until = find_leaves(list_applied())
+        registry = MigrationLoader(None).project_state(list(until)).apps
     with _files_in(part) as files:
         files.make_tables(until)
         tables = list_tables(registry)
         empty_tables(tables, ALIASES)
-        indexes = list_indexes(tables, ALIASES)
-        drop_indexes(indexes)
+        main, logs = _halves_of(tables)
         with one_moment():
-            carry_rows(tables, SERVED, ALIASES)
-        make_indexes(indexes)
+            carry_rows(main, SERVED, ALIASES)
+            packed = packed_rows.save_tables(part, logs, DEFAULT_DB_ALIAS)
         number_anew(tables, ALIASES)
-    for alias, name in NAMES.items():
+    for name in NAMES.values():
         databases.close_for_good(part / name)
-        (part / name).rename(part / databases.FILES[alias])
-        databases.sync(part / databases.FILES[alias])
+    path = part / databases.FILES[DEFAULT_DB_ALIAS]
+    (part / NAMES[DEFAULT_DB_ALIAS]).rename(path)
+    (part / NAMES[LOGS]).unlink()
+    databases.sync(path)
+    applied = [list(each) for each in list_applied_in_file(path)]
+    return {
+        DEFAULT_DB_ALIAS: SavedDatabase(path.name, POSTGRESQL, applied, databases.count_rows(path)),
+        LOGS: SavedDatabase(packed_rows.FOLDER, POSTGRESQL, applied, packed.rows, packed.text_bytes),
+    }
 
 
 def bring_back_rows(folder: Path, manifest: Manifest) -> None:
@@ -75,19 +87,42 @@ def bring_back_rows(folder: Path, manifest: Manifest) -> None:
     """
     call_command("migrate", verbosity=0, interactive=False)
     make_days(timezone.now())
+    saved = manifest.databases[LOGS]
+    is_streamed = saved.is_packed and set(list_applied()) == {(app, name) for app, name in saved.migrations}
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
-        for alias, saved in manifest.databases.items():
-            shutil.copyfile(folder / saved.file, Path(name) / NAMES[alias])
+        for alias, each in manifest.databases.items():
+            if not (alias == LOGS and is_streamed):
+                copy_file(folder, each, Path(name) / NAMES[alias])
         with _files_in(Path(name)) as files:
             files.make_tables()
             tables = list_tables()
+            main, logs = _halves_of(tables)
             with transaction.atomic():
                 empty_tables(tables, SERVED)
                 indexes = list_indexes(tables, SERVED)
                 drop_indexes(indexes)
-                carry_rows(tables, ALIASES, SERVED)
+                carry_rows(main if is_streamed else tables, ALIASES, SERVED)
+                if is_streamed:
+                    packed_rows.bring_back_tables(folder / saved.file, logs, DEFAULT_DB_ALIAS)
                 make_indexes(indexes)
                 number_anew(tables, SERVED)
+
+
+def copy_file(folder: Path, saved: SavedDatabase, out: Path) -> None:
+    """Write a database of a backup as one SQLite file, with the tables it had. Raise `BackupError`."""
+    if not saved.is_packed:
+        shutil.copyfile(folder / saved.file, out)
+        return
+    try:
+        packed_rows.unpack(folder / saved.file, find_leaves((app, name) for app, name in saved.migrations), out)
+    except MoveError as problem:
+        raise BackupError(f"The rows could not be restored: {problem}") from None
+
+
+def _halves_of(tables: list[Table]) -> tuple[list[Table], list[Table]]:
+    """Return the tables of the main database and those of the log."""
+    logs = [each for each in tables if alias_of(each) == LOGS]
+    return [each for each in tables if each not in logs], logs
 
 
 def has_rows() -> bool:
@@ -141,13 +176,6 @@ def _execute(*statements: str) -> None:
     with transaction.atomic(), connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
-
-
-def _newest_applied(loader: MigrationLoader) -> list[tuple[str, str]]:
-    """Of each app the migration that nothing applied stands behind."""
-    applied = set(loader.applied_migrations) & set(loader.graph.nodes)
-    parents = ((key, parent.key) for key in applied for parent in loader.graph.node_map[key].parents)
-    return sorted(applied - {before for key, before in parents if before[0] == key[0]})
 
 
 @contextmanager

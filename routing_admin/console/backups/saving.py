@@ -27,7 +27,15 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.console.alerts.actions import end_kind
 from routing_admin.console.backups import databases
 from routing_admin.console.backups.folders import new_folder
-from routing_admin.console.backups.manifest import ARTIFACTS, SECRETS, Manifest, SavedDatabase, write_manifest
+from routing_admin.console.backups.manifest import (
+    ARTIFACTS,
+    FORMAT,
+    PACKED_FORMAT,
+    SECRETS,
+    Manifest,
+    SavedDatabase,
+    write_manifest,
+)
 from routing_admin.console.backups.rows import save_rows
 from routing_admin.console.backups.secret_marks import mark_secret
 from routing_admin.core.alerts.kinds import AlertKind
@@ -77,13 +85,12 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
 
 def copy_databases(part: Path) -> dict[str, SavedDatabase]:
     """Copies each database into the folder, and says what is in it. Raises `BackupError`."""
-    copies = {}
     if not databases.are_files():
-        save_rows(part)
+        return save_rows(part)
+    copies = {}
     for alias, name in databases.FILES.items():
         path = part / name
-        if databases.are_files():
-            databases.copy_database(alias, path)
+        databases.copy_database(alias, path)
         applied = [list(each) for each in list_applied_in_file(path)]
         copies[alias] = SavedDatabase(name, connections[alias].vendor, applied, databases.count_rows(path))
     return copies
@@ -112,6 +119,7 @@ def describe(
         missing=missing,
         has_secrets=with_secrets,
         secret_marks=[mark_secret(each) for each in settings.SIGNING_SECRETS],
+        format=PACKED_FORMAT if any(each.is_packed for each in copies.values()) else FORMAT,
     )
 
 

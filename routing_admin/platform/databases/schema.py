@@ -13,6 +13,7 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 
 from routing_admin.platform.databases.progress import watched
 from routing_admin.platform.databases.router import LOGS
@@ -44,6 +45,14 @@ def list_applied_in_file(path: Path) -> list[Migration]:
         return [(app, name) for app, name in database.execute(APPLIED)]
     finally:
         database.close()
+
+
+def find_leaves(applied: Iterable[Migration]) -> list[Migration]:
+    """Return the migrations that no other of these depends on in their app: to migrate until them applies all."""
+    graph = MigrationLoader(None).graph
+    there = set(applied) & set(graph.nodes)
+    parents = ((key, parent.key) for key in there for parent in graph.node_map[key].parents)
+    return sorted(there - {before for key, before in parents if before[0] == key[0]})
 
 
 def list_unknown(applied: Iterable[Migration]) -> list[Migration]:

@@ -76,18 +76,47 @@ def _read_sqlite(kinds: Kinds, alias: str, rest: str, values: list[Any]) -> Iter
 
 
 def _read_postgresql(kinds: Kinds, alias: str, rest: str, values: list[Any]) -> Iterator[Sequence[Row]]:
-    read = [FROM_POSTGRESQL.get(kind, WHOLE) for kind in kinds.kinds]
-    columns = ", ".join(form.format(name) for (form, _), name in zip(read, kinds.names, strict=True))
     connection = connections[alias]
-    statement = f"COPY (SELECT {columns}{rest}) TO STDOUT (FORMAT BINARY)"
+    statement = f"COPY (SELECT {_forms_of(kinds)}{rest}) TO STDOUT (FORMAT BINARY)"
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement, values or None) as copy:
-        copy.set_types([name for _, name in read])
+        copy.set_types([FROM_POSTGRESQL.get(kind, WHOLE)[1] for kind in kinds.kinds])
         stream = copy.rows()
         while rows := list(islice(stream, BATCH)):
-            yield [_escape_json(row, kinds.json) for row in rows] if kinds.json else rows
+            yield [escape_json(row, kinds.json) for row in rows] if kinds.json else rows
 
 
-def _escape_json(row: Row, places: list[int]) -> Row:
+def _forms_of(kinds: Kinds) -> str:
+    forms = (FROM_POSTGRESQL.get(kind, WHOLE)[0] for kind in kinds.kinds)
+    return ", ".join(form.format(name) for form, name in zip(forms, kinds.names, strict=True))
+
+
+def copy_text(table: Table, alias: str) -> Iterator[bytes]:
+    """Yield a table of PostgreSQL as lines of COPY's text, ordered by the bytes of its key."""
+    kinds, connection = Kinds(table), connections[alias]
+    key, kind = kinds.names[kinds.key], kinds.kinds[kinds.key]
+    order = f'{key} COLLATE "C"' if FROM_POSTGRESQL.get(kind, WHOLE)[1] == "text" else key
+    statement = f'COPY (SELECT {_forms_of(kinds)} FROM "{kinds.table}" ORDER BY {order}) TO STDOUT'  # noqa: S608
+    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
+        lines = (bytes(line) for line in copy)
+        while some := list(islice(lines, BATCH)):
+            yield b"".join(some)
+
+
+def take_text(table: Table, alias: str, names: Sequence[str], blocks: Iterable[bytes]) -> None:
+    """Insert lines of COPY's text, which give these columns, into a table of PostgreSQL."""
+    connection, columns = connections[alias], ", ".join(f'"{name}"' for name in names)
+    statement = f'COPY "{table._meta.db_table}" ({columns}) FROM STDIN'
+    with (
+        transaction.atomic(using=alias),
+        connection.wrap_database_errors,
+        connection.cursor() as cursor,
+        cursor.copy(statement) as copy,
+    ):
+        for block in blocks:
+            copy.write(block)
+
+
+def escape_json(row: Row, places: list[int]) -> Row:
     """Return the row with JSON as Django writes it into SQLite: in ASCII."""
     if all((row[place] or "").isascii() for place in places):
         return row
