@@ -48,6 +48,8 @@ CLIENT: ClientConfig = {
     "read_timeout": timedelta(seconds=20),
     "timeout": timedelta(minutes=15),
 }
+UNANSWERED = timedelta(seconds=5)
+"""How long a check waits before the service counts as away; the call itself waits for `read_timeout`."""
 RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=5)}
 
 CODE = re.compile(r"<Code>(\w{1,60})</Code>")
@@ -87,7 +89,8 @@ class BucketClient:
     def __init__(self, bucket: Bucket) -> None:
         self._bucket, self._slots = bucket, CallSlots()
         self.is_silent, self._next_try = False, 0.0
-        self.outage: StoreOutage | None = None
+        self._outage: StoreOutage | None = None
+        self._checking_since: datetime | None = None
         config: Any = {"virtual_hosted_style_request": bucket.is_virtual}
         config |= {"aws_endpoint_url_s3": bucket.base_url} if bucket.endpoint else {}
         config |= {"region": bucket.region} if bucket.region else {}
@@ -98,6 +101,14 @@ class BucketClient:
             client_options={**CLIENT, "allow_http": bucket.allows_http},
             retry_config=RETRIES,
         )
+
+    @property
+    def outage(self) -> StoreOutage | None:
+        """Why the service is away; None while it answers. A check that waits for long says so before it gives up."""
+        since = self._checking_since
+        if self._outage is None and since is not None and datetime.now(UTC) - since > UNANSWERED:
+            return StoreOutage(since, _silence(self._bucket).details)
+        return self._outage
 
     def find(self, key: str) -> ObjectFacts | None:
         """The object as it is now; None where there is none."""
@@ -158,8 +169,12 @@ class BucketClient:
 
     def check(self) -> None:
         """Asks whether the bucket is there and may be listed."""
-        with self.in_our_words():
-            next(iter(obstore.list(self._store, "tmp", chunk_size=1)), None)
+        self._checking_since = self._checking_since or datetime.now(UTC)
+        try:
+            with self.in_our_words():
+                next(iter(obstore.list(self._store, "tmp", chunk_size=1)), None)
+        finally:
+            self._checking_since = None
 
     def _blocks(self, stream: Iterator[bytes]) -> Iterator[bytes]:
         while True:
@@ -197,18 +212,18 @@ class BucketClient:
             self.is_silent = False
             if NO_BUCKET in str(error):
                 raise self._note(_error_of(NO_BUCKET, self._bucket)) from None
-            self.outage = None
+            self._outage = None
             raise
         except BaseError as error:
             raise self._note(self._explain(error)) from None
         else:
-            self.is_silent, self.outage = False, None
+            self.is_silent, self._outage = False, None
 
     def _note(self, error: ArtifactError) -> ArtifactError:
         """The error; an outage lasts from the first that says so until a call succeeds."""
         if isinstance(error, StoreAwayError):
             since = self.outage.since if self.outage else datetime.now(UTC)
-            self.outage = StoreOutage(since, error.details)
+            self._outage = StoreOutage(since, error.details)
         return error
 
     def _explain(self, error: BaseError) -> ArtifactError:

@@ -30,6 +30,7 @@ from routing_admin.console.settings.pruning import prune
 from routing_admin.core.alerts.kinds import AlertKind, Trouble, trouble_of
 from routing_admin.core.alerts.overdue import is_overdue
 from routing_admin.core.alerts.webhook import parse_webhook
+from routing_admin.models import Alert
 from routing_admin.platform.redis.link import RedisLink
 from routing_admin.platform.server.alert_file import KeptAlert, alert_file
 from routing_admin.platform.server.process_mark import ProcessMark
@@ -121,6 +122,57 @@ def test_a_database_that_flaps_is_told_once(chat, down):
     watch.asking_since -= troubles.SETTLED
     watch.offline_round()
     assert received(chat) == [("begun", "database")]
+
+
+def test_an_outage_that_begins_after_the_end_of_another_was_sent_is_told(chat, down, monkeypatch):
+    """Between two looks at the rows the chat was told that all is well: what follows is an outage of its own."""
+    failing_watch().offline_round()
+    down.undo()
+    watch = AlertWatch()
+    watch.round()
+    ended = timezone.now() - ledger.CALM + timedelta(seconds=5)
+    Alert.objects.update(ended_at=ended, next_try_at=ended + ledger.CALM)
+    watch.round()
+    down.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
+    for seconds, begun in ((0, 1), (60, 2)):
+        shift = timedelta(seconds=seconds)
+        monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift)
+        watch.asking_since = None
+        watch.round()
+        monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift + troubles.SETTLED)
+        watch.offline_round()
+        assert received(chat) == [("begun", "database")] * begun
+
+
+def test_what_was_found_but_not_sent_is_sent_without_the_database(chat, down, monkeypatch):
+    """A row that no chat has heard of keeps nothing back; one that was sent does."""
+    down.undo()
+    redis = trouble_of(AlertKind.REDIS, "Redis", problem="It is silent.")
+    monkeypatch.setattr(watching, "find_outages", lambda now: iter([redis]))
+    chat.replies[:] = [(503, b"busy")]
+    watch = AlertWatch()
+    watch.round()
+    down.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
+    watch.round()
+    assert watch.asking_since is not None
+    watch.asking_since -= troubles.SETTLED
+    watch.offline_round()
+    assert received(chat) == [("begun", "redis"), ("begun", "database"), ("begun", "redis")]
+    down.undo()
+    watch.round()
+    assert [line.kind for line in list_alerts() if line.sent_at is None] == []
+
+
+def test_a_database_that_hangs_while_alerts_are_sent_is_being_asked(chat, monkeypatch):
+    """Claiming is asking the database; waiting for the chat is not, however long it takes."""
+    watch, asked = AlertWatch(), []
+    ledger.note_trouble(trouble_of(AlertKind.DISK, "data directory", free=1), timezone.now())
+    claim, send = ledger.claim_next, sending.send
+    monkeypatch.setattr(ledger, "claim_next", lambda now: (asked.append(watch.asking_since), claim(now))[1])
+    monkeypatch.setattr(sending, "send", lambda *words: (asked.append(watch.asking_since), send(*words))[1])
+    watch.round()
+    assert [each is not None for each in asked] == [True, False, True]
+    assert watch.asking_since is None
 
 
 def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):

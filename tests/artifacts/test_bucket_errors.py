@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 from artifacts.core.bucket import Bucket
 from artifacts.core.errors import StoreAwayError
 from artifacts.core.store import ByteStore, Upload
+from artifacts.storage import bucket_client
 from artifacts.storage.bucket_store import BucketStore
 from tests.engines.s3 import CREDENTIALS, s3_server
 
@@ -56,6 +60,27 @@ def test_a_bucket_that_is_not_there_is_told_by_every_call(tmp_path: Path, act: s
         ACTS[act](store)
     assert "The bucket s3://nobody-made-it at" in told.value.details
     assert "ROUTING_ADMIN_ARTIFACTS_URL" in told.value.details
+
+
+def test_a_service_that_hangs_is_away_while_it_is_still_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Since the check began: the alert does not wait for the end of the call."""
+    monkeypatch.setattr(bucket_client, "UNANSWERED", timedelta(0))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = replace(s3_server().bucket, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        store, began = store_at(place, tmp_path), datetime.now(UTC)
+
+        def check() -> None:
+            with suppress(StoreAwayError):
+                store.check()
+
+        assert store.outage is None
+        threading.Thread(target=check, daemon=True).start()
+        silent.accept()
+        assert store.outage is not None
+        assert began <= store.outage.since <= datetime.now(UTC)
+        assert "is not responding" in store.outage.sentence
 
 
 @pytest.mark.parametrize("act", ACTS)

@@ -27,6 +27,8 @@ from tests.gateway.serving import manage
 
 CALLERS = 4
 SETTLE_SECONDS = 1.0
+ALERTED = 25.0
+"""Seconds within which an outage is sent: it has to last for ten, is looked at every five, and the machine is busy."""
 STATE = re.compile(
     r"^routing_admin_(\w*_(?:up|open|lost|waiting|repaired|stale|unread|failed|age|refused)\w*(?:\{[^}]*\})?) (\S+)$",
     re.M,
@@ -43,6 +45,7 @@ HEADS = (
     "uploads",
     "lost",
     "doubled",
+    "alerted s",
     "back s",
 )
 SAID = ("fault", "readyz", "alerts", "log lines", "metrics")
@@ -59,6 +62,7 @@ class Tally:
     answered: list[tuple[str, int, float, float]] = field(default_factory=list)
     """Calls with the machine that answered, and when each began and was answered."""
     slowest: float = 0.0
+    alerted: float = 0.0
     back: float = 0.0
     lost: int = 0
     doubled: int = 0
@@ -76,7 +80,7 @@ class Tally:
         others = (_words(self.limited), _words(self.uploads))
         return (
             *(self.fault.name, calls, self.failed, cut, passed, self.slowest),
-            *(*others, self.lost, self.doubled, self.back),
+            *(*others, self.lost, self.doubled, self.alerted, self.back),
         )
 
     def losses(self) -> Iterator[str]:
@@ -176,8 +180,9 @@ class Night:
         self.tallies.append(tally)
         before, alerts, lines = self._state(), len(self.webhook.received), self._lines()
         with fault.lasting(self.found):
+            began = time.monotonic()
             self.found.over.wait(fault.seconds)
-            self._wait_for_alert(fault.alert, alerts)
+            self._wait_for_alert(fault.alert, began)
             ready, after = self._ready(), self._state()
         tally.back = self._wait_until_ready()
         self.found.over.wait(SETTLE_SECONDS)
@@ -197,14 +202,18 @@ class Night:
         bodies = json.dumps([each.body for each in self.webhook.received[since:]])
         return [kind.value for kind in AlertKind if f'"{kind.value}"' in bodies]
 
-    def _wait_for_alert(self, kind: str, since: int) -> None:
-        """Until it was sent, while the fault lasts."""
-        until = time.monotonic() + PATIENCE
-        while kind and kind not in self._alerts(since):
-            if time.monotonic() > until:
-                self.found.losses.append(f"{self.tally.fault.name}: no alert {kind} was sent")
+    def _wait_for_alert(self, kind: str, began: float) -> None:
+        """Until the chat has it as lasting: what comes back within two minutes of its end is not sent again."""
+        while kind and not self._is_lasting(kind):
+            if time.monotonic() - began > ALERTED:
+                self.found.losses.append(f"{self.tally.fault.name}: no alert {kind} within {ALERTED:.0f} s")
                 return
             self.found.over.wait(0.2)
+        self.tally.alerted = time.monotonic() - began if kind else 0.0
+
+    def _is_lasting(self, kind: str) -> bool:
+        events = [each.body["event"] for each in self.webhook.received if each.body["kind"] == kind]
+        return events[-1:] == ["begun"]
 
     def _ready(self) -> str:
         """What the machines say together: how they are, and what does not work."""

@@ -100,10 +100,15 @@ def _adopt(alert: KeptAlert) -> None:
         Alert.objects.filter(pk=row.pk).update(**asdict(alert), **again)
 
 
-def list_recent(now: datetime) -> set[tuple[str, str]]:
-    """The kinds and subjects of alerts that last, or ended so lately that they may come back."""
+Known = Mapping[tuple[str, str], datetime | None]
+"""When alerts of that kind and subject ended; None for those that last."""
+
+
+def list_known(now: datetime, *, only_sent: bool) -> Known:
+    """Return the alerts, or those that were sent, that last or ended so recently that they may come back."""
     rows = Alert.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - CALM))
-    return set(rows.values_list("kind", "subject"))
+    found = rows.filter(sent_at__isnull=False) if only_sent else rows
+    return {(kind, subject): ended_at for kind, subject, ended_at in found.values_list("kind", "subject", "ended_at")}
 
 
 def _beginning(trouble: Trouble, at: datetime) -> dict[str, Any]:

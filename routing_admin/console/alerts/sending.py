@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -115,18 +116,27 @@ class AlertLedger(Protocol):
         """Why what was claimed did not arrive."""
 
 
-def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows) -> None:
-    """Sends what is due, as far as this process gets it; what fails is due again later."""
+Asking = Callable[[], AbstractContextManager[object]]
+
+
+def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, asking: Asking = nullcontext) -> None:
+    """Send what is due, as far as this process gets it; what fails is due again later.
+
+    The ledger is read and written inside `asking`, so that the caller can tell a ledger that hangs from a webhook that
+    is slow.
+    """
     for _ in range(MOST_IN_A_ROUND):
-        alert = ledger.claim_next(now)
+        with asking():
+            alert = ledger.claim_next(now)
         if alert is None:
             return
         reason = send(webhook, write_notice(alert, webhook.language))
-        if reason:
-            log.warning("the alert %s about %s was not sent: %s", alert.kind, alert.subject, reason)
-            ledger.note_failed(alert, reason)
-            if alert.tries >= FAILURES:
-                ledger.note_trouble(trouble_of(AlertKind.WEBHOOK_FAILING, webhook.host, problem=reason), now)
-        else:
-            ledger.note_sent(alert, now)
-            ledger.end_kind(AlertKind.WEBHOOK_FAILING, now)
+        with asking():
+            if reason:
+                log.warning("the alert %s about %s was not sent: %s", alert.kind, alert.subject, reason)
+                ledger.note_failed(alert, reason)
+                if alert.tries >= FAILURES:
+                    ledger.note_trouble(trouble_of(AlertKind.WEBHOOK_FAILING, webhook.host, problem=reason), now)
+            else:
+                ledger.note_sent(alert, now)
+                ledger.end_kind(AlertKind.WEBHOOK_FAILING, now)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -19,7 +20,15 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.alerts import actions as rows
 from routing_admin.console.alerts import offline
-from routing_admin.console.alerts.actions import Living, adopt_kept_alerts, end_alerts, list_recent, note_trouble
+from routing_admin.console.alerts.actions import (
+    CALM,
+    Known,
+    Living,
+    adopt_kept_alerts,
+    end_alerts,
+    list_known,
+    note_trouble,
+)
 from routing_admin.console.alerts.sending import AlertLedger, send_due
 from routing_admin.console.alerts.troubles import SERVER, SETTLED, find_outages, find_overdue, find_troubles
 from routing_admin.core.alerts.kinds import AlertKind, Stage, Trouble, trouble_of
@@ -51,7 +60,7 @@ class AlertWatch:
     signs: CallSigns = call_signs
     asking_since: datetime | None = None
     _is_read_only: bool = False
-    _open_alerts: set[tuple[str, str]] = field(default_factory=set)
+    _known: Known = field(default_factory=dict)
     _lost: int = 0
     _events: list[tuple[Trouble, datetime]] = field(default_factory=list)
     _jobs_due: datetime | None = None
@@ -80,21 +89,31 @@ class AlertWatch:
 
     def round(self) -> None:
         """One look and what follows from it; while the database does not answer, `offline_round` does it."""
-        now = timezone.now()
-        self.asking_since = self.asking_since or now
         try:
-            renew_connections()
-            check_writable()
-            self.look(now)
-            self.asking_since = None
+            with self._asking():
+                renew_connections()
+                check_writable()
+                self.look(timezone.now())
             if settings.ALERT_WEBHOOK is not None:
-                send_due(settings.ALERT_WEBHOOK, timezone.now())
+                send_due(settings.ALERT_WEBHOOK, timezone.now(), asking=self._asking)
+            with self._asking():
+                self._known = list_known(timezone.now(), only_sent=settings.ALERT_WEBHOOK is not None)
         except (DatabaseError, InterfaceError) as error:  # whichever it is, no alert can be written down
             self._is_read_only = fault_of(error) is DatabaseFault.READ_ONLY
             log.debug("the alerts wait for the database: %s", error)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Keep `asking_since` while the database owes an answer."""
+        self.asking_since = self.asking_since or timezone.now()
+        try:
+            yield
+        except (DatabaseError, InterfaceError):
+            raise
         except Exception:
             self.asking_since = None
             raise
+        self.asking_since = None
 
     def offline_round(self) -> None:
         """What is known without the database is kept in a file and sent, while the database is unavailable."""
@@ -105,10 +124,16 @@ class AlertWatch:
         troubles = [trouble_of(AlertKind.DATABASE, "database", stage, server=SERVER), *find_outages(now)]
         self._note_events(offline, now)
         for trouble in troubles:
-            if (trouble.kind.value, trouble.subject) not in self._open_alerts:
+            if not self._is_known(trouble, since):
                 offline.note_trouble(trouble, now)
         if settings.ALERT_WEBHOOK is not None:
             send_due(settings.ALERT_WEBHOOK, now, offline)
+
+    def _is_known(self, trouble: Trouble, since: datetime) -> bool:
+        """Whether the chat has it as lasting: its end is not sent before `CALM`, and not without the database."""
+        key = (trouble.kind.value, trouble.subject)
+        ended_at = self._known.get(key)
+        return key in self._known and (ended_at is None or since - ended_at <= CALM)
 
     def look(self, now: datetime) -> None:
         """Writes down what is wrong, and what is no longer. Raises what the database raises; no sign is lost then."""
@@ -126,7 +151,6 @@ class AlertWatch:
         except Exception:
             self.signs.put_back(signs)
             raise
-        self._open_alerts = list_recent(now)
 
     def _note_events(self, ledger: AlertLedger, now: datetime) -> None:
         """Write down what happened once; it waits where that fails."""
