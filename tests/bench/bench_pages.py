@@ -104,7 +104,6 @@ def configuration() -> None:
                 name=f"Model {n} of {name}",
                 provider=name,
                 model=f"model{n}",
-                base_url=f"https://{name}.example/v1",
                 capabilities=able[n % len(able)],
             )
             for name in names
@@ -189,6 +188,7 @@ def requests(cursor: Any, rows: int) -> None:
         "asked_model": "'task:task' || (i % 90)",
         "task_type": "'task' || (i % 90)",
         "outcome": f"CASE WHEN {FAILED} THEN 'all_providers_failed' ELSE 'ok' END",
+        "ending": f"CASE WHEN {FAILED} THEN 'failed' ELSE 'answered' END",
         "status": f"CASE WHEN {FAILED} THEN 502 ELSE 200 END",
         "provider": f"'provider' || (i % {PROVIDERS})",
         "model": f"'model' || (i % {MODELS})",
