@@ -1,4 +1,4 @@
-"""A coding agent as the gateway sees it: sends what its exchange says, reads the answer, and goes on with both."""
+"""A program as the gateway sees it: sends what its exchange says, reads the answer, and goes on with both."""
 
 from __future__ import annotations
 
@@ -55,13 +55,16 @@ class Agent:
         if last:
             self.said += self.door.as_history(last)
         self.said += json.loads(_with_ids(json.dumps(sent), ids))
-        body = {**self.body, self.door.key: self.said, "model": model or self.model, "stream": self.streamed}
+        fields = {name: value for name, value in self.body.items() if value is not None}
+        if not self.streamed:
+            fields.pop("stream_options", None)
+        body = {**fields, self.door.key: self.said, "model": model or self.model, "stream": self.streamed}
         headers = {**self.request["headers"], self.door.header: self.door.scheme + self.key}
         answer = httpx.post(self.url + (path or self.request["path"]), json=body, headers=headers, timeout=30)
         if answer.status_code != 200:
             return Reply(answer.status_code, answer.headers, error=answer.json()["error"])
         if "text/event-stream" in answer.headers["content-type"]:
-            return self.door.of_stream(answer.headers, list(_events(answer.text)))
+            return self.door.of_stream(answer.headers, list(self.door.events(answer.text)))
         return self.door.of_whole(answer.headers, answer.json())
 
     def count(self, sent: list[Json]) -> httpx.Response:
@@ -92,6 +95,7 @@ class Responses:
     """OpenAI's Responses, as Codex reads them."""
 
     key, header, scheme = "input", "authorization", "Bearer "
+    events = staticmethod(_events)
 
     def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
         """A response."""
@@ -132,6 +136,7 @@ class Messages:
     """Anthropic's Messages, as Claude Code reads them."""
 
     key, header, scheme = "messages", "x-api-key", ""
+    events = staticmethod(_events)
 
     def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
         """A message."""
@@ -181,4 +186,72 @@ def _continue(block: Json, delta: Json) -> None:
         block[key] += delta[key]
 
 
-DOORS: dict[str, Responses | Messages] = {"codex": Responses(), "claude_code": Messages()}
+@dataclass(frozen=True)
+class Chat:
+    """OpenAI's chat completions, as programs for chats read them; `returned` names what goes back with an answer."""
+
+    returned: tuple[str, ...] = ()
+    key, header, scheme = "messages", "authorization", "Bearer "
+
+    def events(self, text: str) -> Iterator[Json]:
+        """The chunks of a stream, which ends with `[DONE]` or with an error."""
+        *blocks, last = [block.removeprefix("data: ") for block in text.strip().split("\n\n") if block[0] != ":"]
+        yield from map(json.loads, blocks)
+        if last != "[DONE]":
+            yield json.loads(last)
+
+    def of_whole(self, headers: Mapping[str, str], value: Json) -> Reply:
+        """A completion."""
+        (choice,), usage = value["choices"], value["usage"]
+        message = choice["message"]
+        called = message.get("tool_calls") or []
+        assert choice["finish_reason"] == ("tool_calls" if called else "stop")
+        calls = [(each["id"], each["function"]["name"], json.loads(each["function"]["arguments"])) for each in called]
+        counts = {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]}
+        words, thought = message["content"] or "", message.get("reasoning_content") or ""
+        return Reply(200, headers, [message], words, thought, calls, counts)
+
+    def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
+        """The completion that its chunks make; the last one has the count of tokens."""
+        if "error" in events[-1]:
+            return Reply(200, headers, broken=events[-1]["error"])
+        *chunks, last = events
+        assert last["choices"] == []
+        message: Json = {"content": "", "reasoning_content": "", "tool_calls": []}
+        for chunk in chunks:
+            (choice,) = chunk["choices"]
+            _continue_message(message, choice["delta"])
+        ended = {"message": message, "finish_reason": choice["finish_reason"]}
+        return self.of_whole(headers, {"choices": [ended], "usage": last["usage"]})
+
+    def as_history(self, reply: Reply) -> list[Json]:
+        """What the next request says of it."""
+        kept = ("tool_calls", *self.returned)
+        return [
+            {
+                "role": "assistant",
+                "content": message["content"] or "",
+                **{name: message[name] for name in kept if message.get(name)},
+            }
+            for message in reply.blocks
+        ]
+
+
+def _continue_message(message: Json, delta: Json) -> None:
+    for name in ("content", "reasoning_content"):
+        message[name] += delta.get(name) or ""
+    message.setdefault("reasoning_details", []).extend(delta.get("reasoning_details", ()))
+    for piece in delta.get("tool_calls", ()):
+        if piece["index"] == len(message["tool_calls"]):
+            message["tool_calls"].append({"id": piece["id"], "type": "function", "function": {**piece["function"]}})
+        else:
+            message["tool_calls"][piece["index"]]["function"]["arguments"] += piece["function"]["arguments"]
+
+
+DOORS: dict[str, Responses | Messages | Chat] = {
+    "codex": Responses(),
+    "claude_code": Messages(),
+    "open_webui": Chat(returned=("reasoning_details",)),
+    "librechat": Chat(),
+    "dify": Chat(),
+}

@@ -1,4 +1,4 @@
-"""Codex's and Claude Code's exchanges through their doors, over every protocol: door x protocol x content, two ways.
+"""Programs' exchanges through the APIs that they call, over every protocol: program x protocol x content, two ways.
 
 Runs with all tests, and as a suite of `make test-clients`.
 """
@@ -14,14 +14,15 @@ import pytest
 
 from capabilities.core.protocols import PROTOCOLS
 from tests.clients.agent import Agent, Reply
-from tests.clients.exchanges import CONTENTS, HERE, PROGRAMS, load
+from tests.clients.exchanges import CONTENTS, HERE, load
 from tests.clients.run import MODELS, served
 from tests.gateway.serving import Server
 
 THOUGHT = "First I think about it. 先想一想。"
 PROOFS = {"openai": "", "openai-responses": "c2VjcmV0", "anthropic": "c2lnbmVk", "gemini": "c2lnbmVk"}
 """What a model gets back of its thoughts, by its protocol: its own proof; chat completions have none."""
-CELLS = list(product(PROGRAMS, MODELS, CONTENTS))
+FILES = [(program, content) for program, contents in CONTENTS.items() for content in contents]
+CELLS = [(program, protocol, content) for (program, content), protocol in product(FILES, MODELS)]
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +35,8 @@ def test_the_matrix_is_complete() -> None:
     """Every protocol of ours with a server behind it, and a file for each content of each program; no file more."""
     assert set(MODELS) == set(PROOFS) == set(PROTOCOLS) - {"echo"}
     written = {(path.parent.name, path.stem) for path in HERE.glob("*/*.json")}
-    assert written == set(product(PROGRAMS, (*CONTENTS, "request")))
-    assert all(load(program, content)["turns"] for program, content in product(PROGRAMS, CONTENTS))
+    assert written == {*FILES, *((program, "request") for program in CONTENTS)}
+    assert all(load(program, content)["turns"] for program, content in FILES)
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
@@ -50,7 +51,7 @@ def test_an_exchange_goes_as_its_program_expects(
         expected = turn["expected"]
         reply = agent.ask(turn["sent"], reply, model_of(expected, MODELS[protocol], streamed))
         check(reply, expected, streamed)
-        check_heard(server, expected.get("heard", {}), PROOFS[protocol])
+        check_heard(server, expected.get("heard", {}), protocol)
 
 
 def model_of(expected: dict[str, Any], model: str, streamed: bool) -> str:
@@ -79,19 +80,20 @@ def check(reply: Reply, expected: dict[str, Any], streamed: bool) -> None:
     assert reply.usage["input_tokens"] + reply.usage["output_tokens"] > 0
 
 
-def check_heard(server: Server, expected: dict[str, Any], proof: str) -> None:
-    """The provider heard it in its protocol's own words."""
+def check_heard(server: Server, expected: dict[str, Any], protocol: str) -> None:
+    """The provider heard it in its protocol's own words, with the files that it has a place for."""
     last = server.lab.requests[-1]
     heard = last.heard
     assert not heard.problem
     system = "\n".join(text for role, text in heard.turns if role in ("system", "developer"))
     assert expected.get("system", "") in system
-    assert [media.mime_type for media in heard.media] == expected.get("media", [])
+    files = expected.get("media", [])
+    assert [media.mime_type for media in heard.media] == (files.get(protocol, []) if isinstance(files, dict) else files)
     assert [name for name, _ in heard.calls] == expected.get("calls", [name for name, _ in heard.calls])
     for words in expected.get("results", ()):
         assert any(words in text for _, text in heard.results)
     if "carries" in expected:
-        assert proof in last.body.decode()
+        assert PROOFS[protocol] in last.body.decode()
 
 
 @pytest.mark.parametrize("protocol", MODELS)
