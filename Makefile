@@ -64,6 +64,7 @@ lock: ## resolve the dependencies again (needs uv and npm)
 	sed -n 's/^heic = \["\(.*\)"\].*/\1/p' pyproject.toml | uv pip compile - --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o requirements-heic.txt
 	uv pip compile --group clients --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements.txt
 	uv pip compile --group clients-crewai --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-crewai.txt
+	uv pip compile --group clients-mcp-2 --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-mcp-2.txt
 	uv pip compile --group clients-llm --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-llm.txt
 	uv pip compile --group catalogue --universal --python-version 3.12 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o capabilities/catalogue/requirements.txt
 	cd tests/clients/node && npm install --package-lock-only --silent --no-audit --no-fund
@@ -84,7 +85,7 @@ HEIC = $(BIN)/python -m pip install --quiet --require-hashes --no-deps --only-bi
 COMPILE = $(BIN)/python -m compileall -q capabilities artifacts routing_admin
 
 # The lock files name every package, so nothing is left to resolve: older versions of pip look at releases that are not
-# in them, and stop where one is newer.
+# in them, and stop where one is newer, or where a package asks for another with an extra (mcp[ws]).
 $(VENV)/run: requirements.txt requirements-heic.txt | $(BIN)/python
 	@echo "Installing dependencies (once) …"
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.txt
@@ -99,19 +100,22 @@ $(VENV)/dev: requirements-dev.txt requirements-heic.txt | $(BIN)/python
 	@$(COMPILE)
 	@touch $@ $(VENV)/run
 
-$(CLIENTS)/installed: tests/clients/requirements.txt tests/clients/requirements-crewai.txt tests/clients/requirements-llm.txt tests/clients/node/package-lock.json | $(BIN)/python
+$(CLIENTS)/installed: tests/clients/requirements.txt tests/clients/requirements-crewai.txt tests/clients/requirements-llm.txt tests/clients/requirements-mcp-2.txt tests/clients/node/package-lock.json | $(BIN)/python
 	@echo "Installing other people's clients (once) …"
 	@rm -rf $(CLIENTS)
 	@$(BIN)/python -m venv $(CLIENTS)
-	@$(CLIENTS)/bin/python -m pip install --quiet --require-hashes -r $<
+	@$(CLIENTS)/bin/python -m pip install --quiet --no-deps --require-hashes -r $<
 	@awk '/^openai==/, !/\\$$/' $< > $(CLIENTS)/openai.txt  # its pin and hashes: the distribution that holds its tests
 	@$(CLIENTS)/bin/python -m pip download --quiet --no-deps --no-binary openai -r $(CLIENTS)/openai.txt -d $(CLIENTS)/source
 	@mkdir $(CLIENTS)/openai-python
 	@tar -xzf $(CLIENTS)/source/openai-*.tar.gz -C $(CLIENTS)/openai-python --strip-components 1
 	@$(BIN)/python -m venv $(CLIENTS)/llm  # apart: its plug-in needs Anthropic's client of before
-	@$(CLIENTS)/llm/bin/python -m pip install --quiet --require-hashes -r tests/clients/requirements-llm.txt
+	@$(CLIENTS)/llm/bin/python -m pip install --quiet --no-deps --require-hashes -r tests/clients/requirements-llm.txt
 	@$(BIN)/python -m venv $(CLIENTS)/crewai  # apart: it needs OpenAI's client of before
-	@$(CLIENTS)/crewai/bin/python -m pip install --quiet --require-hashes -r tests/clients/requirements-crewai.txt
+	@$(CLIENTS)/crewai/bin/python -m pip install --quiet --no-deps --require-hashes -r tests/clients/requirements-crewai.txt
+	@$(BIN)/python -m venv $(CLIENTS)/mcp-2  # apart: it needs MCP's client of now, and AutoGen that of before
+	@$(CLIENTS)/mcp-2/bin/python -m pip install --quiet --no-deps --require-hashes -r tests/clients/requirements-mcp-2.txt
 	@mkdir $(CLIENTS)/node && cp tests/clients/node/package*.json $(CLIENTS)/node/
-	@cd $(CLIENTS)/node && npm ci --silent --no-audit --no-fund 2>/dev/null || echo "There is no npm; the clients for Node are not run."
+	@command -v npm >/dev/null || echo "There is no npm; the clients for Node are not run."
+	@! command -v npm >/dev/null || (cd $(CLIENTS)/node && npm ci --loglevel error --no-audit --no-fund)
 	@touch $@

@@ -15,7 +15,7 @@ BEGIN = "<!-- written by make test-clients -->\n"
 END = "<!-- end of what is written -->\n"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 LOCK = Path(__file__).parent / "node" / "package-lock.json"
-NODE = ("@anthropic-ai/sdk", "@anthropic-ai/claude-code", "@openai/codex")
+NODE = ("@anthropic-ai/sdk", "@anthropic-ai/claude-code", "@openai/codex", "ai", "opencode-ai")
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,15 @@ RECIPES = {
     "AutoGen": Suite("autogen", "the recipe for AutoGen", "autogen-agentchat"),
     "CrewAI": Suite("crewai", "the recipe for CrewAI", "crewai", "crewai"),
     "OpenAI's Agents SDK": Suite("openai-agents-mcp", "the recipe for OpenAI's Agents SDK", "openai-agents"),
+    "pydantic-ai": Suite("pydantic-ai-mcp", "the recipe for pydantic-ai", "pydantic-ai-slim"),
+    "LlamaIndex": Suite("llamaindex", "the recipe for LlamaIndex", "llama-index-core", "mcp-2"),
+    "Google's ADK": Suite("google-adk", "the recipe for Google's ADK", "google-adk", "mcp-2"),
+    "instructor": Suite("instructor", "the recipe for instructor", "instructor", "mcp-2"),
+    "litellm": Suite("litellm", "the recipe for litellm", "litellm", "mcp-2"),
+    "AI SDK": Suite("ai-sdk", "the recipe for the AI SDK", "ai"),
     "Claude Code": Suite("claude-code", "the recipe for Claude Code", "@anthropic-ai/claude-code"),
     "Codex": Suite("codex", "the recipe for Codex", "@openai/codex"),
+    "opencode": Suite("opencode", "the recipe for opencode", "opencode-ai"),
 }
 """The suites that run a recipe of docs/recipes.md, by its heading there."""
 
@@ -60,7 +67,7 @@ SUITES = (
     Suite("node", "the vendors' clients for Node", "@anthropic-ai/sdk"),
     Suite("llm-comply", "llm-comply: chat, Responses, Messages", "llm-comply"),
     *RECIPES.values(),
-    Suite("exchanges", "exchanges shaped as Codex and Claude Code have them, API × protocol × content", ""),
+    Suite("exchanges", "exchanges shaped as programs have them, program × protocol × content", ""),
 )
 
 

@@ -26,19 +26,28 @@ RECIPE = os.environ["CLIENTS_RECIPE"]
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "recipes.md"
 ADDRESS = "http://127.0.0.1:8000"
 """Where the installation is for a block that cannot read it from a variable."""
-BLOCK = re.compile(r"^```(python|sh|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PROGRAMS = Path(sys.prefix) / "node" / "node_modules" / ".bin"
+BLOCK = re.compile(r"^```(python|sh|js|json|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CONFIGURATIONS = {"toml": ".codex/config.toml", "json": ".config/opencode/opencode.json"}
+"""Where in its home a program reads the block of that language."""
+MODULES = Path(sys.prefix) / "node" / "node_modules"
+PROGRAMS = MODULES / ".bin"
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-QUIET = {"CREWAI_DISABLE_TELEMETRY": "true", "NO_PROXY": "127.0.0.1"}
+QUIET = {
+    "CREWAI_DISABLE_TELEMETRY": "true",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "true",
+    "OPENCODE_DISABLE_AUTOUPDATE": "true",
+    "OPENCODE_DISABLE_MODELS_FETCH": "true",
+    "NO_PROXY": "127.0.0.1",
+}
 
 _, _, section = DOCUMENT.read_text("utf-8").partition(f"\n## {RECIPE}\n")
 BLOCKS: dict[str, str] = dict(BLOCK.findall(section.partition("\n## ")[0]))
 """The recipe's blocks by their language."""
 
 program = BLOCKS["sh"].splitlines()[-1].split()[0] if "sh" in BLOCKS else ""
-if program and shutil.which(program, path=PROGRAMS) is None:
+if (program and shutil.which(program, path=PROGRAMS) is None) or ("js" in BLOCKS and not MODULES.is_dir()):
     pytest.skip("The packages for Node are not installed: there was no npm.", allow_module_level=True)
 
 
@@ -47,10 +56,19 @@ def run(tmp_path: Path) -> Callable[[str], str]:
     """Runs the recipe with a key, in a home of its own, and gives what it prints."""
 
     def run(key: str) -> str:
-        if "toml" in BLOCKS:
-            (tmp_path / ".codex").mkdir()
-            (tmp_path / ".codex" / "config.toml").write_text(BLOCKS["toml"].replace(ADDRESS, URL))
-        code = ["sh", "-e", "-c", BLOCKS["sh"]] if "sh" in BLOCKS else [sys.executable, "-P", "-c", BLOCKS["python"]]
+        for language in CONFIGURATIONS.keys() & BLOCKS:
+            file = tmp_path / CONFIGURATIONS[language]
+            file.parent.mkdir(parents=True)
+            file.write_text(BLOCKS[language].replace(ADDRESS, URL))
+        if "js" in BLOCKS:
+            (tmp_path / "node_modules").symlink_to(MODULES)  # a module is looked up beside the file that imports it
+            (tmp_path / "recipe.mjs").write_text(BLOCKS["js"])
+        commands = {
+            "sh": lambda text: ["sh", "-e", "-c", text],
+            "js": lambda text: ["node", "recipe.mjs"],
+            "python": lambda text: [sys.executable, "-P", "-c", text],
+        }
+        code = next(command(BLOCKS[language]) for language, command in commands.items() if language in BLOCKS)
         path = os.pathsep.join((str(PROGRAMS), os.environ["PATH"]))
         ours = {"ROUTING_ADMIN_URL": URL, "ROUTING_ADMIN_KEY": key, "HOME": str(tmp_path), "PATH": path}
         done = subprocess.run(
@@ -76,10 +94,10 @@ def store(key: str, kind: str, body: bytes) -> None:
 
 
 def test_a_text_is_read_by_the_model(run: Callable[[str], str]) -> None:
-    """Through both tools that the question names."""
+    """Through both tools that the question names, or as a file in the question."""
     store(KEY, "application/json", json.dumps({"text": f"{RECIPE} has it.", "filename": "notes.md"}).encode())
     printed = run(KEY)
-    assert "The tool said: " in printed
+    assert re.search("The (tool said|file says): ", printed)
     assert f"{RECIPE} has it." in printed
 
 

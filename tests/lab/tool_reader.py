@@ -1,4 +1,7 @@
-"""A model that uses the tools it is told of, one after the other, and then says what the last of them gave."""
+"""A model that calls the tools a user names, one after the other, and then says what the last of them gave.
+
+Where it has to call one tool, as for typed output, it fills in what it read of the user's message.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,12 @@ REFERENCE = re.compile(r"artifact:[\w-]+")
 
 
 def next_reply(heard: ReceivedRequest) -> ReplyText | None:
-    """A call of the next tool that a user named, then what the last one gave; None where nobody named one."""
+    """Return a call of the next tool that a user named, then what the last one gave; None if no tool was named."""
+    files = "".join(f" [{media.mime_type}, {len(media.data)} bytes]" for media in heard.media)
+    if heard.tool_choice in heard.parameters:
+        forced = str(heard.tool_choice)
+        typed = dict.fromkeys(heard.parameters[forced]["required"], f"The file says: {heard.question}{files}")
+        return ReplyText("", tool=(forced, typed), finish="tool_calls")
     wanted = _named_tools(heard)
     called = [name for name, _ in heard.calls]
     for tool in wanted:
@@ -21,7 +29,6 @@ def next_reply(heard: ReceivedRequest) -> ReplyText | None:
             return ReplyText("", tool=(tool, _arguments(heard, tool)), finish="tool_calls", call=len(called) + 1)
     if not wanted or not heard.results:
         return None
-    files = "".join(f" [{media.mime_type}, {len(media.data)} bytes]" for media in heard.media)
     return ReplyText(f"The tool said: {heard.results[-1][1]}{files}")
 
 
