@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,7 @@ class _MigrationStatements:
     """The statements of migrations, each counted by the rows of the table it names."""
 
     rows: Mapping[str, int]
+    total: int
     count: int = 0
 
     def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -120,15 +121,19 @@ class _MigrationStatements:
         self.count += max((count for table, count in self.rows.items() if f'{table}"' in sql), default=0)
         return result
 
+    def measure(self) -> int:
+        """Return how many rows of the total are done; an operation may take more statements than one."""
+        return min(self.count, self.total) if self.total else self.count
+
 
 def migrate() -> None:
     """Apply what is pending, and say how far it is."""
     for alias in (DEFAULT_DB_ALIAS, LOGS):
         weights = _weigh_pending(alias)
-        statements = _MigrationStatements({table: rows for table, (rows, _) in weights.items()})
         total = sum(rows * times for rows, times in weights.values())
+        statements = _MigrationStatements({table: rows for table, (rows, _) in weights.items()}, total)
         with (
-            watched(f"Migrations of {alias}, rows", total, partial(getattr, statements, "count")),
+            watched(f"Migrations of {alias}, rows", total, statements.measure),
             connections[alias].execute_wrapper(statements),
         ):
             call_command("migrate", database=alias, verbosity=0, interactive=False)

@@ -41,6 +41,17 @@ MADE_BY_DJANGO = frozenset({"django_content_type", "auth_permission"})
 """Tables that are filled when they are made."""
 
 
+MIGRATE = """
+import json, sys
+import django
+from django.core.management import call_command
+django.setup()
+for alias, names in json.loads(sys.argv[1]):
+    call_command("migrate", *names, database=alias, verbosity=0, interactive=False)
+"""
+"""A process whose databases are the target's; a process for each step would take as long as a million rows."""
+
+
 class MoveError(Exception):
     """An installation that cannot be carried there; the sentence says why, and nothing was changed at the source."""
 
@@ -91,19 +102,19 @@ class Destination:
     def make_tables(self, until: Sequence[tuple[str, str]] = ()) -> None:
         """Migrates, until these migrations where some are named. Raises `MoveError`."""
         aliases = ("default", LOGS) if connections["target"].vendor == "sqlite" else ("default",)
-        steps: Sequence[Sequence[str]] = until or [()]
-        for alias, names in product(aliases, steps):
-            words = ["migrate", *names, "--database", alias]
-            done = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
-                [sys.executable, str(BASE_DIR / "manage.py"), *words, "--verbosity", "0"],
-                env=os.environ | {"DATABASE_URL": self.url, "DJANGO_SETTINGS_MODULE": "routing_admin.settings"},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if done.returncode:
-                last = (done.stderr.strip().splitlines() or ["no word"])[-1]
-                raise MoveError(f"The tables could not be created in the target: {last}")
+        wanted: Sequence[Sequence[str]] = until or [()]
+        steps = list(product(aliases, wanted))
+        done = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
+            [sys.executable, "-c", MIGRATE, json.dumps(steps)],
+            cwd=BASE_DIR,
+            env=os.environ | {"DATABASE_URL": self.url, "DJANGO_SETTINGS_MODULE": "routing_admin.settings"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no word"])[-1]
+            raise MoveError(f"The tables could not be created in the target: {last}")
 
     def claim(self) -> None:
         """From now on a move from here counts as begun."""
