@@ -69,7 +69,11 @@ class Refusal:
     scope: str = ""
 
 
-NO_KEY = Refusal(401, "key_missing", "Send the agent key as 'Authorization: Bearer ra_…', 'x-api-key' or 'api-key'.")
+NO_KEY = Refusal(
+    401,
+    "key_missing",
+    "Send the agent key as 'Authorization: Bearer ra_…', 'x-api-key', 'api-key' or 'x-goog-api-key'.",
+)
 BAD_KEY = Refusal(
     401, "key_invalid", "This agent key is unknown, revoked or expired. An administrator can issue another."
 )

@@ -117,6 +117,15 @@ def test_every_header_of_a_key_is_taken(key, headers):
     assert post("", said("hi"), GENERATE.format("echo-text"), **given).status_code == 200
 
 
+def test_a_call_without_a_key_learns_the_header_of_googles_clients():
+    """In Google's shape; a key that is none of ours does not count, and is not repeated, where it is in the address."""
+    answer = post("", said("hi"), f"{GENERATE.format('echo-text')}?key=AIzaSecret")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["status"]) == (401, "UNAUTHENTICATED")
+    assert "x-goog-api-key" in error["message"]
+    assert "AIzaSecret" not in answer.content.decode()
+
+
 def test_a_key_in_the_address_is_refused_in_googles_shape(key):
     """Servers along the way log addresses."""
     answer = post("", said("hi"), f"{GENERATE.format('echo-text')}?key={key}")
