@@ -197,7 +197,7 @@ FAULTS = (
     EngineFault("Redis flushed", flushed_redis, 1.0),
     EngineFault("S3 hanging", hanging_store, 6.0, alert="artifact_store"),
     EngineFault("S3 down", stopped_store, alert="artifact_store"),
-    EngineFault("worker killed", killed_worker, 1.0, cuts=True),
+    EngineFault("worker killed", killed_worker, 1.0, alert="process_crashed", cuts=True),
     EngineFault("server killed", killed_machine, 1.0, cuts=True),
     EngineFault("rolling restart", rolling_restart, 1.0),
 )

@@ -109,6 +109,8 @@ class Night:
     webhook: Chat
     tally: Tally
     tallies: list[Tally] = field(default_factory=list)
+    reported: int = 0
+    """Notices of the chat that a fault before has in its line."""
 
     def call(self, number: int) -> None:
         """Chat calls of a known key, one after the other; each first at the next machine."""
@@ -178,7 +180,7 @@ class Night:
     def _play(self, fault: EngineFault) -> None:
         self.tally = tally = Tally(fault)
         self.tallies.append(tally)
-        before, alerts, lines = self._state(), len(self.webhook.received), self._lines()
+        before, lines = self._state(), self._lines()
         with fault.lasting(self.found):
             began = time.monotonic()
             self.found.over.wait(fault.seconds)
@@ -186,6 +188,7 @@ class Night:
             ready, after = self._ready(), self._state()
         tally.back = self._wait_until_ready()
         self.found.over.wait(SETTLE_SECONDS)
+        alerts, self.reported = self.reported, len(self.webhook.received)
         kinds = ", ".join(self._alerts(alerts))
         moved = [
             f"{name} {before.get(name, '-')} → {value}" for name, value in after.items() if before.get(name) != value
