@@ -31,6 +31,23 @@ FORMATS: dict[str, dict[str, Any]] = {
     },
 }
 """How each of our doors is called by it; the models have names that it believes to think."""
+
+
+def specification_of(name: str) -> SpecLoader:
+    """A vendor's schemas, in which a field may be left out if it is null by default.
+
+    Anthropic's name such fields as required; its clients do not need them, and the AI SDK refuses `citations: null`.
+    """
+    loader = SpecLoader(str(SPECS / name))
+    for schema in filter(None, map(loader.get_schema, loader.schema_names)):
+        fields = schema.get("properties", {})
+        if "required" in schema:
+            schema["required"] = [
+                each for each in schema["required"] if fields.get(each, {}).get("default", "") is not None
+            ]
+    return loader
+
+
 CASES = [
     pytest.param(shape, protocol, case, id=f"{shape}-{protocol}-{case.id}")
     for shape in FORMATS
@@ -47,6 +64,6 @@ def test_complies(shape: str, protocol: str, case: Any) -> None:
     config = ComplianceConfig(
         base_url=os.environ["CLIENTS_URL"], api_key=os.environ["CLIENTS_KEY"], model=model, **options
     )
-    result = Runner(config, [case], SpecLoader(str(SPECS / spec))).run_one(case)
+    result = Runner(config, [case], specification_of(spec)).run_one(case)
     assert (result.status.value, result.errors) == ("passed", [])
     assert "compact" not in case.id or not result.warnings
