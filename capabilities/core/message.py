@@ -234,7 +234,7 @@ class VendorItem:
     """What only one protocol has words for, as its caller or its model wrote it: a tool, a field, a block, an item.
 
     `name` is its word in a provider's `vendorTools`, `path` its place in the request. In a turn it is behind so many
-    characters, tool calls and thoughts.
+    characters, tool calls and thoughts. `origin` is whose signature a part of Gemini's has, as in `Thought`.
     """
 
     protocol: str
@@ -244,6 +244,7 @@ class VendorItem:
     offset: int = 0
     calls: int = 0
     thoughts: int = 0
+    origin: str = field(default="", kw_only=True)
 
     @property
     def covered(self) -> int:
@@ -252,6 +253,8 @@ class VendorItem:
 
 
 CITATIONS = "citations"
+METADATA = "metadata"
+"""The `name` of what a vendor says of a whole answer in fields of its own; no content of it."""
 
 
 @value_class

@@ -220,7 +220,7 @@ def test_several_candidates_are_refused_where_no_route_allows_them(key, model):
 
 
 def test_what_has_no_place_is_named(key):
-    """Fields of the vendor's own, tools that Google runs, parts of those."""
+    """Fields of the vendor's own, and fields of parts; Google's own tools and their parts go to a Gemini alone."""
     body = said("hi", {"text": "x", "videoMetadata": {"fps": 1}}, {"executableCode": {"code": "1"}})
     body |= {
         "store": True,
@@ -228,11 +228,12 @@ def test_what_has_no_place_is_named(key):
     }
     body |= {"generationConfig": {"audioTimestamp": True}}
     assert call_of(body).chat.inner == (
-        *("tools[0].googleSearch", "tools[0].functionDeclarations[0].response", "contents[0].parts[1].videoMetadata"),
-        *("contents[0].parts[2]", "generationConfig.audioTimestamp", "store"),
+        *("tools[0].functionDeclarations[0].response", "contents[0].parts[1].videoMetadata"),
+        *("generationConfig.audioTimestamp", "store"),
     )
     dropped = ask(key, body).headers["x-routing-dropped"]
     assert "tools[0].googleSearch" in dropped
+    assert "contents[0].parts[2]" in dropped
     assert "generationConfig.audioTimestamp" in dropped
 
 

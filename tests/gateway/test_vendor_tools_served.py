@@ -14,12 +14,21 @@ from tests.lab import Lab
 SEARCH = {
     "/v1/messages": {"type": "web_search_20260318", "name": "web_search", "max_uses": 3},
     "/v1/responses": {"type": "web_search", "search_context_size": "low"},
+    "/v1beta": {"googleSearch": {"excludeDomains": ["a.example"]}},
 }
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/messages": {"max_tokens": 9, "messages": [{"role": "user", "content": "Who won?"}]},
     "/v1/responses": {"input": "Who won?"},
+    "/v1beta": {"contents": [{"role": "user", "parts": [{"text": "Who won?"}]}]},
 }
-VENDORS = {"/v1/messages": "by-anthropic", "/v1/responses": "by-openai-responses"}
+VENDORS = {"/v1/messages": "by-anthropic", "/v1/responses": "by-openai-responses", "/v1beta": "by-gemini"}
+PLACES = {"/v1/messages": "tools[0]", "/v1/responses": "tools[0]", "/v1beta": "tools[0].googleSearch"}
+"""What is named where it is left out."""
+KINDS = {
+    "/v1/messages": "invalid_request_error",
+    "/v1/responses": "invalid_request_error",
+    "/v1beta": "invalid_argument",
+}
 
 
 def configured(lab: Lab) -> dict[str, Any]:
@@ -36,7 +45,9 @@ def configured(lab: Lab) -> dict[str, Any]:
     for name, vendor in (("claude", "by-anthropic"), ("openai", "by-openai-responses")):
         file["routing"][f"insists-{name}"] = {**chain, "fallback": ["without", "by-gemini", vendor]}
     file["routing"] |= {
+        "insists-google": {**chain, "fallback": ["without", "by-anthropic", "by-gemini"]},
         "insists-alone": {**chain, "fallback": ["without", "by-gemini"]},
+        "insists-alone-google": {**chain, "fallback": ["without", "by-anthropic"]},
         "yields": {"provider": "one", "retries": 0},
     }
     return file
@@ -50,13 +61,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def ask(server: Server, path: str, model: str, *, stream: bool = False, **headers: str) -> httpx.Response:
     server.lab.play({})
-    body = {"model": model, **BODIES[path], "tools": [SEARCH[path]], "stream": stream}
+    body = {**BODIES[path], "tools": [SEARCH[path]]}
+    if path == "/v1beta":
+        path += f"/models/{model}:{'streamGenerateContent?alt=sse' if stream else 'generateContent'}"
+    else:
+        body |= {"model": model, "stream": stream}
     sent = {"authorization": f"Bearer {server.key}", **headers}
     return httpx.post(server.url + path, json=body, headers=sent, timeout=30)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("path", "route"), [("/v1/messages", "claude"), ("/v1/responses", "openai")])
+@pytest.mark.parametrize(
+    ("path", "route"), [("/v1/messages", "claude"), ("/v1/responses", "openai"), ("/v1beta", "google")]
+)
 def test_a_route_that_insists_asks_only_who_gets_the_tool_whole(
     server: Server, path: str, route: str, stream: bool
 ) -> None:
@@ -68,7 +85,7 @@ def test_a_route_that_insists_asks_only_who_gets_the_tool_whole(
     assert "x-routing-dropped" not in answer.headers
     attempts = server.timeline(answer.headers["x-request-id"])["attempts"]
     assert [each["outcome"] for each in attempts] == ["skipped_would_drop"] * 3 + ["ok"]
-    assert ["tools[0]" in each["error"] for each in attempts[:3]] == [True] * 3
+    assert [PLACES[path] in each["error"] for each in attempts[:3]] == [True] * 3
 
 
 @pytest.mark.parametrize("path", list(SEARCH))
@@ -79,14 +96,17 @@ def test_it_refuses_by_name_where_nobody_gets_the_tool(
     server: Server, path: str, model: str, headers: dict[str, str]
 ) -> None:
     """The route insists, or the call itself: 400 in the vendor's shape, and no provider is asked."""
+    if path == "/v1beta" and model == "task:insists-alone":
+        model += "-google"
     answer = ask(server, path, model, **headers)
     error = answer.json()["error"]
-    assert (answer.status_code, error["type"], server.lab.requests) == (400, "invalid_request_error", [])
-    assert "tools[0]" in error["message"]
-    assert error.get("param", "tools[0]") == "tools[0]"
+    kind = error.get("type") or error["status"]
+    assert (answer.status_code, kind.lower(), server.lab.requests) == (400, KINDS[path], [])
+    assert PLACES[path] in error["message"]
+    assert error.get("param", PLACES[path]) == PLACES[path]
 
 
 @pytest.mark.parametrize("path", list(SEARCH))
 def test_a_route_that_does_not_insist_says_what_was_left_out(server: Server, path: str) -> None:
     answer = ask(server, path, "task:yields")
-    assert (answer.status_code, answer.headers["x-routing-dropped"]) == (200, "tools[0]")
+    assert (answer.status_code, answer.headers["x-routing-dropped"]) == (200, PLACES[path])

@@ -8,6 +8,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from anthropic.types.beta import BetaContentBlockParam, BetaMessage, BetaToolUnionParam
 from anthropic.types.beta.message_create_params import MessageCreateParamsBase
+from google.genai import types as gemini_types
 from openai.types.responses import Response, ResponseInputItemParam, ToolParam
 
 from capabilities.core.delivery.receiver import Prepared, prepare, receiver
@@ -22,10 +23,15 @@ from capabilities.core.protocols.vendor_tools import (
     RUN_BY_CALLER,
     RUN_BY_VENDOR,
     word_of,
+    word_of_field,
     words_at,
 )
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.core.wire import Answer, Delta, Finish, Supplement, Target
+from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.gemini import parsing as gemini
+from routing_admin.gateway.gemini.events import GeminiChunks
+from routing_admin.gateway.gemini.rendering import response_json as gemini_json
 from routing_admin.gateway.messages import parsing as messages
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.rendering import message_json
@@ -38,7 +44,11 @@ READ = {"text", "image", "document", "search_result", "tool_use", "tool_result",
 READ |= {"message", "reasoning", "function", "custom", "namespace", "item_reference", "compaction_trigger"}
 READ |= {"additional_tools", *("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output")}
 """Types that are read by every API here."""
-URLS = {"anthropic": "https://claude.example/v1", "openai-responses": "https://gpt.example/v1"}
+URLS = {
+    "anthropic": "https://claude.example/v1",
+    "openai-responses": "https://gpt.example/v1",
+    "gemini": "https://gemini.example/v1beta",
+}
 SEARCH: dict[str, Any] = {"type": "web_search_20260318", "name": "web_search", "max_uses": 3}
 ADD: dict[str, Any] = {"name": "add", "input_schema": {"type": "object", "properties": {}}}
 
@@ -61,6 +71,19 @@ def test_every_tool_and_block_that_an_sdk_names_has_a_word_of_the_table(union: A
     assert unknown in ({}, {"server_tool_use": "server"})  # whose word is that of the tool that it names
 
 
+def test_every_tool_of_a_gemini_has_a_word_of_the_table() -> None:
+    """As a field of `Tool`, and as the type that its calls say in a conversation; the same tool has one word."""
+    tools = {gemini_types.Tool.model_fields[name].alias for name in gemini_types.Tool.model_fields}
+    words = {name: word_of_field(str(name)) for name in tools - {"functionDeclarations"}}
+    words |= {kind: word_of_field(kind) for kind in gemini_types.ToolType if kind != "TOOL_TYPE_UNSPECIFIED"}
+    assert {name: word for name, word in words.items() if word not in KNOWN} == {}
+    assert words["googleSearch"] == words["GOOGLE_SEARCH_WEB"] == "web_search"
+    assert words["urlContext"] == words["URL_CONTEXT"] == "web_fetch"
+    configured = {each.alias for each in gemini_types.ToolConfig.model_fields.values()}
+    known = {place.removeprefix("toolConfig.") for place in FIELDS["gemini"]}
+    assert configured == known | {"functionCallingConfig"}
+
+
 def test_every_field_of_the_table_has_a_word_of_it() -> None:
     assert {word for fields in FIELDS.values() for word in fields.values()} <= KNOWN
     assert FIELDS["anthropic"].keys() - get_type_hints(MessageCreateParamsBase).keys() == {"anthropic-beta"}
@@ -76,6 +99,9 @@ def test_every_field_of_the_table_has_a_word_of_it() -> None:
         ("anthropic", "https://api.deepseek.com/anthropic", ["web_search"], frozenset({"web_search"})),
         ("anthropic", "https://api.anthropic.com/v1", [], frozenset()),
         ("openai", "https://api.openai.com/v1", ["*"], frozenset()),
+        ("gemini", "https://generativelanguage.googleapis.com/v1beta", None, DEFAULT_WORDS),
+        ("gemini", "https://us-east1-aiplatform.googleapis.com/v1/publishers/google", None, DEFAULT_WORDS),
+        ("gemini", "https://generativelanguage.googleapis.com/v1beta", ["computer"], frozenset({"computer"})),
     ],
 )
 def test_a_provider_allows_its_own_list_or_that_of_the_vendor(
@@ -91,6 +117,11 @@ def said(**more: Any) -> ChatRequest:
 
 def asked(*items: Any, **more: Any) -> ChatRequest:
     return responses.parse({"model": "m", "input": list(items) or "hi", **more}, lambda _: None).chat
+
+
+def generated(*contents: Any, **more: Any) -> ChatCall:
+    turns = list(contents) or [{"role": "user", "parts": [{"text": "hi"}]}]
+    return gemini.parse({"model": "m", "stream": False, "contents": turns, **more}, lambda _: None)
 
 
 def sent(chat: ChatRequest, protocol: str, own: list[str] | None = None) -> tuple[dict[str, Any], Prepared]:
@@ -414,3 +445,172 @@ def test_an_output_that_the_caller_computed_goes_back_to_openai_alone() -> None:
     assert sent(chat, "openai-responses")[0]["input"][1:] == [call, output]
     body, _ = sent(chat, "openai")
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+
+
+GOOGLES: list[dict[str, Any]] = [
+    {"googleSearch": {"timeRangeFilter": {"startTime": "2026-01-01T00:00:00Z"}}},
+    {"urlContext": {}},
+    {"codeExecution": {}},
+    {"fileSearch": {"fileSearchStoreNames": ["fileSearchStores/a"]}},
+    {"googleMaps": {"enableWidget": True}},
+    {"computerUse": {"environment": "ENVIRONMENT_BROWSER"}},
+]
+CONFIGURED = {
+    "retrievalConfig": {"latLng": {"latitude": 48.2, "longitude": 16.4}},
+    "includeServerSideToolInvocations": True,
+}
+
+
+def test_gemini_gets_googles_own_tools_as_they_came() -> None:
+    """Beside functions, too: whether a model takes both is Gemini's to say."""
+    function = {"name": "add", "description": "", "parametersJsonSchema": {"type": "object", "properties": {}}}
+    chat = generated(tools=[*GOOGLES, {"functionDeclarations": [function]}], toolConfig=CONFIGURED).chat
+    body, prepared = sent(chat, "gemini")
+    assert body["tools"] == [{"functionDeclarations": [function]}, *GOOGLES]
+    assert body["toolConfig"] == CONFIGURED
+    assert prepared.request.dropped_params == ()
+    alone, _ = sent(generated(tools=GOOGLES).chat, "gemini")
+    assert alone["tools"] == GOOGLES
+    assert "toolConfig" not in alone
+
+
+def test_google_genai_writes_them_in_snake_case_and_with_functions_in_one_object() -> None:
+    tool = {"google_search": {}, "url_context": None, "function_declarations": [{"name": "add"}]}
+    body, prepared = sent(generated(tools=[tool]).chat, "gemini")
+    assert body["tools"] == [{"functionDeclarations": [{"name": "add", "description": ""}]}, {"googleSearch": {}}]
+    assert prepared.request.dropped_params == ()
+
+
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini", "anthropic"])
+def test_googles_own_tools_are_left_out_and_said_elsewhere(protocol: str) -> None:
+    chat = generated(tools=GOOGLES[:2], toolConfig=CONFIGURED).chat
+    body, prepared = sent(chat, protocol, [] if protocol == "gemini" else None)
+    places = {"tools[0].googleSearch", "tools[1].urlContext", *(f"toolConfig.{name}" for name in CONFIGURED)}
+    assert set(prepared.request.dropped_params) == places
+    assert "tools" not in body
+    assert "toolConfig" not in body
+
+
+def test_a_search_at_another_company_is_allowed_by_name_alone() -> None:
+    chat = generated(tools=[{"exaAiSearch": {"apiKey": "k"}}]).chat
+    assert sent(chat, "gemini")[1].request.dropped_params == ("tools[0].exaAiSearch",)
+    assert sent(chat, "gemini", ["exa_ai_search"])[0]["tools"] == [{"exaAiSearch": {"apiKey": "k"}}]
+
+
+RUN: dict[str, Any] = {"executableCode": {"language": "PYTHON", "code": "print(2 + 2)", "id": "x1"}}
+RAN: dict[str, Any] = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "4\n", "id": "x1"}}
+LOOKED: dict[str, Any] = {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "id": "s1", "args": {"queries": ["vienna"]}}}
+SEEN: dict[str, Any] = {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "id": "s1", "response": {"n": 1}}}
+PARTS: list[dict[str, Any]] = [{"text": "I look. "}, LOOKED, SEEN, {"text": "I add. "}, RUN, RAN, {"text": "It is 4."}]
+ADDED: dict[str, Any] = {"functionCall": {"id": "f1", "name": "add", "args": {"a": 1}}}
+SOURCES: dict[str, Any] = {
+    "groundingMetadata": {
+        "webSearchQueries": ["vienna"],
+        "searchEntryPoint": {"renderedContent": "<div/>"},
+        "groundingChunks": [{"web": {"uri": "https://a.example", "title": "A"}}],
+        "groundingSupports": [{"segment": {"startIndex": 0, "endIndex": 7}, "groundingChunkIndices": [0]}],
+    },
+    "urlContextMetadata": {
+        "urlMetadata": [{"retrievedUrl": "https://a.example", "urlRetrievalStatus": "URL_RETRIEVAL_STATUS_SUCCESS"}]
+    },
+}
+COUNT = {"promptTokenCount": 1, "candidatesTokenCount": 2, "totalTokenCount": 3}
+
+
+def gemini_body(parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    candidate = {"content": {"role": "model", "parts": parts}, "index": 0, **more}
+    return {"candidates": [candidate], "usageMetadata": COUNT, "modelVersion": "m", "responseId": "r"}
+
+
+def gemini_events() -> bytes:
+    """The answer as Gemini streams it: parts alone and several in a chunk, what it rests on with the last."""
+    chunks = [gemini_body(PARTS[:1]), gemini_body(PARTS[1:5]), gemini_body(PARTS[5:])]
+    for chunk in chunks:
+        del chunk["usageMetadata"]
+    chunks.append(gemini_body([{"text": ""}], finishReason="STOP", **SOURCES))
+    return b"".join(b"data: " + json.dumps(each).encode() + b"\r\n\r\n" for each in chunks)
+
+
+def answered(parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """The candidate that a caller of Gemini's API gets for such an answer."""
+    decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(gemini_body(parts, finishReason="STOP", **more)).encode())
+    assert isinstance(decoded, Answer)
+    whole = gemini_json(decoded, generated(), "m", "0123456789ab")
+    gemini_types.GenerateContentResponse.model_validate(whole)
+    candidate: dict[str, Any] = whole["candidates"][0]
+    return candidate
+
+
+def test_parts_of_googles_own_tools_and_their_sources_come_back_unchanged_whole_and_streamed() -> None:
+    candidate = answered(PARTS, **SOURCES)
+    assert candidate["content"]["parts"] == PARTS
+    assert {name: candidate[name] for name in SOURCES} == SOURCES
+    for size in (17, 100_000):
+        stream = written(events_from("gemini", gemini_events(), size), GeminiChunks("m", "0123456789ab"))
+        chunks = [json.loads(each.removeprefix("data: ")) for each in stream.decode().strip().split("\r\n\r\n")]
+        for chunk in chunks:
+            gemini_types.GenerateContentResponse.model_validate(chunk)
+        candidates = [chunk["candidates"][0] for chunk in chunks]
+        parts = [part for each in candidates for part in each["content"]["parts"]]
+        assert [part for part in parts if part != {"text": ""}] == PARTS
+        assert [{name: each[name] for name in SOURCES} for each in candidates if "groundingMetadata" in each] == [
+            SOURCES
+        ]
+
+
+def test_code_that_gemini_ran_without_a_word_is_an_answer() -> None:
+    assert answered([RUN, RAN])["content"]["parts"] == [RUN, RAN]
+
+
+def test_parts_of_googles_own_tools_stand_where_they_were_among_calls() -> None:
+    second = {"functionCall": {"id": "f2", "name": "add", "args": {"a": 2}}}
+    parts = [{"text": "I look."}, ADDED, LOOKED, SEEN, second]
+    assert answered(parts)["content"]["parts"] == parts
+    body, _ = sent(generated(*talk(parts)).chat, "gemini")
+    kinds = [next(name for name in part if name != "thoughtSignature") for part in body["contents"][1]["parts"]]
+    assert kinds == ["text", "functionCall", "toolCall", "toolResponse", "functionCall"]
+
+
+def talk(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"role": "user", "parts": [{"text": "Where?"}]},
+        {"role": "model", "parts": parts},
+        {"role": "user", "parts": [{"text": "Sure?"}]},
+    ]
+
+
+def test_gemini_gets_the_parts_back_and_others_a_short_text() -> None:
+    chat = generated(*talk(PARTS)).chat
+    body, prepared = sent(chat, "gemini")
+    assert body["contents"] == talk(PARTS)
+    assert prepared.request.dropped_params == ()
+    body, prepared = sent(chat, "openai")
+    note = "[{}: used at another provider; its data is not part of this conversation.]"
+    assert body["messages"][1]["content"] == (
+        f"I look. \n{note.format('web_search')}\nI add. \n{note.format('code_execution')}\nIt is 4."
+    )
+    assert prepared.request.dropped_params == tuple(f"contents[1].parts[{at}]" for at in (1, 2, 4, 5))
+
+
+def test_the_signature_of_such_a_part_goes_back_to_its_own_model() -> None:
+    """Another Gemini would refuse it; one that never passed through here may be anybody's, and goes along."""
+    signed = {**LOOKED, "thoughtSignature": "c2lnbmVk"}
+    to = receiver("gemini", Target("p", URLS["gemini"], "m", "k"), TEXT_ONLY)
+    decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(gemini_body([signed, SEEN], finishReason="STOP")).encode())
+    assert isinstance(decoded, Answer)
+    told = gemini_json(decoded, generated(), "m", to.origin)["candidates"][0]["content"]["parts"]
+    assert told[0]["toolCall"] == LOOKED["toolCall"]
+    assert sent(generated(*talk(told)).chat, "gemini")[0]["contents"][1]["parts"] == [signed, SEEN]
+    assert sent(generated(*talk([signed, SEEN])).chat, "gemini")[0]["contents"][1]["parts"] == [signed, SEEN]
+    other = gemini_json(decoded, generated(), "m", "0123456789ab")["candidates"][0]["content"]["parts"]
+    assert sent(generated(*talk(other)).chat, "gemini")[0]["contents"][1]["parts"] == [LOOKED, SEEN]
+
+
+def test_what_gemini_says_of_its_sources_is_no_field_of_another_api() -> None:
+    decoded = PROTOCOLS["gemini"].decode(
+        200, {}, json.dumps(gemini_body(PARTS, finishReason="STOP", **SOURCES)).encode()
+    )
+    assert isinstance(decoded, Answer)
+    call = messages.parse({"model": "m", "messages": [{"role": "user", "content": "hi"}]}, lambda _: None)
+    assert "groundingMetadata" not in json.dumps(message_json(decoded, call, "m", ""))
+    assert b"executableCode" not in written([*events_of(decoded)], MessageEvents("m", ""))

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from capabilities.core.halves import HalfJoiner, may_hold_half, mend
 from capabilities.core.json_codec import read_json
 from capabilities.core.json_scan import MAX_ANSWER_VALUES, TooManyValuesError
+from capabilities.core.message import METADATA
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
 from capabilities.core.providers.redaction import brief
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, Supplement, ToolCallDelta, Usage
@@ -200,7 +201,8 @@ def _malformed(count: int, reason: str) -> Failure:
 def is_content(event: StreamEvent) -> bool:
     """Whether an event is of the answer itself; thoughts and citations alone are none."""
     if isinstance(event, Delta):
-        return bool(event.text or event.tool_calls or event.refusal or event.vendor)
+        own = any(item.name != METADATA for item in event.vendor)
+        return bool(event.text or event.tool_calls or event.refusal or own)
     return isinstance(event, Supplement) and bool(event.media)
 
 

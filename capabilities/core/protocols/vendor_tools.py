@@ -1,7 +1,8 @@
 """What one vendor's API alone has: tools, fields, blocks and betas, each under its word in a provider's `vendorTools`.
 
-From the request and answer types of anthropic 2.11.0 and openai 3.52.0 (2026-11-24), to which a test compares it. What
-is not in the table has its own type as its word, without the date: an administrator can allow what is newer than this.
+From the request and answer types of anthropic 2.11.0, openai 3.52.0 (2026-11-24) and google-genai 3.4.0 (2026-11-25),
+to which a test compares it. What is not in the table has its own type as its word, without the date, or its field in
+snake_case: an administrator can allow what is newer than this.
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ RUN_BY_VENDOR = (
     *("web_search", "web_fetch", "code_execution", "code_interpreter", "file_search", "image_generation", "mcp"),
     *("tool_search", "tool_changes", "programmatic_tool_calling", "max_tool_calls", "citations", "image"),
     *("context_management", "input_examples", "eager_input_streaming", BETA_HEADER),
+    *("google_maps", "retrieval", "media_processing", "server_side_tool_invocations"),
 )
 """What the vendor does while it answers, and what shapes that."""
 RUN_BY_CALLER = ("bash", "text_editor", "memory", "computer", "browser", "shell", "local_shell", "apply_patch")
 """Tools that its models were trained on and the caller carries out: at the vendor they cost no more than a function."""
 ON_REQUEST = (
     *("advisor", "fallbacks", "speed", "inference_geo", "billing_policy", "diagnostics", "user_profile_id"),
-    *("workspace_id", "access_programs", "client_metadata"),
+    *("workspace_id", "access_programs", "client_metadata", "parallel_ai_search", "exa_ai_search"),
 )
-"""What asks another model than the route's, costs a multiple, moves data or names the vendor's own accounts."""
+"""What asks another model or company than the route's, costs a multiple, moves data or names the vendor's accounts."""
 DEFAULT_WORDS = frozenset((*RUN_BY_VENDOR, *RUN_BY_CALLER))
 """What is allowed where a provider's row says nothing: what runs at the vendor, and the tools that the caller carries
 out, for agents rely on them and leaving them out would save nothing."""
-VENDORS = frozenset({"anthropic", "openai"})
+VENDORS = frozenset({"anthropic", "openai", "gemini"})
 """The rows of the hosts whose APIs these are. Other known hosts imitate the format, and refuse or ignore the tools."""
 
 FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -56,9 +58,13 @@ FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             name: name
             for name in ("access_programs", "client_metadata", "context_management", "image", "max_tool_calls")
         },
+        "gemini": {
+            "toolConfig.retrievalConfig": "google_maps",
+            "toolConfig.includeServerSideToolInvocations": "server_side_tool_invocations",
+        },
     }
 )
-"""Fields at the top of a request, by protocol."""
+"""Fields at the top of a request, by protocol; at Gemini those of `toolConfig`."""
 FUNCTION_FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "anthropic": {
@@ -83,12 +89,18 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("mcp_approval_response", "mcp_toolset"), "mcp"),
         **dict.fromkeys(("program", "program_output"), "programmatic_tool_calling"),
         **dict.fromkeys(("tool_addition", "tool_removal", "configuration_update"), "tool_changes"),
+        **dict.fromkeys(("executable_code", "code_execution_result"), "code_execution"),
+        **dict.fromkeys(("google_search", "google_search_retrieval", "enterprise_web_search"), "web_search"),
+        **dict.fromkeys(("google_search_web", "google_search_image"), "web_search"),
+        "url_context": "web_fetch",
+        "mcp_servers": "mcp",
         "computer_use": "computer",
         "compaction": "context_management",
         "fallback": "fallbacks",
     }
 )
 """Types, without what `_AFFIXES` takes away, whose word is another one."""
+_CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 _AFFIXES = re.compile(r"_(\d{8}|\d{4}_\d\d_\d\d)$|_(tool_result|tool_use|call_output|call|toolset|preview)$")
 
 
@@ -97,6 +109,11 @@ def word_of(kind: str) -> str:
     while kind not in _WORDS and (shorter := _AFFIXES.sub("", kind)) != kind:
         kind = shorter
     return _WORDS.get(kind, kind)
+
+
+def word_of_field(name: str) -> str:
+    """Return the word for a field of Gemini's `Tool` or `Part`: web_search for googleSearch."""
+    return word_of(_CAPITAL.sub(r"_\1", name).lower())
 
 
 def word_of_block(block: Mapping[str, Any]) -> str:

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from artifacts.core.detection.kinds import kind_of, mime_of_filename
 from artifacts.core.filenames import clean_filename
-from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall
+from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall, VendorItem
+from capabilities.core.protocols.gemini.replies import OWN_PARTS, PROTOCOL, word_of_part
 from capabilities.core.thoughts import Thought
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import worded
@@ -44,8 +45,8 @@ ROLES: Mapping[str, Role] = MappingProxyType(
 FILES = ("inlineData", "fileData")
 DATA = ("text", *FILES, "functionCall", "functionResponse")
 """What a part may hold, one of each."""
-VENDORS_OWN = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse", "audioTranscription"})
-"""Parts that only Google's own tools write and read: named and left out."""
+LEFT_OUT = ("audioTranscription",)
+"""Parts that are named and left out."""
 READ = frozenset({*DATA, "thought", "thoughtSignature", "partMetadata"})
 STORED = "files/"
 """What ids of Google's own file store begin with; a program may write it before the id of an artifact."""
@@ -101,18 +102,21 @@ class ContentReader:
 
     def _read_talk(self, values: list[Object], place: str, turn: int) -> Iterator[Message]:
         parts: list[Part] = []
+        vendor: list[VendorItem] = []
         for number, part in enumerate(values):
             at = f"{place}[{number}]"
             kind = self._kind_of(part, at)
-            if kind == "functionResponse":
+            if kind in OWN_PARTS:
+                vendor.append(_read_own(part, kind, at, 0, 0, 0))
+            elif kind == "functionResponse":
                 if parts:
                     yield Message(Role.USER, tuple(parts))
                     parts = []
                 yield self._read_response(part, f"{at}.{kind}", f"gemini_{turn}_{number}")
             elif kind:
                 parts.append(self._read_part(part, kind, at))
-        if parts or not values:
-            yield Message(Role.USER, tuple(parts))
+        if parts or vendor or not values:
+            yield Message(Role.USER, tuple(parts), vendor=tuple(vendor))
 
     def _read_answer(self, values: list[Object], place: str, turn: int) -> Iterator[Message]:
         """What a model said: words, calls, files it made, and thoughts where they stood among them."""
@@ -120,9 +124,13 @@ class ContentReader:
         files: list[Part] = []
         calls: list[ToolCall] = []
         thoughts: list[Thought] = []
+        vendor: list[VendorItem] = []
         for number, part in enumerate(values):
             at = f"{place}[{number}]"
             kind = self._kind_of(part, at)
+            if kind in OWN_PARTS:
+                vendor.append(_read_own(part, kind, at, len(words), len(calls), len(thoughts)))
+                continue
             text = read_text(part, "text", at) or "" if kind == "text" else ""
             if part.get("thought"):
                 reasoning += text
@@ -137,15 +145,18 @@ class ContentReader:
             elif kind in FILES and not part.get("thought"):
                 files.append(self._read_part(part, kind, at))
         parts = (*((TextPart(words),) if words else ()), *files)
-        if parts or calls or thoughts or not values:
-            yield Message(Role.ASSISTANT, parts, tuple(calls), reasoning=reasoning or None, thoughts=tuple(thoughts))
+        if parts or calls or thoughts or vendor or not values:
+            beside: dict[str, Any] = {"thoughts": tuple(thoughts), "vendor": tuple(vendor)}
+            yield Message(Role.ASSISTANT, parts, tuple(calls), reasoning=reasoning or None, **beside)
 
     def _kind_of(self, part: Object, at: str) -> str:
         """What the part holds; empty for what is left out. Raises `BadRequestError` for nothing, and for two things."""
-        found = [name for name in (*DATA, *VENDORS_OWN) if part.get(name) is not None]
+        found = [name for name in (*DATA, *OWN_PARTS, *LEFT_OUT) if part.get(name) is not None]
         if len(found) > 1 or not (found or part.get("thoughtSignature")):
             raise refusal_of_choice(DATA, at)
-        if found and found[0] in VENDORS_OWN:
+        if found and found[0] in OWN_PARTS:
+            return found[0]
+        if found and found[0] in LEFT_OUT:
             self.inner.append(at)
             return ""
         self.inner += other_fields(part, READ, at)
@@ -200,9 +211,21 @@ class ContentReader:
         parts = [part_of_tool_words(text, f"{at}.response", references)]
         for number, each in enumerate(list_objects(held.get("parts"), f"{at}.parts")):
             inner = f"{at}.parts[{number}]"
-            if kind := self._kind_of(each, inner):
+            kind = self._kind_of(each, inner)
+            if kind in OWN_PARTS:
+                self.inner.append(inner)
+            elif kind:
                 parts.append(self._read_part(each, kind, inner))
         return Message(Role.TOOL, tuple(parts), tool_call_id=identity, is_error=failed)
+
+
+def _read_own(part: Object, kind: str, at: str, *place: int) -> VendorItem:
+    """A part of Google's own tools, whole, with its signature as its model wrote it."""
+    signed = read_part_signature(read_text(part, "thoughtSignature", at), 0, 0, of_call=True)
+    value = {name: each for name, each in part.items() if name != "thoughtSignature"}
+    if signed.proof:
+        value["thoughtSignature"] = signed.proof
+    return VendorItem(PROTOCOL, word_of_part(part, kind), value, at, *place, origin=signed.origin)
 
 
 def _words_of(response: Object) -> tuple[str, bool]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+from capabilities.core.message import METADATA
+from capabilities.core.protocols.gemini.replies import PROTOCOL
 from capabilities.core.thoughts import Thought
 from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta, Usage
 from routing_admin.dispatch.turns import AnsweredTurn
@@ -20,7 +22,10 @@ from routing_admin.gateway.gemini.rendering import (
     grounding_json,
     logprobs_json,
     media_parts,
+    metadata_json,
+    own_part,
     response_id,
+    says_sources,
     usage_json,
 )
 from routing_admin.gateway.gemini.signatures import write_signature
@@ -33,7 +38,7 @@ class GeminiChunks:
 
     Where the answer is one of several (`choice`), a comma is before each element and nothing around them. A call waits
     in `calls` until its arguments are whole, and those behind it with it. What the model wants back waits in `thoughts`
-    for the next part.
+    for the next part. `is_grounded` says that the model's own words on its sources were sent, in place of ours.
     """
 
     model: str
@@ -49,6 +54,7 @@ class GeminiChunks:
     calls: dict[int, CallBlock] = field(default_factory=dict)
     signatures: dict[int, str | None] = field(default_factory=dict)
     sent: int = 0
+    is_grounded: bool = False
 
     def __post_init__(self) -> None:
         """All answers to one request have one id."""
@@ -60,7 +66,10 @@ class GeminiChunks:
         """Return a piece of the answer."""
         self.turn.add(delta)
         self.thoughts += delta.thoughts
-        parts: list[dict[str, Any]] = []
+        own = [each for each in delta.vendor if each.protocol == PROTOCOL]
+        parts = [own_part(each, self.origin) for each in own if each.name != METADATA]
+        metadata = metadata_json(own)
+        self.is_grounded |= says_sources(metadata)
         if delta.reasoning and self.shows_thoughts:
             parts.append({"text": delta.reasoning, "thought": True})
         if delta.text or delta.refusal:
@@ -70,7 +79,8 @@ class GeminiChunks:
             self._add_call(piece)
         if delta.tool_calls:
             parts += self._take_calls()
-        return self._write(parts, logprobs_json(delta.logprobs)) if parts else b""
+        beside = {**metadata, **logprobs_json(delta.logprobs)}
+        return self._write(parts, beside) if parts or metadata else b""
 
     def write_media(self, media: Sequence[Media]) -> bytes:
         """Return the files that a model made, each whole."""
@@ -85,7 +95,7 @@ class GeminiChunks:
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
         """Return what the words before rest on."""
-        grounding = grounding_json(annotations, "".join(self.text))
+        grounding = {} if self.is_grounded else grounding_json(annotations, "".join(self.text))
         return self._write([], grounding) if grounding else b""
 
     def write_finish(self, finish: Finish) -> bytes:

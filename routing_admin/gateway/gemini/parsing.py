@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.message import ChatRequest, Tool
+from capabilities.core.message import ChatRequest, Tool, VendorItem
 from capabilities.core.protocols.anthropic.thinking import effort_of
+from capabilities.core.protocols.gemini.replies import PROTOCOL
 from capabilities.core.protocols.parameters import GEMINIS, THINKING_BUDGET
+from capabilities.core.protocols.vendor_tools import FIELDS, word_of_field
 from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.chat.tools import NO_CHOICE, Choice
@@ -71,6 +73,7 @@ MODES: Mapping[str, str | None] = MappingProxyType(
     {"AUTO": "auto", "ANY": "required", "NONE": "none", "VALIDATED": "auto", "MODE_UNSPECIFIED": None}
 )
 CANDIDATES = f"{CONFIG}.candidateCount"
+OWN = FIELDS[PROTOCOL]
 
 
 def parse(body: Object, find: Find) -> ChatCall:
@@ -96,7 +99,8 @@ def needs_thread(body: Object, size: int) -> bool:
 
 def _read_chat(body: Object, config: Object, placed: Object, reader: ContentReader) -> ChatRequest:
     """The canonical request; `placed` is `config` with each name's place in the body."""
-    tools, choice = _read_tools(body, reader.inner), _read_choice(body, reader.inner)
+    tools, vendor = _read_tools(body, reader.inner)
+    choice = _read_choice(body, reader.inner, vendor)
     messages = (*reader.read_system(body.get("systemInstruction")), *reader.read_all(body.get("contents")))
     extra = _read_extra(body, config, placed)
     left_out = (name for name in config if name not in READ and f"{CONFIG}.{name}" not in GEMINIS)
@@ -114,6 +118,7 @@ def _read_chat(body: Object, config: Object, placed: Object, reader: ContentRead
         extra=extra,
         allowed_tools=choice.allowed,
         inner=(*reader.inner, *(f"{CONFIG}.{name}" for name in left_out), *others),
+        vendor=tuple(vendor),
     )
 
 
@@ -170,15 +175,19 @@ def _read_format(config: Object, placed: Object) -> Mapping[str, Any] | None:
     return {"type": "json_object"} if mime == JSON else None
 
 
-def _read_tools(body: Object, inner: list[str]) -> tuple[Tool, ...]:
-    """The caller's functions; tools that Google runs itself are named among what is left out."""
-    tools = []
+def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[VendorItem]]:
+    """The caller's functions, and Google's own tools."""
+    tools, vendor = [], []
     for number, each in enumerate(list_objects(body.get("tools"), "tools")):
-        inner += [f"tools[{number}].{name}" for name in each if name != "functionDeclarations"]
+        vendor += [
+            VendorItem(PROTOCOL, word_of_field(name), {name: value}, f"tools[{number}].{name}")
+            for name, value in each.items()
+            if name != "functionDeclarations" and value is not None
+        ]
         place = f"tools[{number}].functionDeclarations"
         for index, declared in enumerate(list_objects(each.get("functionDeclarations"), place)):
             tools.append(_read_function(declared, f"{place}[{index}]", inner))
-    return tuple(tools)
+    return tuple(tools), vendor
 
 
 def _read_function(value: Object, at: str, inner: list[str]) -> Tool:
@@ -188,10 +197,15 @@ def _read_function(value: Object, at: str, inner: list[str]) -> Tool:
     return Tool(require_text(value, "name", at), read_text(value, "description", at) or "", parameters)
 
 
-def _read_choice(body: Object, inner: list[str]) -> Choice:
-    """The choice among functions; one allowed function that has to be called is named, as every vendor can."""
+def _read_choice(body: Object, inner: list[str], vendor: list[VendorItem]) -> Choice:
+    """The choice among functions; one allowed function that has to be called is named, as every vendor can.
+
+    What `toolConfig` says of Google's own tools is added to `vendor`.
+    """
     held = read_fields(body.get("toolConfig") or {}, "toolConfig")
-    inner += other_fields(held, {"functionCallingConfig"}, "toolConfig")
+    own = {f"toolConfig.{name}": value for name, value in held.items() if f"toolConfig.{name}" in OWN and value}
+    vendor += [VendorItem(PROTOCOL, OWN[place], value, place) for place, value in own.items()]
+    inner += other_fields(held, {"functionCallingConfig", *(place.rpartition(".")[2] for place in OWN)}, "toolConfig")
     at = "toolConfig.functionCallingConfig"
     calling = read_fields(held.get("functionCallingConfig") or {}, at)
     inner += other_fields(calling, {"mode", "allowedFunctionNames"}, at)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
-from capabilities.core.message import ChatRequest
+from capabilities.core.message import METADATA, ChatRequest, VendorItem
 from capabilities.core.protocols.arguments import object_of
 from capabilities.core.protocols.gemini.finish import ENDINGS
+from capabilities.core.protocols.gemini.replies import PROTOCOL
+from capabilities.core.protocols.gemini.supplements import SOURCES
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage
 from routing_admin.gateway.door import ChatCall
 from routing_admin.gateway.errors import GatewayError
@@ -49,26 +51,59 @@ def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> di
     parts: list[dict[str, Any]] = []
     if answer.reasoning and shows_thoughts(call.chat):
         parts.append({"text": answer.reasoning, "thought": True})
-    thoughts = answer.thoughts
-    words = [{"text": each} for each in (answer.text, answer.refusal) if each]
-    if words and not answer.tool_calls:
+    thoughts, offset, called = answer.thoughts, 0, 0
+    own = [each for each in answer.vendor if each.protocol == PROTOCOL]
+    calls: list[dict[str, Any]] = []
+    for each in answer.tool_calls:
+        calls.append(call_part(each.id, each.name, each.arguments, custom=each.custom))
+        calls[-1] |= write_signature(thoughts, each.signature, origin)
+        thoughts = ()
+    words: list[dict[str, Any]] = []
+    for item in own:
+        if item.name == METADATA:
+            continue
+        words += [*_text(answer.text[offset : item.offset]), *calls[called : item.calls], own_part(item, origin)]
+        offset, called = max(offset, item.offset), max(called, item.calls)
+    words += [*_text(answer.text[offset:]), *_text(answer.refusal or "")]
+    if thoughts and words and "text" in words[-1]:
         words[-1] |= write_signature(thoughts, None, origin)
         thoughts = ()
-    parts += [*words, *(part for each in answer.media for part in media_parts(each))]
-    for called in answer.tool_calls:
-        parts.append(call_part(called.id, called.name, called.arguments, custom=called.custom))
-        parts[-1] |= write_signature(thoughts, called.signature, origin)
-        thoughts = ()
+    parts += [*words, *(part for each in answer.media for part in media_parts(each)), *calls[called:]]
     if thoughts:
         parts.append({"text": "", **write_signature(thoughts, None, origin)})
+    metadata = metadata_json(own)
     candidate = {
         "content": {"parts": parts, "role": "model"},
         "finishReason": finish_reason(answer.finish_reason, answer.details),
         "index": 0,
-        **grounding_json(answer.annotations, answer.text),
+        **({} if says_sources(metadata) else grounding_json(answer.annotations, answer.text)),
+        **metadata,
         **logprobs_json(answer.logprobs),
     }
     return {"candidates": [candidate], **usage_json(answer.usage), "modelVersion": model, "responseId": response_id()}
+
+
+def _text(words: str) -> list[dict[str, Any]]:
+    return [{"text": words}] if words else []
+
+
+def own_part(item: VendorItem, origin: str) -> dict[str, Any]:
+    """Return a part of Google's own tools as it came; its signature says who gave it."""
+    part = dict(item.value)
+    return part | write_signature((), part.pop("thoughtSignature", None), origin)
+
+
+def says_sources(metadata: Mapping[str, Any]) -> bool:
+    """Return whether a Gemini names the sources itself, so that no words of ours do."""
+    return not SOURCES.isdisjoint(metadata)
+
+
+def metadata_json(items: Iterable[VendorItem]) -> dict[str, Any]:
+    """Return what a Gemini says of a candidate's sources, as it came."""
+    found: dict[str, Any] = {}
+    for item in items:
+        found |= item.value if item.name == METADATA else {}
+    return found
 
 
 def merge_responses(bodies: Sequence[dict[str, Any]], usage: Usage) -> dict[str, Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from capabilities.core.message import ToolCall
+from capabilities.core.message import METADATA, ToolCall, VendorItem
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import ending_of, own_word
 from capabilities.core.protocols.gemini.finish import ENDINGS, FAILURES
-from capabilities.core.protocols.gemini.supplements import annotations_of, media_of
+from capabilities.core.protocols.gemini.supplements import SOURCES, annotations_of, media_of
 from capabilities.core.protocols.gemini.usage import usage_of
+from capabilities.core.protocols.vendor_tools import word_of_field
 from capabilities.core.providers.redaction import brief
 from capabilities.core.thoughts import Thought, ThoughtForm
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
@@ -20,6 +21,11 @@ from capabilities.core.worded import worded
 
 DIALECT = "google-gemini-v1"
 """What OpenRouter calls thoughts that are written like these."""
+PROTOCOL = "gemini"
+OWN_PARTS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
+"""Parts that only its own tools write and read, signature included."""
+BESIDE = (*sorted(SOURCES), "urlContextMetadata")
+"""What a candidate says of its sources."""
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:
@@ -56,15 +62,16 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     text, thoughts = words_of(parts, thought=False), words_of(parts, thought=True)
     calls = tuple(call_of(part, index, value) for index, part in enumerate(with_calls(parts)))
     ending = ending_of(ENDINGS, candidate.get("finishReason"), has_calls=bool(calls))
-    media = media_of(parts)
-    if not (text or thoughts or calls or media or ending.explains_silence):
+    media, own = media_of(parts), tuple(own_parts(parts, 0, 0))
+    if not (text or thoughts or calls or media or own or ending.explains_silence):
         return Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
     usage = usage_of(value.get("usageMetadata"))
     model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
     details = AnswerDetails(own_word(candidate.get("finishReason"), ending))
     signed, _ = signed_words(parts, 0, 0)
     said, cited = (text, calls, thoughts or None, None), annotations_of(candidate, text)
-    return Answer(*said, ending.word, usage, model, identity, details, signed, None, media, cited)
+    own += metadata_of(candidate)
+    return Answer(*said, ending.word, usage, model, identity, details, signed, None, media, cited, own)
 
 
 def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
@@ -105,6 +112,36 @@ def words_of(parts: list[dict[str, Any]], *, thought: bool) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
+def own_kind(part: Mapping[str, Any]) -> str | None:
+    """Which of `OWN_PARTS` a part holds; None for any other part."""
+    return next((name for name in OWN_PARTS if part.get(name)), None)
+
+
+def word_of_part(part: Mapping[str, Any], kind: str) -> str:
+    """The word in `vendorTools` for one of `OWN_PARTS`; a call or a response says which tool it is of."""
+    tool = part[kind].get("toolType") if isinstance(part[kind], Mapping) else None
+    return word_of_field(filled(tool) or kind)
+
+
+def own_parts(parts: list[dict[str, Any]], offset: int, calls: int) -> Iterator[VendorItem]:
+    """The parts of its own tools, each behind so many characters and calls, for callers of the same API."""
+    thoughts = 0
+    for part in parts:
+        if kind := own_kind(part):
+            yield VendorItem(PROTOCOL, word_of_part(part, kind), part, "", offset, calls, thoughts)
+        elif part.get("functionCall"):
+            calls += 1
+        else:
+            offset += len(words_of([part], thought=False))
+            thoughts += filled(part.get("thoughtSignature")) is not None
+
+
+def metadata_of(candidate: Mapping[str, Any]) -> tuple[VendorItem, ...]:
+    """What a candidate says of its sources, as it came."""
+    found = {name: candidate[name] for name in BESIDE if candidate.get(name)}
+    return (VendorItem(PROTOCOL, METADATA, found),) if found else ()
+
+
 def signed_words(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[tuple[Thought, ...], int]:
     """The proofs of parts that call nothing, each behind the words that it signs; and how many words there are now.
 
@@ -112,6 +149,8 @@ def signed_words(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[
     """
     found: list[Thought] = []
     for part in parts:
+        if own_kind(part):
+            continue
         if part.get("functionCall"):
             calls += 1
             continue

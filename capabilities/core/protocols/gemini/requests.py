@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from capabilities.core.message import ChatRequest, Message, NativePart, Part, Role, TextPart, Tool
+from capabilities.core.message import (
+    ChatRequest,
+    Message,
+    NativePart,
+    Part,
+    Role,
+    TextPart,
+    Tool,
+    ToolCall,
+    VendorItem,
+    weave,
+)
 from capabilities.core.protocols.arguments import arguments_of
 from capabilities.core.protocols.custom_tools import as_function
 from capabilities.core.protocols.dialects import GEMINI
@@ -25,7 +36,6 @@ from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE
 from capabilities.core.protocols.turns import Conversation, leading_system
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk, unwanted_params
-from capabilities.core.thoughts import thoughts_from
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
 OPENING = {"text": "."}
@@ -34,6 +44,7 @@ IN_RESULTS = frozenset({"image/png", "image/jpeg", "image/webp", "application/pd
 """What may stand inside a function's response."""
 MODALITIES = frozenset({"text", "image", "audio"})
 SAFETY = "safetySettings"
+CONFIG = "toolConfig."
 KNOWN_EXTRA = {
     "seed": "seed",
     "presence_penalty": "presencePenalty",
@@ -181,10 +192,19 @@ def _json_words(chat: ChatRequest, ways: Mapping[str, Any]) -> list[str]:
 
 
 def _tools(chat: ChatRequest) -> dict[str, Any]:
+    """The functions, Google's own tools as they came, and what `toolConfig` says of either."""
     tools = [as_function(tool) for tool in chat.tools]
+    declared = [{"functionDeclarations": [_declare(tool) for tool in tools]}] if tools else []
+    listed = [*declared, *(item.value for item in chat.vendor if item.path.startswith("tools["))]
+    config = {item.path.removeprefix(CONFIG): item.value for item in chat.vendor if item.path.startswith(CONFIG)}
+    if calling := _calling(chat, tools):
+        config["functionCallingConfig"] = calling
+    return {**({"tools": listed} if listed else {}), **({"toolConfig": config} if config else {})}
+
+
+def _calling(chat: ChatRequest, tools: list[Tool]) -> dict[str, Any]:
     if not tools:
         return {}
-    out: dict[str, Any] = {"tools": [{"functionDeclarations": [_declare(tool) for tool in tools]}]}
     mode = {"none": "NONE", "auto": "AUTO", "required": "ANY"}.get(chat.tool_choice or "")
     calling: dict[str, Any] = {"mode": mode} if mode else {}
     wanted = (chat.tool_name,) if chat.tool_name else chat.allowed_tools
@@ -192,7 +212,7 @@ def _tools(chat: ChatRequest) -> dict[str, Any]:
     if named:  # names stand beside ANY, or beside VALIDATED, where the model may also answer in words
         mode = "ANY" if chat.tool_name or chat.tool_choice == "required" else "VALIDATED"
         calling = {"mode": mode, "allowedFunctionNames": named}
-    return {**out, "toolConfig": {"functionCallingConfig": calling}} if calling else out
+    return calling
 
 
 def _declare(tool: Tool) -> dict[str, Any]:
@@ -216,31 +236,51 @@ def _conversation(
             talk.model(_model(message, origin))
             talk.postpone([_native(part) for part in natives_of(message)])
         else:
-            _add(message, talk, names, ways)
+            _add(message, talk, names, ways, origin)
     contents = [{"role": turn.speaker, "parts": turn.content} for turn in talk.turns(OPENING)]
     return ({"systemInstruction": {"parts": [{"text": text} for text in texts]}} if texts else {}), contents
 
 
-def _add(message: Message, talk: Conversation, names: Mapping[str, str], ways: Mapping[str, Any]) -> None:
+def _add(message: Message, talk: Conversation, names: Mapping[str, str], ways: Mapping[str, Any], origin: str) -> None:
     if message.role is Role.TOOL:
         _result(message, talk, names, ways)
     elif message.role is Role.SYSTEM:
         talk.postpone(_parts(message.parts))
     else:
-        talk.user(_parts(message.parts))
+        talk.user([*_parts(message.parts), *(_own(item, origin) for item in message.vendor)])
 
 
 def _model(message: Message, origin: str) -> list[dict[str, Any]]:
-    """Words and calls, each with the proof that this model gave it."""
+    """Words, calls and parts of Google's own tools, each with the proof that this model gave it."""
     parts: list[dict[str, Any]] = []
-    words, offset = words_of(message.parts), 0
-    for thought in thoughts_from(message.thoughts, origin):
-        parts.append({"text": words[offset : thought.offset], "thoughtSignature": thought.proof})
-        offset = max(offset, thought.offset)
-    if words[offset:]:
-        parts.append({"text": words[offset:]})
-    signed = any(call.signature_for(origin) for call in message.tool_calls)
-    for index, call in enumerate(message.tool_calls):
+    words, offset, called = words_of(message.parts), 0, 0
+    calls = _calls(message.tool_calls, origin)
+    for each in weave(message.thoughts, message.vendor):
+        if isinstance(each, VendorItem):
+            parts += [*_text(words[offset : each.offset]), *calls[called : each.calls], _own(each, origin)]
+            called = max(called, each.calls)
+        elif each.origin == origin:
+            parts.append({"text": words[offset : each.offset], "thoughtSignature": each.proof})
+        else:
+            continue
+        offset = max(offset, each.offset)
+    return [*parts, *_text(words[offset:]), *calls[called:]]
+
+
+def _text(words: str) -> list[dict[str, Any]]:
+    return [{"text": words}] if words else []
+
+
+def _own(item: VendorItem, origin: str) -> dict[str, Any]:
+    """A part of Google's own tools; its signature, where this model gave it or nobody says who did."""
+    signed = item.origin in ("", origin)
+    return {name: value for name, value in item.value.items() if signed or name != "thoughtSignature"}
+
+
+def _calls(calls: Sequence[ToolCall], origin: str) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = []
+    signed = any(call.signature_for(origin) for call in calls)
+    for index, call in enumerate(calls):
         part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": arguments_of(call)}}
         signature = call.signature_for(origin) or ("" if signed or index else NOT_SIGNED_HERE)
         parts.append({**part, "thoughtSignature": signature} if signature else part)

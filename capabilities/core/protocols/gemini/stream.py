@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from capabilities.core.protocols.errors import failure_inside
@@ -13,6 +14,9 @@ from capabilities.core.protocols.gemini.replies import (
     blocked_prompt,
     call_of,
     failed_generation,
+    metadata_of,
+    own_kind,
+    own_parts,
     parts_of,
     signed_words,
     with_calls,
@@ -71,10 +75,9 @@ class PartReader:
         if failed := failed_generation(candidate):
             return [failed]
         parts = parts_of(candidate)
-        delta = self._delta(parts, value)
-        if delta.text:
-            self._texts.append(delta.text)
-        said: list[Delta | Supplement | Failure] = [delta] if any(delta) else []
+        said: list[Delta | Supplement | Failure] = [each for each in self._deltas(parts, value) if any(each)]
+        if metadata := metadata_of(candidate):
+            said.append(Delta(vendor=metadata))
         if not SOURCES.isdisjoint(candidate) or not all("text" in part for part in parts):
             beside = Supplement(media_of(parts), self._annotations(candidate))
             said += [beside] if any(beside) else []
@@ -86,6 +89,18 @@ class PartReader:
         found = [each for each in annotations_of(candidate, "".join(self._texts)) if each not in self._cited]
         self._cited += found
         return tuple(found)
+
+    def _deltas(self, parts: list[dict[str, Any]], value: Mapping[str, Any]) -> Iterator[Delta]:
+        """The parts in their order: those of its own tools apart from words and calls."""
+        for is_own, group in groupby(parts, lambda part: own_kind(part) is not None):
+            run = list(group)
+            if is_own:
+                yield Delta(vendor=tuple(own_parts(run, self._offset, self._calls)))
+                continue
+            delta = self._delta(run, value)
+            if delta.text:
+                self._texts.append(delta.text)
+            yield delta
 
     def _delta(self, parts: list[dict[str, Any]], value: Mapping[str, Any]) -> Delta:
         calls = []
