@@ -17,6 +17,7 @@ from routing_admin.platform.server.request_id import request_id_of
 
 CHAT = "POST /v1/chat/completions"
 Shape = Callable[[HttpRequest, str], HttpResponseBase]
+View = Callable[..., HttpResponseBase]
 
 
 def as_openai(request: HttpRequest, message: str) -> HttpResponseBase:
@@ -42,7 +43,7 @@ def _refuse(request: HttpRequest, body: dict[str, Any]) -> HttpResponse:
     return response
 
 
-def unknown_url_view(shape: Shape, right: str) -> Callable[..., HttpResponseBase]:
+def unknown_url_view(shape: Shape, right: str) -> View:
     """A view that says where the call belongs."""
 
     @csrf_exempt
@@ -51,6 +52,21 @@ def unknown_url_view(shape: Shape, right: str) -> Callable[..., HttpResponseBase
         return shape(request, f"{request.method} {request.path[:200]} is not here. Use {right} on this server.")
 
     return view
+
+
+def unless_posted(view: View) -> View:
+    """Return the view of a model's description, which says where a call of another verb of Gemini's API belongs.
+
+    Only its method sets `models/x:batchGenerateContent` apart: names may hold a colon, too (`task:coding`).
+    """
+    unknown = unknown_url_view(as_gemini, GEMINI)
+
+    @csrf_exempt
+    def described(request: HttpRequest, **kwargs: object) -> HttpResponseBase:
+        is_call = request.method == "POST" and ":" in request.path
+        return (unknown if is_call else view)(request, **kwargs)
+
+    return described
 
 
 GEMINI = "POST /v1beta/models/{name}:generateContent, :streamGenerateContent or :countTokens, or GET /v1beta/models"

@@ -10,7 +10,7 @@ from routing_admin.gateway.gemini import endpoints as gemini
 from routing_admin.gateway.messages.endpoints import count_tokens, messages
 from routing_admin.gateway.operations.endpoints import OPERATION_DOORS, view_of
 from routing_admin.gateway.responses.endpoints import input_tokens, responses
-from routing_admin.gateway.unknown_urls import BELOW_V1, BESIDE_V1, OTHERS_BELOW_V1
+from routing_admin.gateway.unknown_urls import BELOW_V1, BESIDE_V1, OTHERS_BELOW_V1, unless_posted
 
 app_name = "gateway"
 urlpatterns = [
@@ -29,8 +29,8 @@ urlpatterns = [
     path("v1/models", models.models, name="models"),
     *BELOW_V1,
     path("v1beta/models", models.gemini_models, name="gemini_models"),
-    path("v1beta/models/<path:name>", models.gemini_model, name="gemini_model"),
-    path("v1/models/<path:name>", models.model, name="model"),
+    path("v1beta/models/<path:name>", unless_posted(models.gemini_model), name="gemini_model"),
+    path("v1/models/<path:name>", unless_posted(models.model), name="model"),
     OTHERS_BELOW_V1,
     *BESIDE_V1,
 ]

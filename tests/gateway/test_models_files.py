@@ -98,6 +98,8 @@ def test_files_come_in_pages(key):
         ("/v1/responses/compact", "/v1/responses with the whole conversation"),
         ("/v1/messages/batches", "/v1/messages"),
         ("/v1beta/models/gemini-pro:embedContent", "POST /v1/embeddings"),
+        ("/v1beta/models/task:coding:batchGenerateContent", ":streamGenerateContent or :countTokens"),
+        ("/v1/models/gemini-pro:predict", ":streamGenerateContent or :countTokens"),
         ("/upload/v1beta/files", "POST /v1/files"),
         ("/v1beta/cachedContents", "POST /v1beta/models/{name}:generateContent"),
     ],
