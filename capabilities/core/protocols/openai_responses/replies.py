@@ -124,6 +124,12 @@ OURS = ("message", "reasoning", "image_generation_call", *CALLS)
 """Items that every API has something like; all others are OpenAI's own."""
 
 
+def is_own(item: Item) -> bool:
+    """Whether an item is of one of its own tools."""
+    kind = filled(item.get("type"))
+    return kind is not None and kind not in OURS
+
+
 def vendor_item(item: Item, value: Mapping[str, Any] | None = None, *place: int) -> VendorItem:
     """Return an item of its own tools, or one of the events that bring it, for a caller of the same API."""
     return VendorItem("openai-responses", word_of_block(item), item if value is None else value, "", *place)
@@ -132,7 +138,7 @@ def vendor_item(item: Item, value: Mapping[str, Any] | None = None, *place: int)
 def _vendor_items(items: Iterable[Item]) -> Iterator[VendorItem]:
     offset = calls = thoughts = 0
     for item in items:
-        if item.get("type") not in OURS:
+        if is_own(item):
             yield vendor_item(item, None, offset, calls, thoughts)
         thoughts += len(list(thoughts_of(item, offset, calls)))
         offset += len(text_of_item(item))

@@ -11,12 +11,12 @@ from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import ending_of
 from capabilities.core.protocols.openai_responses.finish import ENDINGS, FAILURES, reason_of
 from capabilities.core.protocols.openai_responses.replies import (
-    OURS,
     answer_of,
     call_of,
     details_of,
     failure_of_state,
     is_call,
+    is_own,
     items_of,
     logprobs_of,
     reasoning_of,
@@ -98,7 +98,7 @@ class ItemEventReader:
     def _add(self, value: Mapping[str, Any]) -> list[Piece]:
         """A call begins; every other item says what it is by its own events."""
         item, place = _item(value), _place(value)
-        if item.get("type") not in OURS and place is not None:
+        if is_own(item) and place is not None:
             self._vendor[place] = item
             return self._pass(value)
         return [self._call(item, place)] if is_call(item) else []
@@ -130,7 +130,7 @@ class ItemEventReader:
         self._has_output = True
         if place in self._vendor:
             return self._pass(value)
-        if item.get("type") not in OURS:  # some hosts send no beginning
+        if is_own(item):  # some hosts send no beginning
             return [Delta(vendor=(vendor_item(item),))]
         if is_call(item):
             return self._close_call(item, place)
