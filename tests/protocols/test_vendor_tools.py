@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from typing import Any, get_args, get_type_hints
+from enum import Enum
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 from anthropic.types.beta import BetaContentBlockParam, BetaMessage, BetaToolUnionParam
 from anthropic.types.beta.message_create_params import MessageCreateParamsBase
 from google.genai import types as gemini_types
+from hypothesis import given
+from hypothesis import strategies as st
 from openai.types.responses import Response, ResponseInputItemParam, ToolParam
+from pydantic import BaseModel
 
 from capabilities.core.delivery.receiver import Prepared, prepare, receiver
 from capabilities.core.delivery.writing import TextStyle
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
+from capabilities.core.protocols.gemini.sources import KINDS
 from capabilities.core.protocols.stream import events_of
 from capabilities.core.protocols.vendor_tools import (
     DEFAULT_WORDS,
@@ -614,3 +620,64 @@ def test_what_gemini_says_of_its_sources_is_no_field_of_another_api() -> None:
     call = messages.parse({"model": "m", "messages": [{"role": "user", "content": "hi"}]}, lambda _: None)
     assert "groundingMetadata" not in json.dumps(message_json(decoded, call, "m", ""))
     assert b"executableCode" not in written([*events_of(decoded)], MessageEvents("m", ""))
+
+
+def test_a_gemini_that_uses_a_computer_gets_a_results_fields() -> None:
+    """Elsewhere, and without that tool, they are words."""
+    call = {"functionCall": {"id": "f1", "name": "click_at", "args": {"x": 1, "y": 2}}, "thoughtSignature": "c2ln"}
+    response = {"url": "https://a.example", "safety_acknowledgement": "true"}
+    result = {"functionResponse": {"id": "f1", "name": "click_at", "response": response}}
+    turns = [*talk([call])[:2], {"role": "user", "parts": [result]}]
+    body, _ = sent(generated(*turns, tools=GOOGLES[-1:]).chat, "gemini")
+    assert body["contents"][1:] == [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
+    plain, _ = sent(generated(*turns).chat, "gemini")
+    assert plain["contents"][2]["parts"][0]["functionResponse"]["response"] == {"result": json.dumps(response)}
+
+
+def kinds_in(model: type[BaseModel], found: dict[str, set[str]]) -> dict[str, set[str]]:
+    """What each field of a type, and of those in it, holds, in JSON's types."""
+    for field in model.model_fields.values():
+        (plain,) = (each for each in get_args(field.annotation) if each is not type(None))
+        (inner,) = get_args(plain) if get_origin(plain) is list else (plain,)
+        name = "dict" if issubclass(get_origin(inner) or inner, dict | BaseModel) else inner.__name__
+        name = "str" if issubclass(get_origin(inner) or inner, Enum | bytes) else name
+        known = str(field.alias) in found
+        found.setdefault(str(field.alias), set()).add(name if inner is plain else f"list[{name}]")
+        if isinstance(inner, type) and issubclass(inner, BaseModel) and not known:
+            kinds_in(inner, found)
+    return found
+
+
+def test_every_field_of_a_geminis_sources_is_known_by_its_type() -> None:
+    """A client refuses the whole answer for one of another type."""
+    found: dict[str, set[str]] = {}
+    for name in ("GroundingMetadata", "UrlContextMetadata", "CitationMetadata"):
+        kinds_in(getattr(gemini_types, name), found)
+    for name in ("ExecutableCode", "CodeExecutionResult", "ToolCall", "ToolResponse"):
+        kinds_in(getattr(gemini_types, name), found)
+    table = {name: {kind if isinstance(kind, str) else kind.__name__} for name, kind in KINDS.items()}
+    assert {name: kinds for name, kinds in found.items() if table.get(name) != kinds} == {}
+
+
+ODD = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just([{}]) | st.just({}) | st.just([])
+
+
+@pytest.mark.filterwarnings("ignore:.* is not a valid:UserWarning")
+@given(where=st.integers(0, 200), odd=ODD)
+def test_a_client_of_geminis_takes_whatever_is_in_them(where: int, odd: Any) -> None:
+    """One value anywhere in the parts and the sources is another one."""
+    said = copy.deepcopy({"parts": PARTS, **SOURCES})
+    places: list[tuple[Any, Any]] = []
+    waiting: list[Any] = [said["parts"], *(said[name] for name in SOURCES)]
+    places += [(said, name) for name in SOURCES]
+    while waiting:
+        holder = waiting.pop()
+        keys = range(len(holder)) if isinstance(holder, list) else list(holder)
+        places += [(holder, key) for key in keys]
+        waiting += [holder[key] for key in keys if isinstance(holder[key], list | dict)]
+    holder, key = places[where % len(places)]
+    holder[key] = odd
+    body = gemini_body(said.pop("parts"), finishReason="STOP", **said)
+    decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(body).encode())
+    if isinstance(decoded, Answer):
+        gemini_types.GenerateContentResponse.model_validate(gemini_json(decoded, generated(), "m", ""))

@@ -11,6 +11,7 @@ from capabilities.core.protocols.errors import bad_shape, failure_inside, object
 from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import ending_of, own_word
 from capabilities.core.protocols.gemini.finish import ENDINGS, FAILURES
+from capabilities.core.protocols.gemini.sources import keep_readable
 from capabilities.core.protocols.gemini.supplements import SOURCES, annotations_of, media_of
 from capabilities.core.protocols.gemini.usage import usage_of
 from capabilities.core.protocols.vendor_tools import word_of_field
@@ -114,13 +115,13 @@ def words_of(parts: list[dict[str, Any]], *, thought: bool) -> str:
 
 def own_kind(part: Mapping[str, Any]) -> str | None:
     """Which of `OWN_PARTS` a part holds; None for any other part."""
-    return next((name for name in OWN_PARTS if part.get(name)), None)
+    return next((name for name in OWN_PARTS if isinstance(part.get(name), Mapping) and part[name]), None)
 
 
 def word_of_part(part: Mapping[str, Any], kind: str) -> str:
     """The word in `vendorTools` for one of `OWN_PARTS`; a call or a response says which tool it is of."""
-    tool = part[kind].get("toolType") if isinstance(part[kind], Mapping) else None
-    return word_of_field(filled(tool) or kind)
+    held = part[kind] if isinstance(part[kind], Mapping) else {}
+    return word_of_field(filled(held.get("toolType") or held.get("tool_type")) or kind)
 
 
 def own_parts(parts: list[dict[str, Any]], offset: int, calls: int) -> Iterator[VendorItem]:
@@ -128,7 +129,7 @@ def own_parts(parts: list[dict[str, Any]], offset: int, calls: int) -> Iterator[
     thoughts = 0
     for part in parts:
         if kind := own_kind(part):
-            yield VendorItem(PROTOCOL, word_of_part(part, kind), part, "", offset, calls, thoughts)
+            yield VendorItem(PROTOCOL, word_of_part(part, kind), _own_fields(part, kind), "", offset, calls, thoughts)
         elif part.get("functionCall"):
             calls += 1
         else:
@@ -136,9 +137,14 @@ def own_parts(parts: list[dict[str, Any]], offset: int, calls: int) -> Iterator[
             thoughts += filled(part.get("thoughtSignature")) is not None
 
 
+def _own_fields(part: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    proof = filled(part.get("thoughtSignature"))
+    return {**keep_readable({kind: part[kind]}), **({"thoughtSignature": proof} if proof else {})}
+
+
 def metadata_of(candidate: Mapping[str, Any]) -> tuple[VendorItem, ...]:
     """What a candidate says of its sources, as it came."""
-    found = {name: candidate[name] for name in BESIDE if candidate.get(name)}
+    found = keep_readable({name: candidate[name] for name in BESIDE if candidate.get(name)})
     return (VendorItem(PROTOCOL, METADATA, found),) if found else ()
 
 

@@ -20,7 +20,7 @@ from capabilities.core.message import (
     VendorItem,
     weave,
 )
-from capabilities.core.protocols.arguments import arguments_of
+from capabilities.core.protocols.arguments import arguments_of, object_of
 from capabilities.core.protocols.custom_tools import as_function
 from capabilities.core.protocols.dialects import GEMINI
 from capabilities.core.protocols.gemini import replies
@@ -45,6 +45,8 @@ IN_RESULTS = frozenset({"image/png", "image/jpeg", "image/webp", "application/pd
 MODALITIES = frozenset({"text", "image", "audio"})
 SAFETY = "safetySettings"
 CONFIG = "toolConfig."
+COMPUTER, AS_OBJECTS = "computer", "results_as_objects"
+"""A Gemini that uses a computer reads fields of a result: `url`, and `safety_acknowledgement`."""
 KNOWN_EXTRA = {
     "seed": "seed",
     "presence_penalty": "presencePenalty",
@@ -66,6 +68,8 @@ class Gemini:
         has_field = _native_shape(chat, ways) and quirk(ways, "structured", "gemini") == "json_schema"
         chat, moved, fits = fit_request(chat, GEMINI, has_field=has_field)
         ways = ways if fits else {**ways, **IN_WORDS}
+        if any(item.name == COMPUTER for item in chat.vendor):
+            ways = {**ways, AS_OBJECTS: True}
         options, dropped = _options(chat, target.model, ways)
         chat, unended = end_with_user(chat, target)
         system, contents = _conversation(chat, ways, target.origin(self.name))
@@ -296,7 +300,9 @@ def _result(message: Message, talk: Conversation, names: Mapping[str, str], ways
     if way == "text":
         text, media = "\n".join([text, *(placeholder(part) for part in media)]).strip(), []
     name = names.get(message.tool_call_id or "") or message.name or "tool"
-    response: dict[str, Any] = {"name": name, "response": {"error" if message.is_error else "result": text}}
+    is_object = ways.get(AS_OBJECTS) and text[:1] == "{" and not message.is_error
+    said = object_of(text) if is_object else {}
+    response: dict[str, Any] = {"name": name, "response": said or {"error" if message.is_error else "result": text}}
     if message.tool_call_id:
         response["id"] = message.tool_call_id
     if inside:
