@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of servers, each of which would compile every module
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-clients lint format bench chaos soak catalogue lock screenshots clean
+.PHONY: help run test test-fast test-deep test-clients coverage lint format bench chaos soak catalogue lock screenshots clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,16 @@ test: $(VENV)/dev ## run every test this machine can run
 	$(BIN)/python -m tests.engines -q -n 2 --dist loadfile $(ARGS)  # what touches rows, on PostgreSQL
 	$(BIN)/pytest -q -n 2 --dist loadfile --store s3 $$(grep -rl both_stores --include="test_*.py" tests) $(ARGS)  # the same files, in a bucket
 	$(BIN)/pytest -q -n 2 --dist loadfile tests/ui $(ARGS)  # apart: the browser's driver keeps an event loop of its own
+
+test-fast: $(VENV)/dev ## run every rule and law, and one of each kind over sockets: before each commit
+	$(BIN)/pytest -q -n auto --fast --ignore tests/ui -p no:cacheprovider $(ARGS)
+
+test-deep: ## run every test with 200 examples of each property instead of 25
+	HYPOTHESIS_PROFILE=deep $(MAKE) test
+
+coverage: $(VENV)/dev ## run the main part of the tests and report which lines they reach
+	COVERAGE_CORE=sysmon $(BIN)/pytest -q -n auto --dist loadfile --ignore tests/ui -p no:cacheprovider \
+		--cov=capabilities --cov=artifacts --cov=routing_admin --cov-report=term:skip-covered $(ARGS)
 
 test-clients: $(VENV)/dev $(CLIENTS)/installed ## run other people's clients against a served /v1, and print what differs
 	$(BIN)/python -m tests.clients.run $(ARGS)

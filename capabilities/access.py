@@ -126,7 +126,7 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
     principal = _living_principal(row, now)
     if principal is None:
         return BAD_KEY
-    last_uses.note(row, now)
+    last_uses().note(row, now)
     _sign_anew(row, match[2])
     return act_for(principal, headers.get("x-agent-id", "").strip())
 

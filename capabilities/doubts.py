@@ -17,6 +17,7 @@ from django.db import DatabaseError, InterfaceError, transaction
 
 from capabilities.core.providers.probes.drift import QUIET, DriftKind
 from capabilities.models import Drift, ServiceCapability
+from capabilities.runtime import owned
 
 log = logging.getLogger(__name__)
 
@@ -87,5 +88,4 @@ def _find_said(provider: str, model: str, capabilities: Collection[str]) -> set[
     return set(found.values_list("name", flat=True))
 
 
-noted_refusals = NotedRefusals()
-"""This process's."""
+noted_refusals = owned(NotedRefusals)

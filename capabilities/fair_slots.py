@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from capabilities.core.worded import worded
+from capabilities.runtime import owned
 
 SHARE = 3
 """How many times the free places one name may hold."""
@@ -130,5 +131,5 @@ class FairSlots:
         return self._held[name], self._turns[name]
 
 
-heavy_work = FairSlots(slots=1, queue=64, wait_seconds=30.0)
+heavy_work = owned(lambda: FairSlots(slots=1, queue=64, wait_seconds=30.0))
 """Threads that compute for long, one at a time: each holds the interpreter in turn, and a small call waits for each."""

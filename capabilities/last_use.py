@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from django.db import DatabaseError, InterfaceError, transaction
 
 from capabilities.models import AgentKey
+from capabilities.runtime import owned
 
 log = logging.getLogger(__name__)
 
@@ -62,5 +63,4 @@ class LastUses:
                 AgentKey.objects.filter(public_id=public_id).update(last_used_at=moment)
 
 
-last_uses = LastUses()
-"""This process's."""
+last_uses = owned(LastUses)

@@ -24,7 +24,6 @@ from routing_admin.dispatch.receivers import SnapshotServices, default_language
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.platform.server import metrics, readiness
 from routing_admin.platform.server.scrapes import list_load
-from routing_admin.platform.server.upkeep import upkeep
 from routing_admin.request_log.counting import without_former_names
 
 
@@ -80,9 +79,9 @@ class RememberedRefusals:
 
     def forget(self, provider: str, model: str, name: str) -> None:
         """Sends this parameter as usual again."""
-        kept_refusals.look()  # it knows the rows, and hears what is forgotten
+        kept_refusals().look()  # it knows the rows, and hears what is forgotten
         process_run_context().memory.forget(provider, model, name)
-        kept_refusals.look()
+        kept_refusals().look()
 
 
 def connect() -> None:
@@ -92,9 +91,8 @@ def connect() -> None:
     ports.installed = SnapshotServices()
     ports.refusals = RememberedRefusals()
     ports.descriptions = SnapshotDescriptions()
-    upkeep.first[:] = [snapshot.current, snapshot.look]
     readiness.CHECKS[2:] = [readiness.DependencyCheck("configuration", snapshot.check_read)]
-    readiness.HAS_CONFIGURATION[:] = [snapshot.newest.is_usable]
+    readiness.HAS_CONFIGURATION[:] = [snapshot.is_usable]
     metrics.sources[:] = [list_families]
     metrics.process_sources[1:] = [list_load, list_process_numbers]
     metrics.filters[:] = [without_former_names]

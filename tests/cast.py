@@ -18,16 +18,10 @@ from capabilities.acts import SYSTEM, Actor
 from capabilities.agents import issue_key
 from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.models import Agent
-from routing_admin.configuration import snapshot
+from capabilities.runtime import renew
 from routing_admin.console.demo import load
 from routing_admin.console.people.token_actions import issue_token
-from routing_admin.dispatch import send
-from routing_admin.gateway import key_cache
-from routing_admin.limits.gate import keeper
 from routing_admin.models import Person
-from routing_admin.platform.auth.session_activity import sightings
-from routing_admin.platform.server.request_id import recent_ids
-from routing_admin.request_log.journal import journal
 
 HTMX = {"HX-Request": "true"}
 """The header by which a page knows that a fragment is wanted."""
@@ -37,13 +31,7 @@ PASSWORD = "correct horse battery staple"  # of people who exist for one test
 
 def load_demo() -> None:
     """The demo's rows, in a process that remembers nothing of another test's."""
-    snapshot.forget()
-    send.process_run_context.cache_clear()
-    key_cache.forget()
-    keeper.forget()
-    sightings.forget()
-    recent_ids.clear()
-    journal.waiting.clear()
+    renew()
     load.load()
 
 

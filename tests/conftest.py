@@ -16,21 +16,25 @@ from django.test import Client
 from hypothesis import HealthCheck, settings
 
 from capabilities.core.permissions import SCOPES
-from routing_admin.configuration import snapshot
+from capabilities.runtime import renew
 from routing_admin.configuration.audit import NOTED
 from routing_admin.platform.databases.append_only import statements_to_allow
 from tests.cast import AgentProgram, browser_of, key_of, load_demo, person
 from tests.engines.redis import RedisServer, redis_running
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
-settings.register_profile("default", max_examples=200, deadline=None, suppress_health_check=QUIET)
+settings.register_profile("deep", max_examples=200, deadline=None, suppress_health_check=QUIET)
 settings.register_profile("slow", max_examples=2000, deadline=None, suppress_health_check=QUIET)
-settings.register_profile("quick", max_examples=25, deadline=None, suppress_health_check=QUIET)
+settings.register_profile("default", max_examples=25, deadline=None, suppress_health_check=QUIET)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+NEEDS_MORE = {"db", "transactional_db", "live_server", "browser"}
+"""Fixtures of tests that `--fast` leaves out, unless they are marked `smoke`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run tests marked slow, too, and every law on 2,000 examples")
+    parser.addoption("--fast", action="store_true", help="no rows, sockets or browser but `smoke`")
     parser.addoption("--store", choices=["files", "s3"], default="files", help="s3: tests of stored bytes, in a bucket")
 
 
@@ -57,6 +61,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = [item for item in items if "both_stores" in item.keywords and "files_only" not in item.keywords]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
+    if config.getoption("--fast"):
+        chosen = [item for item in items if "smoke" in item.keywords or not NEEDS_MORE & set(item.fixturenames)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
     if config.getoption("--slow"):
         return
     for item in items:
@@ -73,7 +81,7 @@ def _fresh_snapshot(request: pytest.FixtureRequest) -> Iterator[None]:
         or "transactional_db" in request.fixturenames
         or "django_db_setup" in request.fixturenames
     ):
-        snapshot.forget()
+        renew()
         (Path(configured.DATA_DIR) / NOTED).unlink(missing_ok=True)
 
 

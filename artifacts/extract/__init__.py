@@ -16,6 +16,7 @@ from artifacts.core.store import LocalFile
 from artifacts.extract.answer_cache import AnswerCache
 from artifacts.extract.process import Result, run
 from capabilities.core.message import Converted, ConvertTo, Inspection, PageImages, Text, blob_of
+from capabilities.runtime import owned
 
 MAX_CHARS = 2_000_000
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
@@ -23,7 +24,7 @@ THUMBNAIL_SIDE = 256
 MAX_PAGES = 50
 """Pages of a PDF that are drawn in one go."""
 
-answers = AnswerCache()
+answers = owned(AnswerCache)
 """What was taken out of files whose hash is known."""
 
 READERS = {
@@ -162,7 +163,7 @@ def _run_or_reuse(
     if not cache_key:
         return run(path, operation, options, max_output=max_output)
     key = (cache_key, operation, json.dumps(dict(options), sort_keys=True))
-    return answers.answer(key, lambda: run(path, operation, options, max_output=max_output))
+    return answers().answer(key, lambda: run(path, operation, options, max_output=max_output))
 
 
 def thumbnail(path: LocalFile) -> bytes | None:

@@ -56,12 +56,6 @@ class AnswerCache:
                 self._locks.pop(key, None)
         return result
 
-    def forget(self) -> None:
-        """Empties it."""
-        with self._lock:
-            self._results.clear()
-            self._used = 0
-
     def _find(self, key: Key) -> Result | None:
         with self._lock:
             if key not in self._results:

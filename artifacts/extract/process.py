@@ -13,6 +13,7 @@ from pathlib import Path
 
 from artifacts.core.store import LocalFile
 from capabilities.fair_slots import FairSlots, OverloadedError, heavy_work, requester
+from capabilities.runtime import owned
 
 TIMEOUT_SECONDS = 30.0
 
@@ -28,9 +29,9 @@ class Budget:
 QUICK = Budget(6.0, 0.5)
 """What a file may take in a quick slot. No size tells it: a PDF of 49 KB can take twenty seconds."""
 
-long_slots = FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS)
+long_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS))
 """Decoders that take as long as they need: a burst of uploads waits instead of taking all memory."""
-quick_slots = FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, own=1)
+quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, own=1))
 """More for when those are taken, one for each agent: a small file waits for no other agent's large ones."""
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,7 +64,7 @@ def run(
     """
     name = requester.get()
     try:
-        with heavy_work.pause():
+        with heavy_work().pause():
             return _run_in_slot(name, path, operation, options, max_output, timeout)
     except OverloadedError:
         return Result(reason="busy")
@@ -74,16 +75,16 @@ def run(
 def _run_in_slot(
     name: str, path: LocalFile, operation: str, options: Mapping[str, object], max_output: int, timeout: float
 ) -> Result:
-    if not long_slots.acquire_at_once(name):
-        with quick_slots.hold(name):
+    if not long_slots().acquire_at_once(name):
+        with quick_slots().hold(name):
             result = _open_and_run(path, operation, options, max_output, QUICK)
         if result.reason != "timeout":
             return result
-        long_slots.acquire(name)
+        long_slots().acquire(name)
     try:
         return _open_and_run(path, operation, options, max_output, Budget(timeout))
     finally:
-        long_slots.release(name)
+        long_slots().release(name)
 
 
 def _open_and_run(

@@ -81,7 +81,7 @@ def list_keys(row: Agent) -> list[AgentKey]:
     """The keys: those that work first, the revoked ones last; a use that is not written yet counts."""
     keys = sorted(row.keys.all(), key=lambda key: key.revoked_at is not None)
     for key in keys:
-        key.last_used_at = last_uses.latest(key)
+        key.last_used_at = last_uses().latest(key)
     return keys
 
 

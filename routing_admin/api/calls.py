@@ -106,7 +106,7 @@ def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
     """
     data = read_body(request)
     try:
-        with heavy_work.hold() if len(data) > LARGE_BYTES else nullcontext():
+        with heavy_work().hold() if len(data) > LARGE_BYTES else nullcontext():
             value = load_json(data)
     except (JsonTooLargeError, OverloadedError) as error:
         raise CallError(error.status, error.code, str(error)) from None

@@ -69,7 +69,7 @@ def door_of(path: str) -> str:
 def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
     """A call that was refused at the door."""
     if error.status in (401, 403):
-        request_metrics.count_refused_key(door_of(request.path), error.code)
+        request_metrics().count_refused_key(door_of(request.path), error.code)
     response = refusal(request, error.status, error.code, str(error), **error.more)
     for name, value in error.headers.items():
         response[name] = value

@@ -156,7 +156,7 @@ def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     principal = principal_of(request)
     body = read_as(request, SendIn, any_text=True)
     recorder = RequestRecorder(claim_request_id(request), "api")
-    if tracing.writer is not None:
+    if tracing().writer is not None:
         recorder.add_trace(request.path, headers_of(request))
     recorder.add_facts(agent=principal.agent, key=principal.key, asked_model=task_name(body.taskType or DEFAULT_ROUTE))
     recorder.add_facts(labels=principal.labels)

@@ -68,7 +68,7 @@ def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime |
         raise CallError(400, "invalid_request", f"status must be {words}, a number such as 429, or a code.")
     if cursor and read_cursor(cursor) is None:
         raise CallError(400, "invalid_request", "This cursor is not valid. Start without one.")
-    journal.flush()
+    journal().flush()
     values |= {name: moment.isoformat() for name, moment in moments.items()}
     page = find(Search(tuple(values.items())), before=cursor, size=limit)
     files = list_files_of(page.rows)
@@ -128,9 +128,9 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
 
     503 while entries are waiting to be logged.
     """
-    journal.flush()
+    journal().flush()
     found = find_logged_request(request_id)
-    if found is None and journal.behind_since is not None:
+    if found is None and journal().behind_since is not None:
         raise CallError(503, UNAVAILABLE, NOT_YET)
     agent = principal_of(request).agent
     if found is None or found.row.agent != agent or found.row.started_at < (_born(agent) or found.row.started_at):

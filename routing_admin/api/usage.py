@@ -50,7 +50,7 @@ def own_usage(
     stop = read_moment(until, "until") if until else None
     if stop is not None and stop <= moment:
         raise CallError(400, "invalid_request", "until must be later than since.")
-    journal.flush()
+    journal().flush()
     labels = {name: value for name, value in (("team", team), ("project", project), ("user", user)) if value}
     exchange = snapshot.current().exchange
     found = sum_usage(moment, groupBy, exchange, until=stop, agent=principal_of(request).agent, **labels)

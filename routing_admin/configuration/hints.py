@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.platform.databases.router import renew_connections
 from routing_admin.platform.redis.news import Fields, News, news
@@ -12,10 +13,10 @@ MOST = 16
 
 def hint_at_change() -> None:
     """Says that the stamp has moved; nothing where there is no Redis."""
-    news.tell(TOPIC, "", lambda: {"stamp": str(snapshot.newest.stamp())})
+    hints().tell(TOPIC, "", lambda: {"stamp": str(snapshot.newest().stamp())})
 
 
-def follow_hints(source: News) -> None:
+def follow_hints(source: News) -> News:
     """Looks whenever another process says that something has changed: what the rows say decides."""
 
     def look(fields: Fields, age: float) -> None:
@@ -24,6 +25,7 @@ def follow_hints(source: News) -> None:
             snapshot.look()
 
     source.follow(TOPIC, MOST, look)
+    return source
 
 
-follow_hints(news)
+hints = owned(lambda: follow_hints(news()))

@@ -95,10 +95,6 @@ class Newest(Generic[S]):
                 self._state = replace(self._state, looked_at=NEVER)
             return self._read().value
 
-    def forget(self) -> None:
-        """Lets the next use read the rows: for tests, whose rows are rolled back behind our back."""
-        self._state = None
-
     def unread_since(self) -> datetime | None:
         """Since when the rows cannot be read; None while they can."""
         return self._state.unread_since if self._state else None

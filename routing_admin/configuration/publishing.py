@@ -18,6 +18,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
+from capabilities.runtime import owned
 from routing_admin.configuration import exports, snapshot
 
 log = logging.getLogger(__name__)
@@ -65,9 +66,12 @@ class Publisher:
         self._directory, self._stamp, self._due = settings.PUBLISH_DIR, state.stamp, float("-inf")
 
 
-publisher = Publisher()
-"""This process's."""
-publish = publisher.publish
+publisher = owned(Publisher)
+
+
+def publish() -> None:
+    """Write both files now."""
+    publisher().publish()
 
 
 @contextmanager

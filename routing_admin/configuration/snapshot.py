@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 
 from capabilities.access import filter_living
@@ -17,6 +18,7 @@ from capabilities.core.providers.catalogue import Catalogue, default_catalogue
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.models import Agent
+from capabilities.runtime import owned
 from routing_admin.configuration import rows
 from routing_admin.configuration.drills import find_open_drill
 from routing_admin.configuration.editions import find_catalogue
@@ -89,10 +91,32 @@ def stamp() -> int:
     return Installation.current().version
 
 
-newest = Newest(build, stamp)
-"""This process's."""
-current, look, refresh, forget = newest.current, newest.look, newest.refresh, newest.forget
-unread_since = newest.unread_since
+newest = owned(lambda: Newest(build, stamp))
+
+
+def current() -> Snapshot:
+    """Return the newest snapshot. Raise what reading it raises as long as none is known at all."""
+    return newest().current()
+
+
+def look() -> None:
+    """Look now whether there is a newer one."""
+    newest().look()
+
+
+def refresh() -> Snapshot:
+    """Read the rows whatever their stamp says."""
+    return newest().refresh()
+
+
+def unread_since() -> datetime | None:
+    """Return since when the rows cannot be read; None while they can."""
+    return newest().unread_since()
+
+
+def is_usable() -> bool:
+    """Return whether calls may go on without asking the rows."""
+    return newest().is_usable()
 
 
 def check_read() -> None:

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from capabilities.core.delivery.adaptation import CannotRead, PartDelivery
@@ -22,6 +22,7 @@ from capabilities.core.describing.key import DescriptionKey
 from capabilities.core.describing.prompt import describing_chat
 from capabilities.core.message import ChatRequest, FilePart, UnreadableError
 from capabilities.core.wire import Answer
+from capabilities.runtime import owned
 from routing_admin.core.fallback.chain import Call, RunResult
 from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
 from routing_admin.core.fallback.errors import RouterError
@@ -59,7 +60,7 @@ OWN_FAULTS = frozenset({NO_TIME, NOBODY, UNAVAILABLE, BUDGET_EXCEEDED, RATE_EXCE
 Record = Callable[["Dispatch", RequestRecorder], Awaitable[RunResult[Answer]]]
 
 
-@lru_cache(maxsize=1)
+@owned
 def process_flights() -> SharedFlights[DescriptionOutcome]:
     """Those of this process."""
     return SharedFlights()

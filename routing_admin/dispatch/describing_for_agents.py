@@ -12,6 +12,7 @@ from capabilities.core.delivery.model_description import ModelDescription
 from capabilities.core.delivery.reader import ContentPolicy, Reader
 from capabilities.core.delivery.slots import Slots
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, UnreadableError
+from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE
@@ -79,4 +80,4 @@ class RouteDescriber:
         )
 
 
-describer = RouteDescriber()
+describer = owned(RouteDescriber)

@@ -20,6 +20,7 @@ from capabilities.core.providers.quirks import LIMIT_FIELD, quirks_without
 from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
 from capabilities.core.worded import worded
 from capabilities.errors import NotFoundError
+from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import KeyFrom, NamedKey
 from routing_admin.configuration.snapshot import Snapshot
@@ -205,7 +206,7 @@ class Dialler:
         return dialled_of(await NetworkTransport().call(prepared, to, timeouts, proxy), began)
 
 
-dialler = Dialler()
+dialler = owned(Dialler)
 
 
 def models_url(provider: ProviderSpec) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import find_head, list_details_since
 from routing_admin.configuration.revisions import FRESH_START
@@ -40,7 +41,7 @@ class FreshStarts:
 
         A provider with another key or address is another one, so that whoever mends it need not say so.
         """
-        state = snapshot.newest.fresh()
+        state = snapshot.newest().fresh()
         if state is None or state.stamp == self.stamp:
             return
         head, places = find_head(), places_of(state)
@@ -59,5 +60,4 @@ def places_of(state: Snapshot) -> Places:
     }
 
 
-fresh_starts = FreshStarts()
-"""This process's."""
+fresh_starts = owned(FreshStarts)

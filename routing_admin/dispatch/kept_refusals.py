@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.refusals import addresses_of, read_refusals, write_refusals
 from routing_admin.configuration.snapshot import Snapshot
@@ -75,5 +76,4 @@ class KeptRefusals:
         self._stored = known
 
 
-kept_refusals = KeptRefusals()
-"""This process's."""
+kept_refusals = owned(KeptRefusals)

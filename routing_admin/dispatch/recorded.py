@@ -66,7 +66,7 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
     if dispatch.planned.plan.task_type != DESCRIBE_ROUTE:  # who describes is not told what another one says
         dispatch.begin_describing = partial(Describing, dispatch, recorder, record_answer)
     try:
-        with draining.limit():
+        with draining().limit():
             return await work
     except RouterError as error:
         recorder.end(error.attempts, sent, outcome=error.code, status=error.status, error=error.message)

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from capabilities.core.delivery.adaptation import CannotRead, is_sent_as_it_came, summary
@@ -19,6 +19,7 @@ from capabilities.core.delivery.receiver import Prepared, Receiver, with_callers
 from capabilities.core.message import ChatRequest, Role, UnreadableError
 from capabilities.core.protocols.stream import events_of
 from capabilities.core.wire import Answer, Failure, Fault, Media, Usage
+from capabilities.runtime import owned
 from routing_admin.core.fallback.chain import Attempt, Call, Reply, RunResult, Timeouts
 from routing_admin.core.fallback.context import RunContext, process_context
 from routing_admin.core.fallback.drivers import drive_async
@@ -63,7 +64,7 @@ def _with_rows(work: Callable[[], R]) -> R:
         return work()
 
 
-@lru_cache(maxsize=1)
+@owned
 def process_run_context() -> RunContext:
     """The clock, the randomness, the cooldowns and the memory of this process."""
     return process_context()

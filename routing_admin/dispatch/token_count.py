@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 from capabilities.core.delivery.adaptation import CannotRead
 from capabilities.core.message import FilePart, UnreadableError
 from capabilities.core.protocols.counters import COUNTERS, Count
 from capabilities.core.providers.origins import is_embedded
 from capabilities.core.wire import Answer
+from capabilities.runtime import owned
 from routing_admin.core.fallback.chain import Call, PlannedCandidate, Timeouts
 from routing_admin.core.planning.params import apply_params
 from routing_admin.dispatch.plan import PlannedRequest
@@ -43,7 +43,7 @@ class SilentCounters:
         self.since[place] = self.clock()
 
 
-@lru_cache(maxsize=1)
+@owned
 def silent_counters() -> SilentCounters:
     """Those of this process."""
     return SilentCounters()

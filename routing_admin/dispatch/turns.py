@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from capabilities.core.message import ChatRequest, Message, ToolCall
 from capabilities.core.thoughts import Thought, mark_thoughts
 from capabilities.core.wire import Answer, Delta
+from capabilities.runtime import owned
 
 MOST_TURNS = 10_000
 MOST_CHARACTERS = 32 * 1024 * 1024
@@ -122,5 +123,4 @@ def _complete_call(call: ToolCall, turn: KeptTurn) -> ToolCall:
     return replace(call, signature=signature, origin=turn.origin) if signature and not call.signature else call
 
 
-turn_memory = TurnMemory()
-"""This process's memory."""
+turn_memory = owned(TurnMemory)

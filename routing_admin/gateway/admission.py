@@ -58,8 +58,8 @@ def _admit(caller: Principal | Refusal, method: str, headers: Mapping[str, str],
     refusal = refuse_call(caller, method, path) if isinstance(caller, Principal) else caller
     if refusal is None:
         return cast(Principal, caller)
-    request_metrics.count_refused_key("v1", refusal.code)
-    missed_calls.note(refusal.code, path, headers)
+    request_metrics().count_refused_key("v1", refusal.code)
+    missed_calls().note(refusal.code, path, headers)
     raise GatewayError(refusal.status, OPENAI_CODES.get(refusal.code, refusal.code), refusal.message)
 
 

@@ -123,7 +123,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
         answer = result.answer
         settle_planned(admitted.hold, admitted.dispatch.planned, result.candidate, answer.usage, answer)
     if result.answer.tool_calls:
-        turn_memory.keep(admitted.agent, turn_of(result.answer), admitted.origin_of(result))
+        turn_memory().keep(admitted.agent, turn_of(result.answer), admitted.origin_of(result))
     await note_answer(admitted.dispatch, result.answer.text, [each.id for each in result.answer.tool_calls])
     reply = written[0]
     _add_route_headers(reply.headers, call, result)

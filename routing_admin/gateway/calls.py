@@ -120,7 +120,7 @@ async def _complete(door: Door, call: HttpCall) -> HttpReply:
     went wrong in us; the log has it by then.
     """
     recorder = RequestRecorder(call.request_id, door.surface)
-    if tracing.writer is not None:
+    if tracing().writer is not None:
         recorder.add_trace(door.path, call.headers)
     try:
         admitted = await _admit(door, call, recorder)
@@ -161,7 +161,7 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
         body = await _read_large(door, call, principal.key_owner) if is_large else door.read(call)
         if door.resolve is not None:
             body = await door.resolve(call, principal.agent, body)
-        state = snapshot.newest.fresh()
+        state = snapshot.newest().fresh()
         if state is None:
             state = await run_in_thread(call, snapshot.current)
         is_heavy = is_large or is_crowded(body)
@@ -191,7 +191,7 @@ async def _read_large(door: Door, call: HttpCall, name: str) -> Object:
 async def _join(hold: Reservation | None, call: HttpCall, holders: Sequence[LimitHolder]) -> Reservation:
     """What the call holds of limits, those of its labels, too. Raises `GatewayError`."""
     if hold is None:
-        hold = Reservation(holders, keeper)
+        hold = Reservation(holders, keeper())
         await enter(hold, call, 0)
         return hold
     try:
@@ -214,7 +214,7 @@ def _decide(
     """The request parsed and planned. Raises `GatewayError`."""
     chat_call = door.parse(body, RowStore(principal.agent).part)
     if chat_call.is_stored:
-        chat_call = replace(chat_call, keep=partial(kept_answers.keep, principal.agent, chat_call.turn), turn=None)
+        chat_call = replace(chat_call, keep=partial(kept_answers().keep, principal.agent, chat_call.turn), turn=None)
     recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
     labels = labels_of_call(principal.labels, body)
     if labels is not NO_LABELS:
@@ -227,7 +227,7 @@ def _decide(
     planned = plan_request(
         state,
         target.route,
-        turn_memory.complete(principal.agent, chat_call.chat),
+        turn_memory().complete(principal.agent, chat_call.chat),
         matched=target.matched,
         language=chat_call.language,
         agent=principal.agent,

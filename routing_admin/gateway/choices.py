@@ -102,7 +102,7 @@ async def _repeat(
     planned, number = admitted.dispatch.planned, choice.index + 1
     request_id = f"{call.request_id[:61]}~{number}"
     its_recorder = recorder.beside(request_id, admitted.door.surface)
-    if tracing.writer is not None:
+    if tracing().writer is not None:
         its_recorder.add_trace(admitted.door.path, call.headers)
     record_plan(its_recorder, planned, planned.plan.task_type)
     parsed = admitted.parsed

@@ -18,6 +18,7 @@ from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
 from capabilities.access import Principal, Refusal, authenticate, key_in
+from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import OUTAGE_SECONDS, Newest
 from routing_admin.configuration.snapshot import Snapshot
@@ -73,10 +74,6 @@ class KeyCache:
         self._keep(digest, answer, stamp)
         return answer
 
-    def forget(self) -> None:
-        """Lets every key be looked up again: for tests, whose rows are rolled back behind our back."""
-        self._entries.clear()
-
     def _find(self, digest: bytes) -> _CachedKey | None:
         """What was found out under the newest stamp about a key that has not expired."""
         entry = self._entries.get(digest)
@@ -106,6 +103,14 @@ def digest_of(headers: Mapping[str, str]) -> bytes:
     return hashlib.sha256(f"{key_in(headers)}\n{headers.get('x-agent-id', '')}".encode()).digest()
 
 
-cache = KeyCache(snapshot.newest)
-"""This process's."""
-principal_of_key, cached_principal, forget = cache.authenticate, cache.look_up, cache.forget
+cache = owned(lambda: KeyCache(snapshot.newest()))
+
+
+def principal_of_key(headers: Mapping[str, str]) -> Principal | Refusal:
+    """See `KeyCache.authenticate`."""
+    return cache().authenticate(headers)
+
+
+def cached_principal(headers: Mapping[str, str]) -> Principal | None:
+    """See `KeyCache.look_up`."""
+    return cache().look_up(headers)

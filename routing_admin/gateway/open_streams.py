@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from capabilities.access import Principal, principal_of_key_id
 from capabilities.core.worded import worded
+from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.newest import Newest
 from routing_admin.configuration.snapshot import Snapshot
@@ -97,5 +98,4 @@ class OpenStreams:
                 each.principal, each.stamp = principal, stamp
 
 
-open_streams = OpenStreams(snapshot.newest)
-"""This process's."""
+open_streams = owned(lambda: OpenStreams(snapshot.newest()))

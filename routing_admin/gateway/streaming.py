@@ -61,16 +61,16 @@ class AnswerStream:
 
         A break is an error event, and it is the last: no reason to stop, no `[DONE]`.
         """
-        waiting = draining.limit()
+        waiting = draining().limit()
         followed = None
         if self.principal is not None:
-            followed = open_streams.add(self.principal, self.dispatch.planned.state.stamp, waiting)
+            followed = open_streams().add(self.principal, self.dispatch.planned.state.stamp, waiting)
         try:
             batches = aiter(self.result.answer)
             records = self.hold is not None or self.dispatch.planned.state.record_bodies or self.dispatch.told_failures
             delta = self._record_delta if records else self.events.write_delta
             while True:
-                draining.check()
+                draining().check()
                 if followed is not None:
                     followed.check()
                 with waiting:
@@ -95,7 +95,7 @@ class AnswerStream:
             yield self.events.write_error(error_of_fault(error), self.request_id)
         finally:
             if followed is not None:
-                open_streams.remove(followed)
+                open_streams().remove(followed)
             await self.result.answer.aclose()
             self._record_end()
 
@@ -133,7 +133,7 @@ class AnswerStream:
     def _write_end(self, event: Finish | Failure) -> bytes:
         if isinstance(event, Finish):
             self.finish = event
-            turn_memory.keep(self.agent, self.events.turn, self.events.origin)
+            turn_memory().keep(self.agent, self.events.turn, self.events.origin)
             return self.events.write_finish(event)
         self.failure = event
         return self.events.write_error(self._error_of(event), self.request_id)

@@ -39,7 +39,7 @@ async def run_in_own_share(call: HttpCall, work: Callable[[], T], *, is_heavy: b
 
 
 def _alone(work: Callable[[], T]) -> T:
-    with heavy_work.hold():
+    with heavy_work().hold():
         return work()
 
 

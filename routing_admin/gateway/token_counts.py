@@ -59,7 +59,7 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
         principal = admit_caller(call.method, call.query, call.headers, path)
         hold = enter_limited(principal, len(call.body.data))
         is_large = is_packed(call) or not is_quick(call.body.data)
-        with heavy_work.hold(principal.key_owner) if is_large else nullcontext():
+        with heavy_work().hold(principal.key_owner) if is_large else nullcontext():
             body = door.read(call)
             if door.resolve is not None:
                 body = async_to_sync(door.resolve)(call, principal.agent, body)
@@ -68,7 +68,7 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
         planned = plan_request(
             state,
             target.route,
-            turn_memory.complete(principal.agent, parsed.chat),
+            turn_memory().complete(principal.agent, parsed.chat),
             matched=target.matched,
             language=parsed.language,
             agent=principal.agent,

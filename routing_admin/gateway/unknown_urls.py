@@ -48,7 +48,7 @@ def unknown_url_view(shape: Shape, right: str) -> View:
 
     @csrf_exempt
     def view(request: HttpRequest, **kwargs: object) -> HttpResponseBase:
-        missed_calls.note("unknown_url", request.path, request.headers)
+        missed_calls().note("unknown_url", request.path, request.headers)
         return shape(request, f"{request.method} {request.path[:200]} is not here. Use {right} on this server.")
 
     return view

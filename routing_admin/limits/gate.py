@@ -16,6 +16,7 @@ from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, Meter,
 from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.wire import Answer, Usage
 from capabilities.core.worded import worded
+from capabilities.runtime import owned
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.core.limits.estimates import counted_nanos, tokens_of, usage_of
 from routing_admin.core.limits.sentences import (
@@ -285,11 +286,10 @@ def _currencies(holders: Iterable[LimitHolder]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.currency for each in limits if any(meter in each.most for meter in MONEY)))
 
 
-ledger = PooledLedger(link, RowLedger())
-keeper = ShareKeeper(ledger, timezone.get_default_timezone, connections.close_all)
-"""This process's."""
+ledger = owned(lambda: PooledLedger(link(), RowLedger()))
+keeper = owned(lambda: ShareKeeper(ledger(), timezone.get_default_timezone, connections.close_all))
 
 
 def reservation_of(holders: Sequence[LimitHolder]) -> Reservation | None:
     """What a call will hold of those limits; None where nothing is counted."""
-    return Reservation(holders, keeper) if holders else None
+    return Reservation(holders, keeper()) if holders else None

@@ -57,10 +57,10 @@ class ShareKeeper:
         self._thread: threading.Thread | None = None
         self._ends, self._extended = False, 0
         self._outage = OutageLog(log, "drawing shares of limits")
-        self.forget()
+        self._begin()
 
-    def forget(self) -> None:
-        """Begins anew as another process, which holds nothing: for tests, whose rows go behind our back."""
+    def _begin(self) -> None:
+        """Hold nothing, under a name of its own."""
         with self._lock:
             self.process = secrets.token_hex(16)
             self._cells: dict[tuple[str, Meter], Cell] = {}
@@ -167,7 +167,7 @@ class ShareKeeper:
         except Exception as error:
             self._outage.note(error)
             log.warning("this process's shares of limits go back when their lease ends")
-        self.forget()
+        self._begin()
 
     def _find(self, holder: str, meter: Meter, limit: int) -> Cell:
         """The cell of a holder's limit, in the window of now."""

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from capabilities.core.services.labels import NO_LABELS, LabelKind, Labels
 from capabilities.core.services.limit_holders import LimitHolder, label_holder, user_holder
+from capabilities.runtime import owned
 from routing_admin.core.configuration.specs import Configuration
 
 MOST_USERS = 10_000
@@ -36,8 +37,7 @@ class CountedUsers:
         return user
 
 
-counted_users = CountedUsers()
-"""This process's."""
+counted_users = owned(CountedUsers)
 
 
 def list_label_holders(configuration: Configuration, agent: str, labels: Labels) -> tuple[LimitHolder, ...]:
@@ -56,6 +56,6 @@ def _find_holders(configuration: Configuration, agent: str, labels: Labels) -> I
             yield holder
     limits = budgets.get(f"{LabelKind.USER}:{agent}") if labels.user else None
     if limits is not None:
-        found = user_holder(agent, counted_users.name_of(agent, labels.user), limits)
+        found = user_holder(agent, counted_users().name_of(agent, labels.user), limits)
         if found is not None:
             yield found

@@ -18,7 +18,7 @@ from routing_admin.platform.databases.unavailable import is_away
 def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
     """What each of the holders used or reserved in the windows of now, by meter. Raises what the database raises."""
     try:
-        keeper.tell()
+        keeper().tell()
     except (DatabaseError, InterfaceError) as error:
         if not is_away(error):
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
+from capabilities.runtime import owned
 from routing_admin.core.alerts.signs import KIND_OF_FAULT, Sign, moment_of
 from routing_admin.core.fallback.chain import OK, Try
 from routing_admin.request_log.entries import Entry
@@ -47,5 +48,4 @@ class CallSigns:
                 self._noted.setdefault((sign.provider, sign.model, sign.key, sign.outcome), sign)
 
 
-call_signs = CallSigns()
-"""This process's."""
+call_signs = owned(CallSigns)

@@ -72,25 +72,25 @@ def without_former_names(family: MetricFamily) -> MetricFamily:
 def _count(entry: Entry, names: CountedNames) -> None:
     facts, route = entry.facts, names.route(entry.facts.task_type)
     operation = operation_of(facts.surface)
-    request_metrics.count_request(route, facts.surface, facts.outcome, facts.duration_ms / 1000)
+    request_metrics().count_request(route, facts.surface, facts.outcome, facts.duration_ms / 1000)
     if names.agents:
-        request_metrics.count_agent_request(names.agent(facts.agent), facts.outcome)
+        request_metrics().count_agent_request(names.agent(facts.agent), facts.outcome)
     for attempt in entry.attempts:
         place = names.place(attempt.provider, attempt.model)
-        request_metrics.count_attempt(route, *place, attempt.outcome)
+        request_metrics().count_attempt(route, *place, attempt.outcome)
         if attempt.tries:
             error = "" if attempt.outcome == OK else attempt.outcome
-            request_metrics.observe_call(operation, *place, error, attempt.duration_ms / 1000)
+            request_metrics().observe_call(operation, *place, error, attempt.duration_ms / 1000)
         for one in attempt.tries:
             if one.usage is not None:  # billed, and no answer
-                request_metrics.count_tokens(route, operation, *place, _tokens_of(one.usage))
+                request_metrics().count_tokens(route, operation, *place, _tokens_of(one.usage))
     answered = find_answering(entry)
     if answered is not None:
         place = names.place(answered.provider, answered.model)
-        request_metrics.count_tokens(route, operation, *place, _tokens_of(facts.usage))
+        request_metrics().count_tokens(route, operation, *place, _tokens_of(facts.usage))
         if facts.first_content_ms is not None:
             seconds = (facts.first_content_ms - answered.started_ms) / 1000
-            request_metrics.observe_first_content(operation, *place, seconds)
+            request_metrics().observe_first_content(operation, *place, seconds)
     _count_costs(entry, names)
 
 
@@ -103,7 +103,7 @@ def _count_costs(entry: Entry, names: CountedNames) -> None:
     for attempt, row in zip(entry.attempts, rows, strict=True):
         if row["cost_nanos"]:
             place = (names.route(entry.facts.task_type), *names.place(attempt.provider, attempt.model))
-            request_metrics.count_cost(*place, row["currency"], row["cost_nanos"])
+            request_metrics().count_cost(*place, row["currency"], row["cost_nanos"])
 
 
 def _tokens_of(usage: Usage) -> dict[str, int]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connections
 
+from capabilities.runtime import owned
 from routing_admin.platform.databases.lock_timeout import waiting_at_most
 from routing_admin.platform.databases.outage_log import OutageLog
 from routing_admin.platform.databases.router import LOGS, drop_connections
@@ -245,7 +246,7 @@ class Journal:
 
 def _notify(batch: Sequence[Entry]) -> None:
     """Hand requests that the log or the disk has taken to all that counts them; the failure of one is its own."""
-    for observe in (count_entries, call_signs.note, note_refused_files, kept_answers.write, tracing.export):
+    for observe in (count_entries, call_signs().note, note_refused_files, kept_answers().write, tracing().export):
         try:
             observe(batch)
         except Exception:
@@ -257,5 +258,4 @@ def close_connection() -> None:
     connections[LOGS].close()
 
 
-journal = Journal()
-"""This process's journal."""
+journal = owned(Journal)

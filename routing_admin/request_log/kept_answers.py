@@ -26,6 +26,7 @@ from django.db import DatabaseError, InterfaceError, transaction
 from django.db.models import QuerySet, Sum
 
 from capabilities.core.values import value_class
+from capabilities.runtime import owned
 from capabilities.secrets import cipher
 from capabilities.signing import sign_lastingly
 from routing_admin.models import KeptAnswer
@@ -254,5 +255,4 @@ def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
         yield names[start : start + ROWS]
 
 
-kept_answers = KeptAnswers()
-"""This process's."""
+kept_answers = owned(KeptAnswers)

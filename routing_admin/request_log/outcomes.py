@@ -186,6 +186,6 @@ def _facts_of(request_id: str) -> Mapping[str, Any]:
     rows = RequestLog.objects.filter(pk=request_id).values(*names)
     facts = rows.first()
     if facts is None:
-        journal.flush()  # it has just ended, and waits to be written
+        journal().flush()  # it has just ended, and waits to be written
         facts = rows.first()
     return facts or {}

@@ -30,10 +30,10 @@ class RequestRecorder:
 
     __slots__ = ("_began", "_chat", "_ended", "_facts", "_journal", "_words")
 
-    def __init__(self, request_id: str, surface: str, journal: Journal = this_process) -> None:
+    def __init__(self, request_id: str, surface: str, journal: Journal | None = None) -> None:
         self._facts = RequestFacts(request_id, datetime.now(UTC), surface)
         self._began = time.monotonic()
-        self._journal = journal
+        self._journal = journal or this_process()
         self._ended = False
         self._words: ChatRequest | None = None
         self._chat: ChatRequest | None = None

@@ -20,7 +20,7 @@ def note_refused_files(entries: Iterable[Entry]) -> None:
     for entry in entries:
         if entry.sent:
             for refused in find_refused_files(entry):
-                noted_refusals.note(refused)
+                noted_refusals().note(refused)
 
 
 def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from capabilities.runtime import owned
 from routing_admin.models import UsageSum
 
 OTHERS = "(other)"
@@ -57,10 +58,6 @@ class SumLabels:
         names = request["team"] or "", request["project"] or "", request["end_user"] or ""
         return NONE if names == NONE else self._find(day_of(request["started_at"]), request["agent"]).bounded(names)
 
-    def forget(self) -> None:
-        """Begins anew as another process."""
-        self._days.clear()
-
     def _find(self, day: datetime, agent: str) -> _Names:
         agents = self._days.get(day)
         if agents is None:
@@ -79,5 +76,4 @@ def day_of(moment: datetime) -> datetime:
     return timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-sum_labels = SumLabels()
-"""This process's."""
+sum_labels = owned(SumLabels)

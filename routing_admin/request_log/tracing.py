@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from capabilities.runtime import owned
 from routing_admin.request_log.entries import Entry
 
 if TYPE_CHECKING:
@@ -74,5 +75,4 @@ def is_wanted(environment: Mapping[str, str]) -> bool:
     return any(environment.get(name, "").strip() for name in ENDPOINTS)
 
 
-tracing = Tracing()
-"""This process's traces."""
+tracing = owned(Tracing)

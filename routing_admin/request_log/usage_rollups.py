@@ -20,6 +20,7 @@ from django.db import connections, transaction
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
+from capabilities.runtime import owned
 from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL, borrowed_connections
 from routing_admin.platform.server.repeating_thread import RepeatingThread
@@ -146,5 +147,4 @@ def _alone() -> Iterator[None]:
         yield
 
 
-usage_rollups = UsageRollups()
-"""This process's."""
+usage_rollups = owned(UsageRollups)

@@ -46,7 +46,7 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
     sums: dict[Place, list[int]] = {}
     counted = names_now(OTHERS)
     for request, attempts in rows:
-        labels = sum_labels.bounded(request)
+        labels = sum_labels().bounded(request)
         for row, counts in ((request, _counts(request, len(attempts))), *_waste(request, attempts)):
             for place in _places(request, row, labels, counted):
                 known = sums.setdefault(place, [0] * len(COUNTS))

@@ -24,6 +24,7 @@ from capabilities.core.providers.origins import (
 )
 from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest, WireProtocol
 from capabilities.core.worded import worded
+from capabilities.runtime import owned
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream.exchange import clean, read_body, send
 from routing_admin.upstream.faults import failure
@@ -167,7 +168,7 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run_coroutine_threadsafe(work, _loop()).result()
 
 
-@lru_cache(maxsize=1)
+@owned
 def process_upstream() -> Upstream:
     """The process's upstream, as the settings say."""
     from django.conf import settings

@@ -93,7 +93,7 @@ def test_a_database_that_takes_no_writes_is_told_once_and_so_is_its_end(chat, do
     down.undo()
     other.round()
     one.round()
-    assert alert_file.read() == {}
+    assert alert_file().read() == {}
     later = timezone.now() + 5 * MINUTE
     ledger.end_alerts({}, {}, later)
     sending.send_due(parse_webhook(f"{chat.base}/hook"), later + 5 * MINUTE)
@@ -186,12 +186,12 @@ def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):
 
 def test_an_alert_is_sent_once_by_a_process_whose_disk_takes_nothing(chat, down, monkeypatch):
     """It is kept in memory then."""
-    monkeypatch.setattr(type(alert_file), "path", property(lambda _: Path("/proc/alerts.json")))
+    monkeypatch.setattr(type(alert_file()), "path", property(lambda _: Path("/proc/alerts.json")))
     watch = failing_watch()
     watch.offline_round()
     watch.offline_round()
     assert received(chat) == [("begun", "database")]
-    with alert_file.edit() as kept:
+    with alert_file().edit() as kept:
         kept.clear()
 
 
@@ -200,9 +200,9 @@ def test_store_redis_log_and_configuration_are_told_when_they_fail_for_long(monk
     link = RedisLink("redis://127.0.0.1:9", "test")
     assert link.look() is not None
     now = timezone.now()
-    monkeypatch.setattr(troubles, "link", link)
+    monkeypatch.setattr(troubles, "link", lambda: link)
     monkeypatch.setattr(troubles, "byte_store", lambda: SimpleNamespace(outage=StoreOutage(now, "it is silent")))
-    monkeypatch.setattr(journal, "behind_since", now)
+    monkeypatch.setattr(journal(), "behind_since", now)
     monkeypatch.setattr(snapshot, "unread_since", lambda: now)
     quick = {AlertKind.REDIS, AlertKind.ARTIFACT_STORE}
     assert names(troubles.find_outages(now)) == set()
@@ -214,13 +214,13 @@ def test_store_redis_log_and_configuration_are_told_when_they_fail_for_long(monk
 def test_lost_entries_are_told_when_more_are_lost(monkeypatch):
     """Once for each loss, also by a process that lost them before its first look."""
     watch = AlertWatch()
-    monkeypatch.setattr(journal, "lost", 2)
+    monkeypatch.setattr(journal(), "lost", 2)
     watch.round()
     watch.round()
     (line,) = list_alerts()
     assert (line.kind, line.last_seen_at - line.first_seen_at) == (AlertKind.LOG_LOST, timedelta(0))
     assert ": 2." in line.sentence
-    monkeypatch.setattr(journal, "lost", 3)
+    monkeypatch.setattr(journal(), "lost", 3)
     watch.round()
     assert list_alerts()[0].last_seen_at > line.last_seen_at
 
@@ -280,7 +280,7 @@ def test_a_process_that_is_killed_is_told_and_one_that_ends_in_order_is_not(tmp_
     """Each is found once, by whichever process looks first."""
     words = (
         "import django; django.setup(); "
-        "from routing_admin.platform.server.process_mark import process_mark as m; m.place(); "
+        "from routing_admin.platform.server.process_mark import process_mark as own; m = own(); m.place(); "
     )
     environment = {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
     for ending in ("m.remove()", "import os; os.kill(os.getpid(), 9)"):
@@ -301,12 +301,12 @@ def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
     """The file does not grow afterwards."""
     watch = AlertWatch()
     watch.start()
-    size = alert_file.path.stat().st_size
+    size = alert_file().path.stat().st_size
     watch.stop()
-    with alert_file.edit() as kept:
+    with alert_file().edit() as kept:
         kept["disk", "x"] = KeptAlert("disk", "x", "text", NOON, NOON, NOON, NOON)
-    assert alert_file.path.stat().st_size == size > 0
-    assert list(alert_file.read()) == [("disk", "x")]
+    assert alert_file().path.stat().st_size == size > 0
+    assert list(alert_file().read()) == [("disk", "x")]
 
 
 def test_a_backup_of_another_tool_is_noted(capsys):

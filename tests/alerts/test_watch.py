@@ -16,6 +16,7 @@ from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.core.services.agent_limits import Meter
 from capabilities.errors import InvalidError
 from capabilities.models import Agent, Provider
+from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.console.alerts.queries import list_alerts
 from routing_admin.console.alerts.watch import watch
@@ -45,7 +46,7 @@ def refusal(status: int, message: str = "no", code: str = "") -> tuple[int, byte
 @pytest.fixture
 def provider(demo: None) -> Iterator[Chat]:
     """A provider that answers as it is told to, alone in a route of its own."""
-    call_signs.take()
+    call_signs().take()
     with running_chat() as found:
         row = Provider.objects.create(
             name="night-owl",
@@ -64,7 +65,7 @@ def ask(*replies: tuple[int, bytes], provider: Chat) -> None:
     """A call along that route, while the provider answers so; and the log is written."""
     provider.replies[:] = replies
     post(key_of("text-agent"), said("hello", model="task:night"))
-    journal.flush()
+    journal().flush()
 
 
 def received(chat: Chat) -> list[tuple[str, str, str]]:
@@ -84,11 +85,11 @@ def test_what_a_call_shows_arrives_once_and_an_answer_ends_it(chat, provider, re
     """However many calls show it; the end is noted at once, and told when it has lasted."""
     ask(*[reply] * 5, provider=provider)
     for _ in range(3):
-        watch.round()
+        watch().round()
     assert received(chat).count(("begun", kind, subject)) == 1
-    process_run_context.cache_clear()  # its rest is over
+    renew(process_run_context)  # its rest is over
     ask(WELL, provider=provider)
-    watch.round()
+    watch().round()
     assert [line.ended_at is not None for line in list_alerts() if line.kind == kind] == [True]
 
 
@@ -96,15 +97,15 @@ def test_a_model_that_only_a_caller_names_is_nobodys_trouble(chat, provider):
     """It stands in no route and is no service."""
     provider.replies[:] = [refusal(404, "no such model", "model_not_found")]
     post(key_of("text-agent"), said("hello", model="night-owl/owl-xl"))
-    journal.flush()
-    watch.round()
+    journal().flush()
+    watch().round()
     assert "retired_model" not in [kind for _, kind, _ in received(chat)]
 
 
 def test_a_route_without_anybody_left_is_told_of_and_all_of_them_as_one(chat, provider):
     """By what this process remembers; a route that has somebody else left is well."""
     ask(refusal(402, "Insufficient Balance"), provider=provider)
-    watch.round()
+    watch().round()
     assert ("begun", "all_cooling", "night") in received(chat)
     TaskRoute.objects.exclude(task_type="night").delete()
     Candidate.objects.create(
@@ -114,7 +115,7 @@ def test_a_route_without_anybody_left_is_told_of_and_all_of_them_as_one(chat, pr
         position=1,
     )
     snapshot.refresh()
-    watch.round()
+    watch().round()
     assert ("begun", "all_cooling", "*") in received(chat)
     assert ("begun", "all_cooling", "late") not in received(chat)
 
@@ -137,7 +138,7 @@ def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo)
     for agent_tokens, key_tokens in ((85, 150), (100, 900)):
         use("agent:text-agent", Meter.TOKENS_PER_DAY, agent_tokens)
         use(f"key:{key[3:11]}", Meter.TOKENS_PER_MONTH, key_tokens)
-        watch.round()
+        watch().round()
     agent, key_subject = "agent:text-agent tokensPerDay", f"key:{key[3:11]} tokensPerMonth"
     assert received(chat) == [
         ("begun", "budget", agent),
@@ -150,7 +151,7 @@ def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo)
 def test_a_disk_that_is_nearly_full_is_told_of(chat, demo, monkeypatch):
     """As the dashboard tells of it."""
     monkeypatch.setattr(disk_space, "LOW_BYTES", 1 << 62)
-    watch.round()
+    watch().round()
     assert received(chat) == [("begun", "disk", "data directory")]
 
 
@@ -165,7 +166,7 @@ def test_a_model_whose_last_day_has_come_is_told_of(chat, demo, monkeypatch):
     route = TaskRoute.objects.create(task_type="pictures", position=99)
     Candidate.objects.create(route=route, provider=row, model=model, position=1)
     snapshot.refresh()
-    watch.round()
+    watch().round()
     assert ("begun", "retired_model", f"claude/{model}") in received(chat)
 
 
@@ -177,7 +178,7 @@ def test_a_refused_import_is_told_of_and_a_good_one_ends_it(chat, demo, tmp_path
     bad.write_text("{")
     with pytest.raises(CommandError):
         call_command("import_config", str(bad))
-    watch.round()
+    watch().round()
     assert sorted(kind for _, kind, _ in received(chat)) == ["configuration_rejected"] * 2
     assert ("begun", "configuration_rejected", "person ada") in received(chat)
     import_configuration(SYSTEM, [b'{"services": []}'])
@@ -188,10 +189,10 @@ def test_without_a_webhook_the_page_has_it_all_the_same(settings, demo, monkeypa
     """Nothing is sent, and it is due once there is one."""
     settings.ALERT_WEBHOOK = None
     monkeypatch.setattr(disk_space, "LOW_BYTES", 1 << 62)
-    watch.round()
+    watch().round()
     (line,) = list_alerts()
     assert (line.sent_at, line.tries, line.error) == (None, 0, "")
     with running_chat() as found:
         settings.ALERT_WEBHOOK = parse_webhook(found.base + "/hook")
-        watch.round()
+        watch().round()
     assert len(found.received) == 1

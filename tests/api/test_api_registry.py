@@ -152,7 +152,7 @@ def test_an_expired_agent_is_gone(text_agent: Any) -> None:
     """ExpiresInSeconds ends it."""
     text_agent.call("PUT", "/agents/short", {"serviceId": "vision-model", "expiresInSeconds": 60})
     Agent.objects.filter(agent_id="short").update(expires_at=timezone.now() - timedelta(seconds=1))
-    snapshot.forget()
+    snapshot.refresh()
     assert text_agent.get("/agents/short").status_code == 404
 
 

@@ -166,7 +166,7 @@ class ForAnyText(TestCase):
     databases = {"default", "logs"}
 
     def setUp(self) -> None:
-        snapshot.forget()
+        snapshot.refresh()
 
     @pytest.mark.requirement("ABR-P1", "ABR-INV2")
     @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200))

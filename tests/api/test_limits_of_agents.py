@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 @pytest.fixture(autouse=True)
 def _shares_go_back() -> Iterator[None]:
     yield
-    keeper.stop()
+    keeper().stop()
 
 
 def limit(**most: int) -> None:

@@ -92,7 +92,7 @@ def test_a_call_with_a_file_is_told_and_logged_and_one_without_goes_on(
     assert is_told_to_come_again(text_agent.client.post("/v1/chat/completions", json.dumps(body), **ask), away)
     body["messages"] = [{"role": "user", "content": "words"}]
     assert text_agent.client.post("/v1/chat/completions", json.dumps(body), **ask).status_code == 200
-    journal.flush()
+    journal().flush()
     assert sorted(RequestLog.objects.values_list("outcome", "status")) == [("ok", 200), ("unavailable", 503)]
 
 

@@ -64,7 +64,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("patient")
 def test_a_small_file_is_read_while_long_work_of_another_agent_goes_on(kept: Any) -> None:
     """One agent's long work holds both slots for it, and others' files pass by."""
-    with taken(long_slots, "many", 2):
+    with taken(long_slots(), "many", 2):
         token = requester.set("other")
         result = run(kept(pdf("words")), "text", OPTIONS, max_output=4096)
         requester.reset(token)
@@ -77,16 +77,16 @@ def test_others_compute_while_a_reader_is_waited_for(kept: Any) -> None:
 
     def work() -> None:
         requester.set("many")
-        with heavy_work.hold():
+        with heavy_work().hold():
             done.append(run(file, "text", OPTIONS, max_output=4096))
 
-    with taken(long_slots, "x", 2), taken(quick_slots, "many", 1):
+    with taken(long_slots(), "x", 2), taken(quick_slots(), "many", 1):
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
-        wait_for(quick_slots, 1)
-        assert heavy_work.acquire_at_once("other")
-    wait_for(heavy_work, 1)
-    heavy_work.release("other")
+        wait_for(quick_slots(), 1)
+        assert heavy_work().acquire_at_once("other")
+    wait_for(heavy_work(), 1)
+    heavy_work().release("other")
     thread.join(60)
     assert b"long" in done[0].payload
 
@@ -94,11 +94,11 @@ def test_others_compute_while_a_reader_is_waited_for(kept: Any) -> None:
 def test_what_is_not_done_in_the_quick_slot_is_read_in_a_long_one(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits for one, leaves the quick slot to others meanwhile, and is read from its beginning."""
     monkeypatch.setattr(process, "QUICK", Budget(0.001))
-    with taken(long_slots, "many", 2) as held:
+    with taken(long_slots(), "many", 2) as held:
         reading = Reading(kept(pdf("long")), "other", [])
-        wait_for(long_slots, 1)
-        assert quick_slots.acquire_at_once("a third one")
-        quick_slots.release("a third one")
+        wait_for(long_slots(), 1)
+        assert quick_slots().acquire_at_once("a third one")
+        quick_slots().release("a third one")
         held.close()
     assert b"long" in reading.end().payload
 
@@ -108,9 +108,9 @@ def test_what_takes_more_processor_time_than_is_quick_is_read_in_a_long_slot(
 ) -> None:
     """It has not crashed, whatever signal ended it."""
     monkeypatch.setattr(process, "QUICK", Budget(60.0, 0.001))
-    with taken(long_slots, "many", 2) as held:
+    with taken(long_slots(), "many", 2) as held:
         reading = Reading(kept(pdf("long")), "other", [])
-        wait_for(long_slots, 1)
+        wait_for(long_slots(), 1)
         held.close()
     assert b"long" in reading.end().payload
 
@@ -119,13 +119,13 @@ def test_what_takes_more_processor_time_than_is_quick_is_read_in_a_long_slot(
 def test_another_agent_waits_for_no_quick_slot_however_many_files_one_of_them_has(kept: Any) -> None:
     """Each has one of its own while there are two, and its further files wait for that."""
     done: list[str] = []
-    with taken(long_slots, "x", 2), taken(quick_slots, "many", 1) as quick:
+    with taken(long_slots(), "x", 2), taken(quick_slots(), "many", 1) as quick:
         file, readings = kept(pdf("words")), []
         for count in range(1, 5):
             readings.append(Reading(file, "many", done))
-            wait_for(quick_slots, count)
+            wait_for(quick_slots(), count)
         assert Reading(file, "other", done).end().reason == ""
-        assert (done, quick_slots.waiting) == (["other"], 4)
+        assert (done, quick_slots().waiting) == (["other"], 4)
         quick.close()
         for each in readings:
             assert each.end().reason == ""
@@ -133,6 +133,6 @@ def test_another_agent_waits_for_no_quick_slot_however_many_files_one_of_them_ha
 
 def test_more_work_than_may_wait_is_busy_at_once(kept: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """No thread waits without end."""
-    monkeypatch.setattr(quick_slots, "queue", 0)
-    with taken(long_slots, "x", 2), taken(quick_slots, "y", 1), taken(quick_slots, "z", 1):
+    monkeypatch.setattr(quick_slots(), "queue", 0)
+    with taken(long_slots(), "x", 2), taken(quick_slots(), "y", 1), taken(quick_slots(), "z", 1):
         assert run(kept(pdf("x")), "text", OPTIONS, max_output=4096).reason == "busy"

@@ -46,7 +46,7 @@ def test_a_change_that_was_committed_is_answered_as_done(
     snapshot.current()
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
         if failing == "refresh":
-            patch.setattr(snapshot.newest, "_build", fail)
+            patch.setattr(snapshot.newest(), "_build", fail)
         elif failing == "hint":
             patch.setattr(revisions, "hint_at_change", fail)
         else:

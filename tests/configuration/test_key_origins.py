@@ -145,7 +145,7 @@ def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: 
     assert (event.action, event.object_name, event.actor) == ("provider.key_origin", "keyed", "admin")
     assert event.details == {"variable": VARIABLE, "origin": "https://evil.example:443"}
     assert "Send this variable" not in text_of(admin.get("/providers/keyed/"))
-    snapshot.forget()
+    snapshot.refresh()
     assert value_of("keyed") == SECRET
     undo(ADA, snapshot.current().revision or 0)
     assert value_of("keyed") == SECRET

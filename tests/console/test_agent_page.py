@@ -65,7 +65,7 @@ def log(pk: str, agent: str = "text-agent", ago: float = 0, **more: Any) -> Requ
 
 def record_bodies(on: bool) -> None:
     Installation.objects.update(record_bodies=on)
-    snapshot.forget()
+    snapshot.refresh()
 
 
 def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:

@@ -111,7 +111,7 @@ def test_an_edition_is_dropped_again(admin: Client, flash: Service) -> None:
 def test_another_process_uses_the_edition_as_soon_as_it_looks(admin: Client, flash: Service) -> None:
     """It is part of the configuration, which every process looks at within a second."""
     admin.post(upload(admin, API).url)
-    snapshot.forget()
+    snapshot.refresh()
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is not None
 
 
@@ -136,7 +136,7 @@ def test_an_edition_that_there_is_not_is_404(admin: Client) -> None:
 def test_an_edition_that_this_database_lost_leaves_the_shipped_one(caplog: pytest.LogCaptureFixture) -> None:
     """A restored configuration may name one; calls go on, and the log says so."""
     Installation.objects.update_or_create(id=1, defaults={"catalogue": "gone"})
-    snapshot.forget()
+    snapshot.refresh()
     assert snapshot.current().catalogue.lookup("openai", "gpt-4o") is not None
     assert "gone is not in this database" in caplog.text
 

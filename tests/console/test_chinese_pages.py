@@ -90,7 +90,7 @@ def test_english_on_a_page_is_found() -> None:
 def test_every_page_of_the_demo_is_in_chinese(admin: Client) -> None:
     """Lists, single things, settings and the log, but for what somebody entered as a description or searches by."""
     key = record_demo_request()
-    journal.flush()
+    journal().flush()
     lists = ("dashboard", "providers", "provider_new", "services", "service_new", "agents", "agent_new", "matrix")
     lists += ("routes", "artifacts", "requests", "history", "audit", "config", "settings", "users", "simulate")
     addresses = [reverse(name) for name in lists] + [reverse("request", args=[key]), reverse("route", args=["design"])]
@@ -164,7 +164,7 @@ def test_the_problems_of_an_import_are_told_in_chinese(admin: Client, text: str)
 def test_what_a_seed_export_cannot_say_is_told_in_chinese(admin: Client) -> None:
     """The sentences beside the download, in the reader's language; the command's stay English."""
     Provider.objects.update(timeouts={"connect": 3}, proxy="none")
-    snapshot.forget()
+    snapshot.refresh()
     answer = admin.get(reverse("config") + "?for=seed")
     assert "未写入" in answer.content.decode()
     assert spoken(answer) == []
@@ -187,7 +187,7 @@ def test_why_a_provider_cannot_be_used_is_told_in_chinese(admin: Client, changes
     row = Provider.objects.get(name="echo")
     needs_key = "api.example.com" in changes["endpoint"] and changes["endpoint"].startswith("https")
     Provider.objects.filter(pk=row.pk).update(**changes, key_source="env" if needs_key else row.key_source)
-    snapshot.forget()
+    snapshot.refresh()
     for name, args in (("provider", ["echo"]), ("providers", []), ("dashboard", []), ("route", ["design"])):
         answer = admin.get(reverse(name, args=args))
         assert answer.status_code == 200
@@ -245,7 +245,7 @@ def test_a_failed_request_is_told_in_chinese(admin: Client) -> None:
 def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
     """The request that the demo walks with one model down."""
     key = record_demo_request()
-    journal.flush()
+    journal().flush()
     assert spoken(admin.get(reverse("request", args=[key]))) == []
 
 

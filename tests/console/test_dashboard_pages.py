@@ -126,7 +126,7 @@ def test_the_worst_provider_stands_first(db: None, demo: None) -> None:
     """Down before fine before not called; one without a key counts as trouble only where a route leads to it."""
     done = {"echo": judge(samples("ok"), NOW), "gemini": judge(samples("http_500"), NOW)}
     Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=0)
-    snapshot.forget()
+    snapshot.refresh()
     tiles = tiles_of(snapshot.current(), done)
     ranks = [tile.rank for tile in tiles]
     assert ranks == sorted(ranks)
@@ -167,7 +167,7 @@ def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None)
     """With the demo all can, because echo needs no key; with echo disabled the page names those that cannot."""
     assert "All 6 task routes are working." in admin.get(reverse("dashboard")).content.decode()
     Provider.objects.filter(name="echo").update(enabled=False)
-    snapshot.forget()
+    snapshot.refresh()
     text = admin.get(reverse("dashboard")).content.decode()
     assert "6 of 6 task routes cannot answer" in text
     assert "has no key" in text

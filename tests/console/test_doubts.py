@@ -56,8 +56,8 @@ def refuse_once(key: str) -> str:
     """A request with an image, answered in the end; its id, once everything behind the answer is done."""
     answer = post(key, said({"type": "text", "text": "What is it?"}, image(), model="eyes"))
     assert answer.status_code == 200
-    journal.flush()
-    noted_refusals.write()
+    journal().flush()
+    noted_refusals().write()
     return str(answer.headers["x-request-id"])
 
 
@@ -126,8 +126,8 @@ def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(key: 
     post(key, said("hello", model="eyes"))
     lab.model = lambda _: "http_400:message=temperature is too high"
     post(key, said({"type": "text", "text": "What is it?"}, image(), model="eyes"))
-    journal.flush()
-    noted_refusals.write()
+    journal().flush()
+    noted_refusals().write()
     assert not Drift.objects.exists()
 
 

@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from capabilities.models import AgentKey
+from capabilities.runtime import renew
 from routing_admin.models import MissedCall, RequestLog
 from routing_admin.platform.server.rejected_calls import (
     MOST_KEPT,
@@ -31,14 +32,14 @@ CHAT = "/v1/chat/completions"
 
 @pytest.fixture
 def key() -> str:
-    missed_calls.forget()
+    renew(missed_calls)
     return key_of("text-agent")
 
 
 def panel(client: Client, key: str, **query: Any) -> Any:
     """The panel of a key, once everything noted is written."""
-    journal.flush()
-    missed_calls.write()
+    journal().flush()
+    missed_calls().write()
     return client.get(f"/first-call/{key[3:11]}/text-agent/", query)
 
 
@@ -95,7 +96,7 @@ def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key
     assert "It may have been cut off when copied" in page
     assert "Other calls arrived in the meantime" not in page
     narrow = key_of("text-agent", scopes=["registry:read"])
-    missed_calls.forget()
+    renew(missed_calls)
     assert call(narrow) == 403
     assert "for which the key lacks the scope" in text_of(panel(admin, narrow))
 

@@ -23,12 +23,12 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 @pytest.fixture
 def two_waiting() -> Iterator[None]:
     """Two entries that the log did not take."""
-    journal.behind_since = timezone.now()
-    journal.spool.append(rows_of([entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("a", "b")]))
+    journal().behind_since = timezone.now()
+    journal().spool.append(rows_of([entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("a", "b")]))
     yield
-    journal.spool.drain(lambda rows: None, lambda line: None)
-    journal.spool.close()
-    journal.behind_since = None
+    journal().spool.drain(lambda rows: None, lambda line: None)
+    journal().spool.close()
+    journal().behind_since = None
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_the_dashboard_tells_of_entries_that_wait(
     """In the reader's language, with the moment."""
     page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
     assert words in page
-    assert journal.behind_since is not None
-    assert exact(journal.behind_since) in page
+    assert journal().behind_since is not None
+    assert exact(journal().behind_since) in page
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_the_dashboard_tells_of_a_full_disk(
 ) -> None:
     """Of entries in memory, of those that are lost, and beforehand of how little room there is."""
     monkeypatch.setattr(disk_space, "LOW_BYTES", 1 << 62)
-    monkeypatch.setattr(journal, "disk_is_full", True)
-    monkeypatch.setattr(journal, "lost", 7)
+    monkeypatch.setattr(journal(), "disk_is_full", True)
+    monkeypatch.setattr(journal(), "lost", 7)
     waiting = [entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("c", "d", "e")]
-    monkeypatch.setattr(journal, "waiting", deque(waiting))
+    monkeypatch.setattr(journal(), "waiting", deque(waiting))
     page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
     assert f"3 {words}" in page
     assert {"en": "7 requests could not be logged", "zh-hans": "有 7 条请求未能记录"}[language] in page

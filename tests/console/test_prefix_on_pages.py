@@ -30,7 +30,7 @@ def key(demo: None) -> str:
 def set_limit(most: int) -> None:
     """So many images are taken by the demo's vision model."""
     Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": most}})
-    snapshot.forget()
+    snapshot.refresh()
 
 
 def say(key: str, turns: int, model: str = "echo-vision", **more: Any) -> str:
@@ -103,7 +103,7 @@ def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: 
     """The description of the first image, in the message after the directive, names one more."""
     say(key, 1, model="echo-text")
     save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
-    snapshot.forget()
+    snapshot.refresh()
     sentence = "Prefix broken at message 2, because the text that replaces a file there changed"
     assert sentence in page_of(admin, say(key, 2, model="echo-text"))
 

@@ -32,7 +32,7 @@ def add_routes(count: int) -> None:
 def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin: Client) -> None:
     """A page of 20, the sentence about all of them; a search looks at task types and at who stands in the chain."""
     add_routes(30)
-    snapshot.forget()
+    snapshot.refresh()
     first, second = (text_of(admin.get(f"/routes/?page={number}")) for number in (1, 2))
     assert "All 36 task routes are working." in first
     assert (first.count('<tr id="route-'), second.count('<tr id="route-')) == (20, 16)

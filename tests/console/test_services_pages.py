@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from capabilities.models import Provider, Service
+from capabilities.runtime import renew
 from routing_admin.dispatch import send
 from routing_admin.dispatch.kept_refusals import KeptRefusals, kept_refusals
 from routing_admin.models import Revision
@@ -235,14 +236,14 @@ def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: C
 
 def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client) -> None:
     """By which name it is sent or that it is left out; forgetting is one button each, and holds after a restart."""
-    send.process_run_context.cache_clear()
+    renew(send.process_run_context)
     assert "Refused parameters" not in text_of(admin.get("/services/vision-model/"))
     row = Service.objects.get(service_id="vision-model")
     memory, place = KeptRefusals().begin(), (row.provider.name, row.model)
     memory.refuse(*place, "max_completion_tokens", "max_tokens")
     memory.refuse(*place, "temperature")
     memory.refuse(*place, "reasoning_effort", value_only=True)
-    kept_refusals.look()
+    kept_refusals().look()
     page = text_of(admin.get("/services/vision-model/"))
     assert "<code>max_completion_tokens</code> is sent as <code>max_tokens</code>." in page
     assert "<code>temperature</code> is left out." in page
@@ -253,10 +254,10 @@ def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client)
     page = text_of(admin.get(answer["Location"]))
     assert "<code>temperature</code>" not in page
     assert "is sent as" in page
-    send.process_run_context.cache_clear()
+    renew(send.process_run_context)
     KeptRefusals().look()
     assert send.process_run_context().memory.lasting(*place) == {"max_completion_tokens": "max_tokens"}
-    send.process_run_context.cache_clear()
+    renew(send.process_run_context)
 
 
 def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client, viewer: Client) -> None:

@@ -62,7 +62,7 @@ class ScriptedDial:
 
 @pytest.fixture
 def admin(demo: None, admin: Client) -> Iterator[Client]:
-    real = dial.dialler
+    real = dial.dialler()
     yield admin
     dial.dialler = real
 

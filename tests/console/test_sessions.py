@@ -56,7 +56,7 @@ def test_ones_page_lists_ones_sessions_with_device_address_and_this_one(viewer_a
 def test_no_page_and_no_row_holds_the_key_of_a_session(viewer_account: User, demo: None) -> None:
     """What names a session is a digest by which nobody comes in."""
     here = signed_in(viewer_account)
-    sightings.write()
+    sightings().write()
     key = here.cookies["sid"].value
     digest = SessionSighting.objects.get().digest
     assert key not in text_of(here.get(home_of(viewer_account)))
@@ -70,7 +70,7 @@ def test_one_session_is_ended_and_the_others_go_on(viewer_account: User, demo: N
     page = Page(here.get(home_of(viewer_account)))
     safari = [each for each in page.controls if each.attributes.get("name") == "session"]
     digests = {str(each.attributes["value"]) for each in safari}
-    sightings.write()
+    sightings().write()
     ending = SessionSighting.objects.get(user_agent=IPHONE).digest
     assert ending in digests
     here.post(reverse("session_end"), {"session": ending})
@@ -90,7 +90,7 @@ def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) 
 def test_nobody_ends_the_session_of_somebody_else_from_his_own_page(viewer_account: User, demo: None) -> None:
     """A digest of another person's session ends nothing."""
     other = signed_in(person("otto"))
-    sightings.write()
+    sightings().write()
     digest = SessionSighting.objects.get().digest
     signed_in(viewer_account).post(reverse("session_end"), {"session": digest})
     assert is_in(other)

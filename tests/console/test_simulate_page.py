@@ -139,7 +139,7 @@ def test_sending_for_real_calls_answers_and_is_written_down(admin: Client) -> No
     assert found.real
     assert found.sentence == "Candidate 2, echo/echo-vision, answered"
     assert "Hello" in found.answer
-    journal.flush()
+    journal().flush()
     row = RequestLog.objects.get(pk=found.request_id)
     assert (row.surface, row.outcome, row.task_type) == ("page", "ok", "design")
     event = AuditEvent.objects.get(action="request.send")
@@ -233,7 +233,7 @@ def test_a_stand_in_is_never_sent(admin: Client) -> None:
     data = {"act": "send", "task": "design", "sim-message": "Look", "sim-image": "20"}
     panel = admin.post("/simulate/", data).context["panel"]
     assert panel.problem.startswith("A placeholder has no content")
-    journal.flush()
+    journal().flush()
     assert not RequestLog.objects.exists()
 
 

@@ -225,7 +225,7 @@ def test_the_last_use_of_a_key_is_written_behind_the_call_at_most_once_a_minute(
     assert isinstance(authenticate({"x-api-key": key}), Principal)
     row.refresh_from_db()
     assert row.last_used_at is None
-    assert last_uses.latest(row) is not None
+    assert last_uses().latest(row) is not None
     Upkeep().round()
     row.refresh_from_db()
     assert row.last_used_at is not None

@@ -9,6 +9,7 @@ from typing import Any
 
 from capabilities.acts import SYSTEM
 from capabilities.models import Provider, Service
+from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.console.routes.actions import save_route_as
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, CandidateSpec, RouteSpec
@@ -42,11 +43,11 @@ def describing_lab(
         add_route(DESCRIBE_ROUTE, "seer", retries=retries)
         add_route("blind", "blind", content={"policy": policy})
         add_route("both", "blind", "seer", content={"policy": policy})
-        process_run_context.cache_clear()
+        renew(process_run_context)
         try:
             yield lab
         finally:
-            process_run_context.cache_clear()
+            renew(process_run_context)
             run_sync(process_upstream().close())
 
 

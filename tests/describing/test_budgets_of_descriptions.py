@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 @pytest.fixture(autouse=True)
 def _keeper(demo: None) -> Iterator[None]:
     yield
-    keeper.stop()
+    keeper().stop()
 
 
 def limit(**most: Any) -> None:

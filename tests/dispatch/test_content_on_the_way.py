@@ -18,6 +18,7 @@ from artifacts.storage.content import byte_store, open_artifact, part_of
 from capabilities.acts import SYSTEM
 from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.wire import Answer, Failure, Fault
+from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.core.planning.language import inject_directive
@@ -144,7 +145,7 @@ def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
         run_sync(Dispatch(plan_request(state, route, chat), transport).answer())
         for given in transport.given:
             payloads.setdefault(given["model"], []).append(given)
-        process_run_context.cache_clear()
+        renew(process_run_context)
     assert all(one == other for one, other in payloads.values())
 
 

@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from capabilities.core.wire import Failure, Fault
+from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import PoolKey
 from routing_admin.core.fallback.context import RunContext
@@ -57,7 +58,7 @@ def context(demo: None) -> Iterator[RunContext]:
     for name in ("echo", "openai"):
         empty(name)
     yield process_run_context()
-    process_run_context.cache_clear()
+    renew(process_run_context)
 
 
 @pytest.mark.parametrize(("words", "left"), [((), set()), (("openai",), {"echo"})])

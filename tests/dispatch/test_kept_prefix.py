@@ -43,7 +43,7 @@ def test_an_agent_made_at_run_time_changes_no_message(demo: None) -> None:
     """A text model was told who reads pictures; a program's new agent is not named in what it was told."""
     before = payload("echo-text", talk(10))
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
-    snapshot.forget()
+    snapshot.refresh()
     assert payload("echo-text", talk(10)) == before
     assert "Agents that can process it: multimodal-agent, vision-agent" in str(before)
 
@@ -51,7 +51,7 @@ def test_an_agent_made_at_run_time_changes_no_message(demo: None) -> None:
 def test_an_administrators_agent_is_named_in_the_order_of_the_pages(demo: None) -> None:
     """It stays, so it is named; the pages list agents by id."""
     agents.save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
-    snapshot.forget()
+    snapshot.refresh()
     assert "Agents that can process it: multimodal-agent, painter, vision-agent" in str(payload("echo-text", talk(1)))
 
 
@@ -66,7 +66,7 @@ def test_where_no_configured_agent_can_it_is_said(demo: None, language: str, lin
     """Also while an agent made at run time could."""
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
     Agent.objects.filter(agent_id__in=["vision-agent", "multimodal-agent"]).update(service=None)
-    snapshot.forget()
+    snapshot.refresh()
     route = RouteSpec("now", (CandidateSpec("echo", "echo-text"),))
     done = simulate(snapshot.current(), route, talk(1), language=language, agent="text-agent")
     assert line in str(done.stops[0].payload)
@@ -76,7 +76,7 @@ def test_where_no_configured_agent_can_it_is_said(demo: None, language: str, lin
 def test_an_image_limit_of_eight_changes_half_of_them_at_the_ninth_and_then_none_for_three_turns(demo: None) -> None:
     """Sixteen earlier messages: those of the four oldest pictures change at the ninth, all others stay."""
     Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": 8}})
-    snapshot.forget()
+    snapshot.refresh()
     turns = [payload("echo-vision", talk(count)) for count in range(1, 14)]
     changed = [
         sum(before != after for before, after in zip(earlier, later, strict=False))

@@ -41,7 +41,7 @@ def image(url: str = PNG_URL) -> dict[str, Any]:
 
 def logged(request_id: str) -> RequestLog:
     """The request's row, once the journal is written."""
-    journal.flush()
+    journal().flush()
     return RequestLog.objects.using("logs").get(pk=request_id)
 
 

@@ -174,22 +174,22 @@ async def test_one_large_body_is_parsed_at_a_time_and_small_ones_pass_by(key: st
 async def test_many_small_messages_are_computed_beside_the_loop(key: str, loopback: Loopback) -> None:
     """They take a thread, and one such call at a time: a small call waits for none of them."""
     crowded = chat_call(key, "plain", messages=[WORD] * (MANY + 1))
-    heavy_work.acquire("somebody else")
+    heavy_work().acquire("somebody else")
     async with loopback.serve():
         waiting = asyncio.create_task(crowded.run())
-        while not heavy_work.waiting:
+        while not heavy_work().waiting:
             await asyncio.sleep(0)
         small = await chat_call(key, "plain").run()
         assert not waiting.done()
-        heavy_work.release("somebody else")
+        heavy_work().release("somebody else")
         await waiting
     assert (small.status, crowded.status) == (200, 200)
 
 
 def test_threads_compute_one_large_body_at_a_time() -> None:
     """Those of the agents' API."""
-    assert isinstance(heavy_work, FairSlots)
-    assert heavy_work.slots == 1
+    assert isinstance(heavy_work(), FairSlots)
+    assert heavy_work().slots == 1
 
 
 @rows

@@ -42,7 +42,7 @@ def loopback(demo: None) -> Iterator[Loopback]:
     """Providers of this machine."""
     with loopback_providers() as providers:
         yield providers
-    keeper.stop()
+    keeper().stop()
 
 
 def budget(kind: LabelKind, name: str, **limits: Any) -> int | None:
@@ -151,7 +151,7 @@ def test_a_budget_is_a_change_like_any_other(demo: None) -> None:
     undo(SYSTEM, made)
     assert post(key, said("hi", model="task:planning")).status_code == 200
     assert not LabelBudget.objects.exists()
-    keeper.stop()
+    keeper().stop()
 
 
 def test_a_budget_names_a_limit_and_an_agent_that_is_there(demo: None) -> None:
@@ -187,4 +187,4 @@ def test_the_dashboard_names_labels_whose_budgets_run_out(admin: Client, demo: N
         pass
     page = admin.get("/").content.decode()
     assert '<a href="/usage/budgets/">search</a>' in page
-    keeper.stop()
+    keeper().stop()

@@ -87,7 +87,7 @@ async def cost_of(key: str, word: str, costs: Costs, **body: Any) -> Call:
     loop = asyncio.get_running_loop()
     for _ in range(TRIES):
         assert (await chat_call(key, word, **body).run()).status in (200, 503)
-        looked_at = snapshot.newest.read_at()
+        looked_at = snapshot.newest().read_at()
         for found in (costs.rows, costs.threads, costs.ours, costs.others):
             found.clear()
         call = chat_call(key, word, **body)
@@ -96,7 +96,7 @@ async def cost_of(key: str, word: str, costs: Costs, **body: Any) -> Call:
             await call.run()
         finally:
             loop.set_task_factory(None)
-        if call.status == 200 and snapshot.newest.read_at() == looked_at:
+        if call.status == 200 and snapshot.newest().read_at() == looked_at:
             break
     return call
 
@@ -131,7 +131,7 @@ async def test_a_call_within_its_agents_share_of_a_limit_asks_no_rows_and_no_thr
     async with loopback.serve():
         call = await cost_of(key, word, costs, stream=stream)
         rows, threads = [*costs.rows], [*costs.threads]
-        await asyncio.to_thread(keeper.stop)
+        await asyncio.to_thread(keeper().stop)
     assert call.answer_headers["x-ratelimit-limit-requests"] == str(10**6)
     assert {each.rpartition(" ")[2] for each in rows} <= {"limits"}
     assert (threads, costs.ours) == ([], [])

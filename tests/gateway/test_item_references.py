@@ -39,7 +39,7 @@ MORE = {"role": "user", "content": "Go on"}
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing waits, neither in memory from another test nor for another process."""
-    monkeypatch.setattr(kept_answers, "_waiting", {})
+    monkeypatch.setattr(kept_answers(), "_waiting", {})
     monkeypatch.setattr(references, "RETRY_DELAYS", ())
 
 
@@ -68,7 +68,7 @@ def test_a_reference_is_the_item_that_was_answered(key: str, is_written: bool) -
     """Before the log is written, as it may be in the same process, and from the rows, as in any other."""
     item = answered(key)
     if is_written:
-        kept_answers.write()
+        kept_answers().write()
         assert KeptAnswer.objects.count() == 2
     referred, sent = (ask(key, USER, each, MORE) for each in (reference_to(item), item))
     assert words_of(referred) == words_of(sent)
@@ -100,7 +100,7 @@ def test_the_tokens_of_a_call_are_counted_with_what_it_refers_to(key: str) -> No
 
 def test_store_false_keeps_nothing_and_the_answer_says_so(key: str) -> None:
     item = answered(key, store=False)
-    kept_answers.write()
+    kept_answers().write()
     assert not KeptAnswer.objects.exists()
     assert ask(key, USER, store=False).json()["store"] is False
     assert ask(key, USER, store=True).json()["store"] is True
@@ -130,15 +130,15 @@ def test_another_agent_does_not_get_the_item(key: str) -> None:
     item, other = answered(key), key_of("vision-agent")
     for _ in range(2):
         assert ask(other, USER, reference_to(item)).status_code == 400
-        kept_answers.write()
+        kept_answers().write()
     assert ask(key_of("text-agent"), USER, reference_to(item), MORE).status_code == 200
 
 
 def test_an_expired_answer_is_refused_and_its_row_goes(key: str) -> None:
     """With the next writing, or with `prune`."""
     item = answered(key)
-    kept_answers.write()
-    for remove in (lambda: (answered(key), kept_answers.write()), lambda: prune(SYSTEM, datetime.now(UTC))):
+    kept_answers().write()
+    for remove in (lambda: (answered(key), kept_answers().write()), lambda: prune(SYSTEM, datetime.now(UTC))):
         KeptAnswer.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
         assert ask(key, reference_to(item), MORE).status_code == 400
         before = set(KeptAnswer.objects.values_list("pk", flat=True))
@@ -150,7 +150,7 @@ def test_an_installation_may_keep_nothing(key: str, settings: Any) -> None:
     """Then `store: true` is refused, too."""
     settings.KEEP_ANSWERS = 0
     item = answered(key)
-    kept_answers.write()
+    kept_answers().write()
     assert not KeptAnswer.objects.exists()
     assert ask(key, reference_to(item), MORE).status_code == 400
     refused = ask(key, USER, store=True)
@@ -202,9 +202,9 @@ def test_items_of_openais_own_tools_are_referred_to_by_openais_ids(key: str) -> 
     answer = PROTOCOLS["openai-responses"].decode(200, {}, json.dumps(RESPONSE).encode())
     assert isinstance(answer, Answer)
     call = parse({"model": "m", "input": "x"}, lambda _: None)
-    keep = partial(kept_answers.keep, "text-agent", None)
+    keep = partial(kept_answers().keep, "text-agent", None)
     keep("0" * 24, [{"type": "web_search_call", "id": "ws_1", "status": "failed"}])
-    kept_answers.write()
+    kept_answers().write()
     items = json.loads(RESPONSES.answer(answer, replace(call, keep=keep), "m", "o").body)["output"]
     assert {"ws_1", "ci_1"} < {item["id"] for item in items}
     whole = ask(key, USER, *items, MORE)
@@ -212,8 +212,8 @@ def test_items_of_openais_own_tools_are_referred_to_by_openais_ids(key: str) -> 
         referred = ask(key, USER, *map(reference_to, items), MORE)
         assert words_of(referred) == words_of(whole)
         assert referred.headers["x-routing-dropped"] == whole.headers["x-routing-dropped"]
-        kept_answers.write()
-    assert kept_answers.find("text-agent", ["ws_1"], 10_000) == {"ws_1": [RESPONSE["output"][1]]}
+        kept_answers().write()
+    assert kept_answers().find("text-agent", ["ws_1"], 10_000) == {"ws_1": [RESPONSE["output"][1]]}
     assert ask(key_of("vision-agent"), USER, reference_to(items[1]), MORE).status_code == 400
 
 

@@ -54,7 +54,7 @@ def loopback(demo: None) -> Iterator[Loopback]:
         add_route("never", "silent", seconds=0)
         snapshot.refresh()
         yield providers
-    keeper.stop()
+    keeper().stop()
 
 
 def add_route(task_type: str, *providers: str, seconds: float) -> None:
@@ -277,7 +277,7 @@ async def test_a_begun_stream_that_a_stopping_process_gives_up_is_told(key, loop
     async with loopback.serve():
         running = await begin(call)
         await loopback.asked.wait()
-        draining.give_up()
+        draining().give_up()
         await running
     assert events_of(call)[-1]["error"]["code"] == "server_draining"
     assert comments_of(call)["x-should-retry"] == "true"

@@ -28,7 +28,7 @@ PLANNING = {"limits": {"models": ["task:planning"]}}
 @pytest.fixture(autouse=True)
 def _shares_go_back(demo: None) -> Iterator[None]:
     yield
-    keeper.stop()
+    keeper().stop()
 
 
 def row_of(key: str) -> AgentKey:

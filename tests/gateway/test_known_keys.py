@@ -54,7 +54,7 @@ def test_a_key_expires_at_its_moment_though_it_is_remembered(key):
     """The moment is remembered with it."""
     moment = timezone.now()
     AgentKey.objects.update(expires_at=moment + timedelta(hours=1))
-    cache, headers = key_cache.KeyCache(snapshot.newest, now=lambda: moment), {"authorization": f"Bearer {key}"}
+    cache, headers = key_cache.KeyCache(snapshot.newest(), now=lambda: moment), {"authorization": f"Bearer {key}"}
     assert isinstance(cache.authenticate(headers), Principal)
     AgentKey.objects.update(expires_at=moment - timedelta(seconds=1))
     assert isinstance(cache.authenticate(headers), Principal), "nothing says that the row has changed"

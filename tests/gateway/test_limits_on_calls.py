@@ -44,12 +44,12 @@ def _ledger(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.param == "rows":
         yield
         return
-    link.lead_to(request.getfixturevalue("redis_server").url)
-    rounds = RedisRounds(link, News(link), (ledger.beat,))
+    link().lead_to(request.getfixturevalue("redis_server").url)
+    rounds = RedisRounds(link(), News(link()), (ledger().beat,))
     rounds.start()
     yield
     rounds.stop()
-    link.lead_to("")
+    link().lead_to("")
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def loopback(demo: None) -> Iterator[Loopback]:
     """Providers of this machine."""
     with loopback_providers() as providers:
         yield providers
-    keeper.stop()
+    keeper().stop()
 
 
 def limit(**most: Any) -> None:

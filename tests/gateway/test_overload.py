@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from capabilities.fair_slots import requester
+from capabilities.runtime import renew
 from routing_admin.gateway.http import HttpCall, WaitingBody
 from routing_admin.gateway.threads import run_in_own_share
 from routing_admin.platform.server.places import (
@@ -43,10 +44,10 @@ def four_places(settings: Any) -> Iterator[None]:
     """For chat calls and for everything else, with one in line each."""
     settings.MAX_CALLS = settings.MAX_REQUESTS = 4
     for each in (calls, requests, lookups):
-        each.cache_clear()
+        renew(each)
     yield
     for each in (calls, requests, lookups):
-        each.cache_clear()
+        renew(each)
 
 
 async def fill(places: Places, unanswered: list[Call]) -> list[asyncio.Task[Call]]:
@@ -88,11 +89,11 @@ async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served
 async def test_calls_that_come_at_once_with_a_new_key_need_one_lookup(key, loopback, settings):
     """An agent that begins with many calls is not refused, however few keys may be looked up at a time."""
     settings.MAX_REQUESTS = 1
-    lookups.cache_clear()
+    renew(lookups)
     async with loopback.serve():
         done = await asyncio.gather(*(chat_call(key, "plain").run() for _ in range(50)))
     refused = lookups().refused
-    lookups.cache_clear()
+    renew(lookups)
     assert ({call.status for call in done}, refused) == ({200}, 0)
 
 

@@ -26,7 +26,7 @@ FIRST, SECOND, THIRD = ({"role": "user", "content": words} for words in ("Plan a
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing waits, neither in memory from another test nor for another process."""
-    monkeypatch.setattr(kept_answers, "_waiting", {})
+    monkeypatch.setattr(kept_answers(), "_waiting", {})
     monkeypatch.setattr(references, "RETRY_DELAYS", ())
 
 
@@ -55,7 +55,7 @@ def test_a_call_goes_on_from_an_answer_as_if_it_had_sent_all_before(key: str, is
     conversation = [FIRST, *first["output"], SECOND]
     for _ in range(2):
         if is_written:
-            kept_answers.write()
+            kept_answers().write()
         second = answered(key, [SECOND], first["id"])
         assert words_of(second) == words_of(answered(key, conversation))
         assert second["previous_response_id"] == first["id"]
@@ -66,7 +66,7 @@ def test_a_call_goes_on_from_an_answer_as_if_it_had_sent_all_before(key: str, is
 def test_what_the_earlier_input_referred_to_is_part_of_it(key: str) -> None:
     """References are kept as the items that they meant, whose answer may be gone by then."""
     item = answered(key, [FIRST])["output"][0]
-    kept_answers.write()
+    kept_answers().write()
     earlier = list(KeptAnswer.objects.values_list("pk", flat=True))
     second = answered(key, [FIRST, {"type": "item_reference", "id": item["id"]}, SECOND])
     KeptAnswer.objects.filter(pk__in=earlier).delete()
@@ -138,7 +138,7 @@ def test_another_agent_does_not_go_on(key: str) -> None:
     first, other = answered(key, [FIRST]), key_of("vision-agent")
     for _ in range(2):
         assert ask(other, [SECOND], first["id"]).status_code == 400
-        kept_answers.write()
+        kept_answers().write()
     assert ask(key_of("text-agent"), [SECOND], first["id"]).status_code == 200
 
 
@@ -161,11 +161,11 @@ def test_a_conversation_lasts_as_long_as_its_last_answer(key: str) -> None:
     """What it continues is kept as long, though it was answered earlier; a branch that nobody continued is not."""
     first = answered(key, [FIRST])
     branch = answered(key, [THIRD], first["id"])
-    kept_answers.write()
+    kept_answers().write()
     soon = datetime.now(UTC) + timedelta(seconds=60)
     KeptAnswer.objects.update(expires_at=soon)
     second = answered(key, [SECOND], first["id"])
-    kept_answers.write()
+    kept_answers().write()
     assert KeptAnswer.objects.filter(expires_at__gt=soon).count() == 4  # both answers and what they were given to
     KeptAnswer.objects.filter(expires_at=soon).delete()
     assert ask(key, [THIRD], second["id"]).status_code == 200

@@ -54,7 +54,7 @@ async def test_a_stream_whose_key_is_revoked_ends_with_an_error_event(key: str, 
         running = asyncio.create_task(call.run())
         await call.begun.wait()
         await asyncio.to_thread(revoke, key)
-        await asyncio.to_thread(open_streams.look)
+        await asyncio.to_thread(open_streams().look)
         await running
         await loopback.closed.wait()
     begins, says = LAST[path]
@@ -78,10 +78,10 @@ async def test_a_stream_goes_on_while_its_key_is_good(key: str, loopback: Loopba
         running = asyncio.create_task(call.run())
         await call.begun.wait()
         await asyncio.to_thread(roll)
-        await asyncio.to_thread(open_streams.look)
-        await asyncio.to_thread(open_streams.look)
-        assert (len(open_streams), "key_ended" in call.answer.decode()) == (1, False)
-        await asyncio.to_thread(open_streams.look, timezone.now() + timedelta(hours=2))
+        await asyncio.to_thread(open_streams().look)
+        await asyncio.to_thread(open_streams().look)
+        assert (len(open_streams()), "key_ended" in call.answer.decode()) == (1, False)
+        await asyncio.to_thread(open_streams().look, timezone.now() + timedelta(hours=2))
         await running
     assert "key_ended" in call.answer.decode()
-    assert len(open_streams) == 0
+    assert len(open_streams()) == 0

@@ -39,7 +39,7 @@ TOKENS = 18
 def loopback(demo: None) -> Iterator[Loopback]:
     with loopback_providers() as providers:
         yield providers
-    keeper.stop()
+    keeper().stop()
 
 
 def limit(**most: Any) -> None:
@@ -67,7 +67,7 @@ async def test_a_call_that_passes_uncounted_is_said_in_a_header_on_the_page_and_
     for call in (whole, streamed):
         assert (call.status, call.answer_headers["x-routing-budget-uncounted"]) == (200, "moneyPerMonth")
     assert not any((await used()).values())
-    await asyncio.to_thread(journal.flush)
+    await asyncio.to_thread(journal().flush)
     page = text_of(await asyncio.to_thread(admin.get, "/agents/text-agent/"))
     assert "2 calls without a known price passed uncounted." in " ".join(page.split())
     await asyncio.to_thread(call_command, "doctor")

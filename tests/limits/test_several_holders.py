@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 @pytest.fixture(autouse=True)
 def _shares_go_back() -> Iterator[None]:
     yield
-    keeper.stop()
+    keeper().stop()
 
 
 def holders(agent: dict[Meter, int], key: dict[Meter, int]) -> tuple[LimitHolder, ...]:

@@ -216,7 +216,7 @@ def test_a_viewers_page_of_a_file_holds_none_of_its_words(
 ) -> None:
     """Whatever the form in which models receive it: as it is, as the text that was found in it, or described."""
     Service.objects.update(content={"policy": "extract"})
-    snapshot.forget()
+    snapshot.refresh()
     data = (SAMPLES / sample).read_bytes() if (SAMPLES / sample).exists() else b"<p>meet me at noon</p>"
     row = store_bytes(SYSTEM, data, filename=sample)
     address = reverse("artifact", args=[row.pk])
@@ -236,7 +236,7 @@ def test_a_viewer_simulates_without_files_and_sends_nothing(demo: None, viewer: 
             page = text_of(viewer.post(address, {**asked, "act": act}))
             assert "meet me at noon" not in page
             assert 'value="send"' not in page
-    journal.flush()
+    journal().flush()
     assert not RequestLog.objects.exists()
 
 

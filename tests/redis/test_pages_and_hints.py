@@ -22,10 +22,10 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 def outage() -> Iterator[int]:
     """This process's Redis is at a port where nobody listens."""
     port = free_port()
-    link.lead_to(f"redis://:hidden-word@127.0.0.1:{port}")
-    link.look()
+    link().lead_to(f"redis://:hidden-word@127.0.0.1:{port}")
+    link().look()
     yield port
-    link.lead_to("")
+    link().lead_to("")
 
 
 def test_the_dashboard_says_since_when_and_why_redis_is_away(demo, admin, outage):
@@ -65,16 +65,16 @@ def test_a_hint_lets_a_process_look_at_once(demo, redis_server: RedisServer):
         news.link.beat()
         follow_hints(news)
     snapshot.current()
-    before = snapshot.newest.stamp()
+    before = snapshot.newest().stamp()
     Installation.objects.update(version=F("version") + 1)
     ours.tell(TOPIC, "", dict)
     ours.send()
     assert ours.listen()
-    assert snapshot.newest.stamp() == before
+    assert snapshot.newest().stamp() == before
     other.tell(TOPIC, "", dict)
     other.send()
     until = time.monotonic() + 30
-    while snapshot.newest.stamp() == before:
+    while snapshot.newest().stamp() == before:
         assert time.monotonic() < until
         ours.listen()
-    assert snapshot.newest.stamp() == before + 1
+    assert snapshot.newest().stamp() == before + 1

@@ -95,19 +95,19 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    tracing.start()
+    tracing().start()
     try:
         yield server
     finally:
-        tracing.stop()
+        tracing().stop()
         server.shutdown()
         server.server_close()
 
 
 def spans(receiver: Receiver) -> tuple[Any, list[Any]]:
     """The one request's span and those of its candidates, once everything is sent."""
-    journal.flush()
-    tracing.stop()
+    journal().flush()
+    tracing().stop()
     (request,) = [each for each in receiver.received if each.kind == SERVER]
     attempts = [each for each in receiver.received if each.kind == CLIENT]
     assert {each.trace_id for each in attempts} <= {request.trace_id}
@@ -216,8 +216,8 @@ async def test_the_callers_trace_goes_on(loopback: Loopback, key: str, receiver:
 async def test_a_caller_that_does_not_sample_is_not_traced(loopback: Loopback, key: str, receiver: Receiver):
     """As OpenTelemetry's own default says."""
     await ask(loopback, chat_call(key, "plain", (b"traceparent", UNSAMPLED.encode())))
-    await asyncio.to_thread(journal.flush)
-    await asyncio.to_thread(tracing.stop)
+    await asyncio.to_thread(journal().flush)
+    await asyncio.to_thread(tracing().stop)
     assert receiver.received == []
 
 
@@ -225,12 +225,12 @@ async def test_the_sampler_of_the_environment_decides(
     loopback: Loopback, key: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
     """OTEL_TRACES_SAMPLER, as everywhere else."""
-    await asyncio.to_thread(tracing.stop)
+    await asyncio.to_thread(tracing().stop)
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
-    tracing.start()
+    tracing().start()
     await ask(loopback, chat_call(key, "plain"))
-    await asyncio.to_thread(journal.flush)
-    await asyncio.to_thread(tracing.stop)
+    await asyncio.to_thread(journal().flush)
+    await asyncio.to_thread(tracing().stop)
     assert receiver.received == []
 
 
@@ -240,12 +240,12 @@ async def test_a_collector_that_is_away_fails_no_call_and_is_one_line(
     """Spans are lost, calls are answered."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-    tracing.start()
+    tracing().start()
     with caplog.at_level(logging.WARNING):
         async with loopback.serve():
             calls = [await chat_call(key, "plain").run() for _ in range(3)]
-        await asyncio.to_thread(journal.flush)
-        await asyncio.to_thread(tracing.stop)
+        await asyncio.to_thread(journal().flush)
+        await asyncio.to_thread(tracing().stop)
     assert [call.status for call in calls] == [200] * 3
     said = [each.getMessage() for each in caplog.records if "trace" in each.getMessage()]
     assert said == ["the collector takes no traces; they are lost until it does"]

@@ -196,9 +196,9 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
 ) -> None:
     """Those that waited on disk, and those that waited in memory until the database came back."""
     traced, doubted = list[str](), list[str]()
-    monkeypatch.setattr(tracing, "writer", SimpleNamespace(write=lambda each: traced.append(each.facts.id)))
+    monkeypatch.setattr(tracing(), "writer", SimpleNamespace(write=lambda each: traced.append(each.facts.id)))
     monkeypatch.setattr(refused_files, "find_refused_files", lambda each: doubted.append(each.facts.id) or ())
-    call_signs.take()
+    call_signs().take()
     before = counted_requests()
     if disk_is_full:
         journal.folder().write_text("no folder can be made here")
@@ -211,14 +211,14 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
     journal.flush()
     assert sorted(traced) == sorted(doubted) == sorted(ids())
     assert len(ids()) == BATCH + 4
-    assert [sign.outcome for sign in call_signs.take()] == ["http_401"]
+    assert [sign.outcome for sign in call_signs().take()] == ["http_401"]
     assert counted_requests() - before == BATCH + 4
 
 
 def counted_requests() -> float:
     """Requests of routes that are not configured, as the metrics count them."""
     labels = {"route": OTHER, "surface": "v1", "outcome": "ok", "ending": "answered"}
-    family = next(each for each in request_metrics.families() if each.name == "routing_admin_requests")
+    family = next(each for each in request_metrics().families() if each.name == "routing_admin_requests")
     return float(family.values.get(tuple(labels[name] for name in family.labels), 0))
 
 

@@ -62,10 +62,10 @@ def test_every_link_leads_to_a_place(page: str) -> None:
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_every_metric_of_the_documents_is_exposed_with_its_labels(demo: None) -> None:
     """Of the runbook and every other document; what `/metrics` does not have helps nobody at night."""
-    request_metrics.count_request("design", "v1", "ok", 0.1)
-    request_metrics.count_attempt("design", "echo", "echo-text", "http_401")
-    request_metrics.count_refused_key("v1", "key_invalid")
-    request_metrics.count_cost("design", "echo", "echo-text", "CNY", 1)
+    request_metrics().count_request("design", "v1", "ok", 0.1)
+    request_metrics().count_attempt("design", "echo", "echo-text", "http_401")
+    request_metrics().count_refused_key("v1", "key_invalid")
+    request_metrics().count_cost("design", "echo", "echo-text", "CNY", 1)
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     exposed = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from capabilities.acts import SYSTEM, Act
 from capabilities.core.wire import Failure, Fault
 from capabilities.models import AgentKey
+from capabilities.runtime import renew
 from routing_admin.configuration.revisions import ledger
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.dispatch.send import process_run_context
@@ -40,7 +41,7 @@ def test_who_is_left_alone_is_told_with_seconds_and_fault(demo: None) -> None:
     empty = Failure(Fault.HTTP_402, "", 402)
     process_run_context().cooldowns.record_failure("echo", "m", empty, Policy().verdict(empty))
     left = value("cooling_seconds", provider="echo", model="", fault="http_402")
-    process_run_context.cache_clear()
+    renew(process_run_context)
     assert left is not None
     assert 500 < left <= 660
 

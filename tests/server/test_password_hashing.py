@@ -55,12 +55,12 @@ def wait_for_waiters(slots: FairSlots, count: int) -> None:
 def busy() -> Iterator[None]:
     """The process's slots are held by others, and no time is left to wait for one."""
     with ExitStack() as stack:
-        for _ in range(hashing_slots.slots):
-            holder = Holder(hashing_slots, "elsewhere")
+        for _ in range(hashing_slots().slots):
+            holder = Holder(hashing_slots(), "elsewhere")
             assert holder.holds.wait(30)
             stack.callback(holder.end)
-        stack.callback(setattr, hashing_slots, "wait_seconds", hashing_slots.wait_seconds)
-        hashing_slots.wait_seconds = 0.0
+        stack.callback(setattr, hashing_slots(), "wait_seconds", hashing_slots().wait_seconds)
+        hashing_slots().wait_seconds = 0.0
         yield
 
 
@@ -69,16 +69,16 @@ def test_a_process_computes_two_hashes_at_a_time_whatever_asks_for_them(settings
     from routing_admin import settings as product
 
     assert product.PASSWORD_HASHERS[0] == ARGON2
-    assert (hashing_slots.slots, hashing_slots.queue) == (2, 32)
+    assert (hashing_slots().slots, hashing_slots().queue) == (2, 32)
     settings.PASSWORD_HASHERS = [ARGON2]
     get_hashers_by_algorithm.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hashing_slots, "wait_seconds", 60.0)
+        patch.setattr(hashing_slots(), "wait_seconds", 60.0)
         with ThreadPoolExecutor(8) as pool:
             hashes = list(pool.map(make_password, [PASSWORD] * 8))
     assert len(set(hashes)) == 8
     assert all("$m=102400,t=2,p=1$" in each for each in hashes)
-    assert not hashing_slots.waiting
+    assert not hashing_slots().waiting
 
 
 @pytest.mark.usefixtures("busy")

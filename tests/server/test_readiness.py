@@ -97,7 +97,7 @@ def test_an_outage_is_logged_once_and_so_is_its_end(patient: None, caplog: pytes
 
 def test_a_process_that_has_never_read_a_configuration_is_not_ready() -> None:
     """It could answer no call."""
-    snapshot.forget()
+    snapshot.refresh()
     status, said = ask("/readyz")
     assert (status, said["status"], said["checks"]["server"]) == (503, "failed", "without configuration")
 
@@ -105,9 +105,9 @@ def test_a_process_that_has_never_read_a_configuration_is_not_ready() -> None:
 def test_a_configuration_in_memory_is_good_for_as_long_as_keys_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then no call can be answered any more."""
     now = [0.0]
-    monkeypatch.setattr(snapshot.newest, "_clock", lambda: now[0])
+    monkeypatch.setattr(snapshot.newest(), "_clock", lambda: now[0])
     snapshot.refresh()
-    monkeypatch.setattr(snapshot.newest, "_ask_stamp", lambda: 1 / 0)
+    monkeypatch.setattr(snapshot.newest(), "_ask_stamp", lambda: 1 / 0)
     now[0] = 1.0
     snapshot.look()
     assert ask("/readyz")[1]["checks"]["server"] == "ok"
@@ -118,7 +118,7 @@ def test_a_configuration_in_memory_is_good_for_as_long_as_keys_are(monkeypatch: 
 async def test_a_process_that_ends_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that no further call is sent to it."""
     ending = Draining()
-    monkeypatch.setattr(readiness, "draining", ending)
+    monkeypatch.setattr(readiness, "draining", lambda: ending)
     assert readiness.state_of_server() == "ok"
     ending.schedule_end()
     assert readiness.state_of_server() == "draining"

@@ -26,7 +26,7 @@ def call(url: str, key: str, model: str) -> int:
             status = answer.status
     except urllib.error.HTTPError as error:
         status = error.code
-    journal.flush()
+    journal().flush()
     return int(status)
 
 

@@ -108,7 +108,7 @@ def test_a_malformed_list_of_models_is_told_like_any_other_fault(caplog, demo: N
     """Fetching the models goes the same way out."""
     with banner(b"220 mail.example ESMTP\r\n\r\n") as url:
         provider(url)
-        result = dialler.models("up")
+        result = dialler().models("up")
         run_sync(process_upstream().close())
     assert (result.fault, result.models) == ("bad_http", ())
     assert result.message == "The provider's answer is not valid HTTP."

@@ -13,6 +13,7 @@ from django.utils import timezone
 from capabilities.core.services.labels import NO_LABELS, LabelKind, Labels, clean_label
 from capabilities.core.wire import Usage
 from capabilities.models import Provider, Service
+from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.gateway.labels import labels_of_call
@@ -33,7 +34,7 @@ SESSION = "user_ab12_account_9f_session_77"
 @pytest.fixture(autouse=True)
 def _names_begin_anew() -> Iterator[None]:
     yield
-    sum_labels.forget()
+    renew(sum_labels)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_labels_stand_in_the_log_and_are_searched_by(admin: Client) -> None:
     asked = said("hi", model="task:planning", user="<b>eve</b>", metadata={"team": "search", "project": "a b"})
     for each in (key, key_of("text-agent")):
         post(each, asked)
-    journal.flush()
+    journal().flush()
     for page in ("/requests/?q=team:ops", '/requests/?q=project:"a b" user:<b>eve</b>'):
         assert "text-agent" in text_of(admin.get(page))
     rows = RequestLog.objects.order_by("started_at").values_list("team", "project", "end_user")
@@ -127,7 +128,7 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
 def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:
     """The first of a day are named, also by a process that starts anew; all others stand together, nothing is lost."""
     write([entry(f"a{number}", Labels(user=f"u{number}")) for number in range(MOST_USERS + 5)])
-    sum_labels.forget()
+    renew(sum_labels)
     write([entry("b", Labels(user="late")), entry("c", Labels(user="u1"))])
     write([entry(f"d{number}", Labels(team=f"t{number}")) for number in range(MOST_TEAMS + 5)])
     days = UsageSum.objects.filter(span=UsageSum.DAY)

@@ -112,7 +112,7 @@ def csv_of(admin: Client) -> str:
 
 
 def metric_of(ending: str) -> float:
-    family = next(each for each in request_metrics.families() if each.name == "routing_admin_requests")
+    family = next(each for each in request_metrics().families() if each.name == "routing_admin_requests")
     return sum(value for labels, value in family.values.items() if labels[-1] == ending)
 
 

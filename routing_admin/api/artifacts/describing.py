@@ -31,7 +31,7 @@ def describer_for(request: HttpRequest, language: str) -> Describe:
     if not principal.may(SCOPE):
         raise CallError(403, "scope_missing", NO_SCOPE, scope=SCOPE)
     request_id = agent_actor(request).request_id
-    return lambda file: describer.describe(principal, request_id, file, language)
+    return lambda file: describer().describe(principal, request_id, file, language)
 
 
 def add_description(result: ContentRouteResult, file: FilePart | None, describe: Describe) -> ContentRouteResult:

@@ -59,7 +59,7 @@ class McpDoor:
             await send_refusal(scope, 503, UNAVAILABLE, away.explain(error), send)
             return
         if isinstance(caller, Refusal):
-            request_metrics.count_refused_key("mcp", caller.code)
+            request_metrics().count_refused_key("mcp", caller.code)
             await send_refusal(scope, caller.status, caller.code, caller.message, send)
             return
         await self._answer(scope, receive, send, caller, reservation_of(caller.principal.holders))

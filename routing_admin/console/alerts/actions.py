@@ -77,8 +77,8 @@ def _is_flapping(row: Alert, at: datetime) -> bool:
 
 def adopt_kept_alerts() -> None:
     """Take over what was noted, and perhaps sent, while the database was unavailable."""
-    if alert_file.read():
-        with alert_file.edit() as kept:
+    if alert_file().read():
+        with alert_file().edit() as kept:
             for each in kept.values():
                 _adopt(each)
             kept.clear()

@@ -15,7 +15,7 @@ from routing_admin.platform.server.alert_file import KeptAlert, alert_file
 
 def note_trouble(trouble: Trouble, at: datetime) -> None:
     """A trouble as it was found at that moment: it begins or goes on."""
-    with alert_file.edit() as kept:
+    with alert_file().edit() as kept:
         key = (trouble.kind.value, trouble.subject)
         if key not in kept:
             kept[key] = KeptAlert(*key, data_of(trouble.sentence), at, at, at, next_try_at=at)
@@ -25,7 +25,7 @@ def note_trouble(trouble: Trouble, at: datetime) -> None:
 
 def end_kind(kind: AlertKind, at: datetime) -> None:
     """Every alert of the kind is over."""
-    with alert_file.edit() as kept:
+    with alert_file().edit() as kept:
         for each in kept.values():
             if each.kind == kind:
                 each.expires_at = min(at, each.expires_at)
@@ -33,7 +33,7 @@ def end_kind(kind: AlertKind, at: datetime) -> None:
 
 def claim_next(now: datetime) -> ClaimedAlert | None:
     """An alert whose beginning this caller alone is to send; None when nothing is due."""
-    with alert_file.edit() as kept:
+    with alert_file().edit() as kept:
         for each in kept.values():
             if each.sent_at is None and each.next_try_at is not None and each.next_try_at <= now:
                 each.next_try_at = now + WAITS[each.tries] if each.tries < len(WAITS) else None
@@ -45,13 +45,13 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
 
 def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
     """What was claimed has arrived."""
-    with alert_file.edit() as kept:
+    with alert_file().edit() as kept:
         if found := kept.get((claimed.kind, claimed.subject)):
             found.sent_at, found.error = now, None
 
 
 def note_failed(claimed: ClaimedAlert, reason: str) -> None:
     """Why what was claimed did not arrive."""
-    with alert_file.edit() as kept:
+    with alert_file().edit() as kept:
         if found := kept.get((claimed.kind, claimed.subject)):
             found.error = data_of(reason)

@@ -74,7 +74,7 @@ def list_alerts() -> list[AlertLine]:
 def _list_kept() -> list[Alert]:
     """Alerts that began while the database was unavailable, or read-only, and that last."""
     now = timezone.now()
-    return [Alert(**asdict(each)) for each in alert_file.read().values() if each.expires_at > now]
+    return [Alert(**asdict(each)) for each in alert_file().read().values() if each.expires_at > now]
 
 
 def _line_of(row: Alert) -> AlertLine:

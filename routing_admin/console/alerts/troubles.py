@@ -53,12 +53,12 @@ def find_troubles(state: Snapshot) -> Iterator[Trouble]:
 def find_outages(now: datetime) -> Iterator[Trouble]:
     """What this process cannot reach or do, by what it remembers: the database is not asked."""
     yield from find_low_disk()
-    store, redis = byte_store().outage, link.outage
+    store, redis = byte_store().outage, link().outage
     if store is not None and now - store.since >= SETTLED:
         yield trouble_of(AlertKind.ARTIFACT_STORE, "artifact store")
     if redis is not None and now - redis.since >= SETTLED:
         yield trouble_of(AlertKind.REDIS, "Redis", problem=redis.sentence)
-    waiting = {AlertKind.LOG_WAITING: journal.behind_since, AlertKind.CONFIGURATION_STALE: snapshot.unread_since()}
+    waiting = {AlertKind.LOG_WAITING: journal().behind_since, AlertKind.CONFIGURATION_STALE: snapshot.unread_since()}
     for kind, since in waiting.items():
         if since is not None and now - since >= BACKLOG:
             yield trouble_of(kind, SERVER, seconds=int((now - since).total_seconds()))

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
 from django.utils import timezone
 
+from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.alerts import actions as rows
@@ -57,7 +58,7 @@ class AlertWatch:
     `asking_since` is when the database was first asked without an answer since, None while it answers.
     """
 
-    signs: CallSigns = call_signs
+    signs: CallSigns = field(default_factory=call_signs)
     asking_since: datetime | None = None
     _is_read_only: bool = False
     _known: Known = field(default_factory=dict)
@@ -75,8 +76,8 @@ class AlertWatch:
 
     def start(self) -> None:
         """Starts the rounds; once per process."""
-        process_mark.place()
-        with alert_file.edit():  # it takes its room now, while the disk has some
+        process_mark().place()
+        with alert_file().edit():  # it takes its room now, while the disk has some
             pass
         for thread in self._threads:
             thread.start()
@@ -85,7 +86,7 @@ class AlertWatch:
         """Ends the rounds, once the sending that is under way is done."""
         for thread in self._threads:
             thread.stop()
-        process_mark.remove()
+        process_mark().remove()
 
     def round(self) -> None:
         """One look and what follows from it; while the database does not answer, `offline_round` does it."""
@@ -154,11 +155,11 @@ class AlertWatch:
 
     def _note_events(self, ledger: AlertLedger, now: datetime) -> None:
         """Write down what happened once; it waits where that fails."""
-        if crashes := process_mark.count_crashes():
+        if crashes := process_mark().count_crashes():
             log.error("processes of this server that ended without shutting down: %s", crashes)
             self._events.append((trouble_of(AlertKind.PROCESS_CRASHED, SERVER), now))
-        if journal.lost > self._lost:
-            self._lost = journal.lost
+        if journal().lost > self._lost:
+            self._lost = journal().lost
             self._events.append((trouble_of(AlertKind.LOG_LOST, SERVER, count=self._lost), now))
         for event in tuple(self._events):
             ledger.note_trouble(*event)
@@ -194,5 +195,4 @@ def models_in_use(configuration: Configuration) -> Iterator[str]:
             yield f"{service.provider}/{service.model}"
 
 
-watch = AlertWatch()
-"""This process's."""
+watch = owned(AlertWatch)

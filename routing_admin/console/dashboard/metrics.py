@@ -48,22 +48,22 @@ def list_process_numbers() -> Iterator[MetricFamily]:
     yield MetricFamily(
         name=LOG_WAITING,
         explanation="Requests that wait for the request log.",
-        values={("memory",): len(journal.waiting)},
+        values={("memory",): len(journal().waiting)},
         labels=("place",),
     )
     yield MetricFamily(
         name="routing_admin_log_oldest_waiting_seconds",
         explanation="Since when the oldest of them has waited; since when the database did not take any.",
-        values={(): journal.waiting_seconds()},
+        values={(): journal().waiting_seconds()},
         is_largest=True,
     )
-    yield number("log_entries_lost", "Requests that could not be logged.", journal.lost, only_grows=True)
+    yield number("log_entries_lost", "Requests that could not be logged.", journal().lost, only_grows=True)
     repaired = "Requests logged without a value that the log cannot hold."
-    yield number("log_entries_repaired", repaired, journal.repaired, only_grows=True)
+    yield number("log_entries_repaired", repaired, journal().repaired, only_grows=True)
     yield number(
         "limit_calls_waiting",
         "Calls that wait for a share of their limits, or for a place among those under way.",
-        keeper.count_waiting(),
+        keeper().count_waiting(),
     )
     yield from pool_families()
 
@@ -71,10 +71,10 @@ def list_process_numbers() -> Iterator[MetricFamily]:
 def list_families() -> Iterator[MetricFamily]:
     """Return what every process knows; rows are left out while the database does not answer, a number itself."""
     yield number("disk_free_bytes", "Free on the disk of the data directory.", free_bytes())
-    waiting: dict[tuple[str, ...], int] = {("disk",): journal.spool.waiting()}
+    waiting: dict[tuple[str, ...], int] = {("disk",): journal().spool.waiting()}
     yield MetricFamily(name=LOG_WAITING, explanation="", values=waiting, labels=("place",))
     yield info_family()
-    yield number("redis_up", "Whether Redis answers, where there is one.", int(link.is_up) if link.is_set else None)
+    yield number("redis_up", "Whether Redis answers, where there is one.", int(link().is_up) if link().is_set else None)
     store = byte_store()
     is_store_up = int(store.outage is None) if store.is_remote else None
     yield number("artifact_store_up", "Whether the bucket with the artifacts answers, where there is one.", is_store_up)

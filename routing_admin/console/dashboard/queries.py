@@ -57,7 +57,7 @@ class Beginnings:
 def find_beginnings(user: str) -> Beginnings:
     """How far the installation has come, for the user of that name; six queries at most."""
     chosen = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
-    used = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses.list_noted())
+    used = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses().list_noted())
     has_demo = Installation.current().has_demo
     return Beginnings(
         has_demo=has_demo,

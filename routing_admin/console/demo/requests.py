@@ -74,7 +74,7 @@ def _send(planned: PlannedRequest) -> str:
     dispatch = Dispatch(planned, OneDown(DOWN), local_context(time.monotonic, lambda: 0.0))
     with suppress(RouterError):  # the log says that nobody answered
         record_answer_sync(dispatch, recorder)
-    journal.flush()
+    journal().flush()
     return request_id
 
 

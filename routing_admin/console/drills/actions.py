@@ -90,7 +90,7 @@ def note_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
 
     Nothing is asked of the database as long as the newest configuration knows of no drill.
     """
-    state = snapshot.newest.fresh()
+    state = snapshot.newest().fresh()
     if state is None or state.drill is None:
         return
     before = clock() - NOTE_AFTER

@@ -46,7 +46,7 @@ class PasswordCheck:
         The slot is held first: a try that found none is not counted as a failed one.
         """
         try:
-            with hashing_slots.hold(address):
+            with hashing_slots().hold(address):
                 self.wait = throttle.enter(name, address)
                 if not self.wait:
                     return check()

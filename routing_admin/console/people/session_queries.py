@@ -28,7 +28,7 @@ def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
     """The person's sessions that have not ended, the one with that key first, then the last seen first. Two queries."""
     found = dict(sessions_of(user_id))
     rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(found))}
-    noted, own = sightings.waiting(), digest_of_session(own_key) if own_key else ""
+    noted, own = sightings().waiting(), digest_of_session(own_key) if own_key else ""
     lines = []
     for digest, session in found.items():
         row, sight = rows.get(digest), noted.get(digest)

@@ -35,6 +35,6 @@ def admin_list_requests(
 @router.get("/requests/{request_id}", openapi_extra=gives(RequestOut))
 def admin_get_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """The attempt timeline of any request, by its `x-request-id`."""
-    journal.flush()
+    journal().flush()
     found = require(find_logged_request(request_id), "request", request_id)
     return answer(timeline(found))

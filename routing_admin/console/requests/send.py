@@ -70,7 +70,7 @@ def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
     planned = plan_preview(state, row, service, request.POST.get("language") or None)
     request_id = request_id_of(request)
     found = have_described(planned, RequestRecorder(request_id, SURFACE), request_id)
-    journal.flush()
+    journal().flush()
     note = tell_asking(found)
     if getattr(request, "htmx", None):
         return detail.card(request, row, service.id, note=note)
@@ -119,5 +119,5 @@ def send_for_real(planned: PlannedRequest, service: str, request_id: str, actor:
         said: dict[str, Any] = {"error": error.message, "code": error.code}
     else:
         said = {"answer": done.answer, "usage": done.answer.usage}
-    journal.flush()
+    journal().flush()
     return {**said, "request_id": request_id, "ms": recorder.elapsed_ms()}

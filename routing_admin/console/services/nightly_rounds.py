@@ -9,6 +9,7 @@ from django.db import DatabaseError, InterfaceError, connections
 from django.utils import timezone
 
 from capabilities.errors import ActionError
+from capabilities.runtime import owned
 from routing_admin.console.services.nightly import claim_due, probe_nightly
 from routing_admin.platform.databases.router import renew_connections
 from routing_admin.platform.server.repeating_thread import RepeatingThread
@@ -50,5 +51,4 @@ class NightlyProbes:
             log.warning("a nightly probe was refused: %s", refusal)
 
 
-nightly_probes = NightlyProbes()
-"""This process's."""
+nightly_probes = owned(NightlyProbes)

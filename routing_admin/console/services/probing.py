@@ -57,7 +57,7 @@ def probe_service(actor: Actor, row: Service, action: str = "service.capabilitie
     it does not, that is a doubt. Calls are made before anything is written.
     """
     provider = row.provider
-    greeting = dial.dialler.test(provider.name, row.model)
+    greeting = dial.dialler().test(provider.name, row.model)
     if greeting.fault:
         return ProbeResult(failed=greeting)
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
@@ -95,7 +95,7 @@ def is_decided(finding: ProbeFinding) -> bool:
 def _ask_each(row: Service, chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
     return [
         ProbeAnswer(each.text, each.fault, each.status, each.message, each.prompt_tokens, each.completion_tokens)
-        for each in dial.dialler.ask_each(row.provider.name, row.model, chats)
+        for each in dial.dialler().ask_each(row.provider.name, row.model, chats)
     ]
 
 

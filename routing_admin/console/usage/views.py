@@ -162,7 +162,7 @@ def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
 
 
 def _sums(period: str, group: str, exchange: ExchangeTable, only: Mapping[str, str]) -> UsageReport:
-    journal.flush()
+    journal().flush()
     span = PERIODS[period][0]
     whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today is one of them
     return sum_usage(timezone.now() - whole_days, group, exchange, until=None, **only)

@@ -85,7 +85,7 @@ async def _find_earlier(call: HttpCall, agent: str, identity: str) -> tuple[list
     fitting = ANSWER_ID.fullmatch(identity)
     for delay in (*RETRY_DELAYS, None) if fitting and _is_recent(fitting["second"]) else ():
         key, most = str(fitting and fitting["key"]), settings.MAX_JSON_BYTES
-        found = await _look_up(call, partial(kept_answers.find_conversation, agent, key, most), PREVIOUS)
+        found = await _look_up(call, partial(kept_answers().find_conversation, agent, key, most), PREVIOUS)
         if found is not None:
             return found
         if delay is not None:
@@ -109,7 +109,7 @@ async def _resolve_items(call: HttpCall, agent: str, items: list[Any], known: Co
     found: dict[str, Object] = {}
     for delay in (*RETRY_DELAYS, None):
         keys = {each.key for each in references if each.id not in found}
-        look_up = partial(kept_answers.find, agent, keys, settings.MAX_JSON_BYTES)
+        look_up = partial(kept_answers().find, agent, keys, settings.MAX_JSON_BYTES)
         answers = await _look_up(call, look_up, "input")
         found |= {item["id"]: item for kept in answers.values() for item in kept}
         missing = next((each for each in references if each.id not in found), None)

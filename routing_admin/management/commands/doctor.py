@@ -63,8 +63,8 @@ class Command(command.Command):
 
     def _look_at_redis(self) -> bool:
         """Whether a Redis is named that is not there."""
-        outage = link.look() if link.is_set else None
-        found = f"responds at {place_of(link.url)}" if link.is_set else "not set, and not needed"
+        outage = link().look() if link().is_set else None
+        found = f"responds at {place_of(link().url)}" if link().is_set else "not set, and not needed"
         self.stdout.write("bad  redis" if outage else f"ok   redis: {found}")
         if outage:
             self.stderr.write(f"     redis: {outage.sentence}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from django.contrib.auth.hashers import Argon2PasswordHasher
 
 from capabilities.fair_slots import FairSlots
+from capabilities.runtime import owned
 
-hashing_slots = FairSlots(slots=2, queue=32, wait_seconds=5.0)
+hashing_slots = owned(lambda: FairSlots(slots=2, queue=32, wait_seconds=5.0))
 """Those of the process; whatever hashes or checks a password goes through them."""
 
 
@@ -20,10 +21,10 @@ class BoundedArgon2Hasher(Argon2PasswordHasher):
 
     def encode(self, password: str, salt: str) -> str:
         """Hash within a slot. Raise `OverloadedError`."""
-        with hashing_slots.hold():
+        with hashing_slots().hold():
             return super().encode(password, salt)
 
     def verify(self, password: str, encoded: str) -> bool:
         """Compare within a slot. Raise `OverloadedError`."""
-        with hashing_slots.hold():
+        with hashing_slots().hold():
             return super().verify(password, encoded)

@@ -19,6 +19,7 @@ from django.db import DatabaseError, InterfaceError, transaction
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
+from capabilities.runtime import owned
 from routing_admin.models import SessionSighting
 from routing_admin.platform.auth.addresses import address_in
 
@@ -68,10 +69,6 @@ class Sightings:
             self._last = {each: at for each, at in self._last.items() if sighting.at - at <= EVERY}
             self._last[digest] = sighting.at
 
-    def forget(self) -> None:
-        """Knows nothing, as at the start of a process."""
-        self._noted, self._last = {}, {}
-
     def waiting(self) -> dict[str, Sighting]:
         """What is noted and not yet written."""
         return dict(self._noted)
@@ -101,8 +98,7 @@ def _update(noted: dict[str, Sighting]) -> None:
             SessionSighting.objects.update_or_create(digest=digest, defaults=fields, create_defaults=first)
 
 
-sightings = Sightings()
-"""This process's."""
+sightings = owned(Sightings)
 
 
 class SightingsMiddleware:
@@ -118,5 +114,5 @@ class SightingsMiddleware:
         if session is not None and session.accessed and session.session_key and SESSION_KEY in session:
             agent = request.headers.get("user-agent", "")[:LONGEST_AGENT]
             address = address_in(request.META, settings.TRUSTED_PROXIES)[:64]
-            sightings.note(session.session_key, Sighting(agent, address, timezone.now()))
+            sightings().note(session.session_key, Sighting(agent, address, timezone.now()))
         return response

@@ -19,6 +19,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from capabilities.core.worded import Worded
+from capabilities.runtime import owned
 from routing_admin.platform.redis.faults import is_fault, sentence_of
 
 if TYPE_CHECKING:
@@ -188,5 +189,4 @@ def prefix_of(secret: str) -> str:
     return f"routing-admin:{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
 
 
-link = RedisLink(settings.REDIS_URL, prefix_of(settings.SIGNING_SECRETS[-1]))
-"""This process's."""
+link = owned(lambda: RedisLink(settings.REDIS_URL, prefix_of(settings.SIGNING_SECRETS[-1])))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from capabilities.runtime import owned
 from routing_admin.platform.redis.link import RedisAwayError, RedisLink
 from routing_admin.platform.redis.link import link as process_link
 
@@ -132,5 +133,4 @@ class News:
         return found, int(seconds) + int(microseconds) / 1_000_000
 
 
-news = News(process_link)
-"""This process's."""
+news = owned(lambda: News(process_link()))

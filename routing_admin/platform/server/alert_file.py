@@ -18,6 +18,8 @@ from typing import Any
 
 from django.conf import settings
 
+from capabilities.runtime import owned
+
 SIZE = 16 * 1024
 MOMENTS = frozenset({"first_seen_at", "last_seen_at", "expires_at", "sent_at", "next_try_at"})
 
@@ -98,5 +100,4 @@ def _value(name: str, value: Any) -> Any:
     return datetime.fromisoformat(value) if name in MOMENTS and value else value
 
 
-alert_file = AlertFile()
-"""This process's."""
+alert_file = owned(AlertFile)

@@ -6,12 +6,12 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import islice
 from typing import Protocol
 
 from django.conf import settings
 
+from capabilities.runtime import owned
 from routing_admin.platform.auth.addresses import place_of
 from routing_admin.platform.server.descriptors import descriptor_limit, max_connections
 
@@ -149,7 +149,7 @@ class Connections:
         return one is not None
 
 
-@cache
+@owned
 def process_connections() -> Connections:
     """This process's, with the limits that the settings say."""
     return Connections(

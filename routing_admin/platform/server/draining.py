@@ -16,6 +16,7 @@ from typing import Any
 from django.conf import settings
 
 from capabilities.core.worded import worded
+from capabilities.runtime import owned
 from routing_admin.core.fallback.endings import DRAINED
 from routing_admin.platform.server.process_mark import process_mark
 
@@ -77,7 +78,7 @@ class Draining:
 
     def schedule_end(self) -> None:
         """SIGTERM has come: what waits may go on until shortly before the server's end."""
-        process_mark.remove()
+        process_mark().remove()
         self.has_begun, seconds = True, settings.DRAIN_SECONDS
         asyncio.get_running_loop().call_later(max(seconds - EARLY_SECONDS, seconds / 2), self.end)
 
@@ -112,5 +113,4 @@ class Draining:
             signal.signal(number, begin_draining)
 
 
-draining = Draining()
-"""This process's."""
+draining = owned(Draining)

@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import INF, floatToGoString
 
 from capabilities.core.prices import NANO
+from capabilities.runtime import owned
 from routing_admin.core.fallback.endings import ending_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -210,9 +211,9 @@ Sources = list[Callable[[], Iterable[MetricFamily]]]
 
 sources: Sources = []
 """Who has families of the whole installation; filled by the rooms above, read at each scrape."""
-request_metrics = RequestMetrics()
+request_metrics = owned(RequestMetrics)
 """The counts of this process."""
-process_sources: Sources = [request_metrics.families]
+process_sources: Sources = [lambda: request_metrics().families()]
 """Who has families of this process; read each second, so they ask no database."""
 filters: list[Callable[[MetricFamily], MetricFamily]] = []
 """What leaves the series of what is configured no more out of a family; filled by the rooms above."""

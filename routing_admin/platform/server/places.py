@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache
 
 from django.conf import settings
 
 from capabilities.fair_slots import SHARE, OverloadedError
+from capabilities.runtime import owned
 from routing_admin.platform.server.draining import draining
 
 QUEUE_SHARE = 4
@@ -68,7 +68,7 @@ class Places:
         turn = asyncio.get_running_loop().create_future()
         self._line.append((name, turn))
         try:
-            with draining.limit():
+            with draining().limit():
                 async with asyncio.timeout(self.wait_seconds):
                     await turn
         except BaseException as error:
@@ -149,31 +149,31 @@ class CallPlace:
             self._places.leave(self._name, self._count)
 
 
-@cache
+@owned
 def calls() -> Places:
     """Those of chat calls, by agent."""
     return Places(settings.MAX_CALLS, settings.MAX_CALLS // QUEUE_SHARE)
 
 
-@cache
+@owned
 def requests() -> Places:
     """Those of everything else, each in a thread of its own; by agent where the key is known, else by address."""
     return Places(settings.MAX_REQUESTS, settings.MAX_REQUESTS // QUEUE_SHARE)
 
 
-@cache
+@owned
 def bodies() -> Places:
     """MiB of memory for the large bodies of chat calls, until they are answered; by agent or address."""
     return Places(LARGE_BODIES_MIB, 0)
 
 
-@cache
+@owned
 def parses() -> Places:
     """Those of large bodies of chat calls that are unpacked and parsed, one at a time; by agent."""
     return Places(1, 64, 30.0)
 
 
-@cache
+@owned
 def threads() -> Places:
     """Threads that may have to wait for a file's reader, by agent; a call waits for one as long as it lives."""
     return Places(THREADS, 8 * settings.MAX_CALLS, 3600.0)
@@ -190,7 +190,7 @@ async def slot(places: Places, name: str) -> AsyncIterator[None]:
         place.leave()
 
 
-@cache
+@owned
 def lookups() -> Places:
     """Those of callers whose key has to be looked up in the database, by address."""
     return Places(settings.MAX_REQUESTS, 0)

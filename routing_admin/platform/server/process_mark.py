@@ -10,6 +10,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from capabilities.runtime import owned
 from routing_admin.platform.server.file_locks import hold_unless_locked
 
 log = logging.getLogger(__name__)
@@ -55,5 +56,4 @@ def _is_left_behind(path: Path) -> bool:
     return False
 
 
-process_mark = ProcessMark()
-"""This process's."""
+process_mark = owned(ProcessMark)

@@ -95,12 +95,12 @@ def check_dependencies() -> dict[str, str]:
     for each in CHECKS:
         each.begin()
     states = {each.name: OK if each.works() else FAILED for each in CHECKS}
-    return states | ({"redis": OK if link.is_up else "away"} if link.is_set else {})
+    return states | ({"redis": OK if link().is_up else "away"} if link().is_set else {})
 
 
 def state_of_server() -> str:
     """Return `ok` while calls can be answered, if need be from memory; else why not."""
-    if draining.has_begun:
+    if draining().has_begun:
         return "draining"
     if not all(has_configuration() for has_configuration in HAS_CONFIGURATION):
         return "without configuration"

@@ -18,6 +18,7 @@ from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
 from capabilities.access import key_in
+from capabilities.runtime import owned
 from routing_admin.models import MissedCall
 
 log = logging.getLogger(__name__)
@@ -80,10 +81,5 @@ class MissedCalls:
             except (DatabaseError, InterfaceError) as error:
                 log.debug("%s calls that went astray are not written: %s", len(noted), error)
 
-    def forget(self) -> None:
-        """Knows nothing, as at the start of a process."""
-        self._noted, self._written_at = [], float("-inf")
 
-
-missed_calls = MissedCalls()
-"""This process's."""
+missed_calls = owned(MissedCalls)

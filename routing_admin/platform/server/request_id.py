@@ -8,6 +8,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 
+from capabilities.runtime import owned
 from routing_admin.platform.server import logs
 from routing_admin.platform.server.ids import new_id
 
@@ -39,7 +40,7 @@ class RecentIds:
         self._ids.clear()
 
 
-recent_ids = RecentIds()
+recent_ids = owned(RecentIds)
 """Those of this process."""
 
 
@@ -58,7 +59,7 @@ def claim_request_id(request: HttpRequest) -> str:
     claimed: str | None = getattr(request, "claimed_id", None)
     if claimed:
         return claimed
-    made = recent_ids.claim(request.headers.get(HEADER, ""))
+    made = recent_ids().claim(request.headers.get(HEADER, ""))
     request.request_id = request.claimed_id = made  # type: ignore[attr-defined]
     logs.request_id.set(made)
     return made
@@ -67,7 +68,7 @@ def claim_request_id(request: HttpRequest) -> str:
 def claim_scope_id(scope: MutableMapping[str, Any], headers: Mapping[str, str]) -> str:
     """The same for a call that Django does not see; `headers` are the scope's."""
     made: str
-    made = scope[SCOPE_KEY] = recent_ids.claim(headers.get(HEADER, ""))
+    made = scope[SCOPE_KEY] = recent_ids().claim(headers.get(HEADER, ""))
     logs.request_id.set(made)
     return made
 

@@ -83,7 +83,7 @@ def may_read_numbers(meta: Mapping[str, Any], proxies: int) -> bool:
 
 def write_numbers() -> bytes:
     """Return the numbers of the whole server, and of the installation as this process sees it."""
-    counted, pids = board.collect()
+    counted, pids = board().collect()
     return render(sum_families(counted, read_sources(sources), list_process_families(pids)))
 
 

@@ -6,6 +6,7 @@ import logging
 
 from artifacts.core.errors import StoreAwayError
 from artifacts.storage.content import byte_store
+from capabilities.runtime import owned
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 log = logging.getLogger(__name__)
@@ -43,5 +44,4 @@ class StoreWatch:
                 log.warning("the artifact store answers again; it did not since %s", since)
 
 
-store_watch = StoreWatch()
-"""This process's."""
+store_watch = owned(StoreWatch)

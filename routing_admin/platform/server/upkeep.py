@@ -35,8 +35,8 @@ PAUSE_SECONDS = 0.4
 class Upkeep:
     """The rounds, in a thread of their own."""
 
-    uses: LastUses = last_uses
-    refusals: NotedRefusals = noted_refusals
+    uses: LastUses = field(default_factory=last_uses)
+    refusals: NotedRefusals = field(default_factory=noted_refusals)
     first: list[Callable[[], object]] = field(default_factory=list)
     """What each round begins with: the configuration is read again."""
     further: list[Callable[[], object]] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Upkeep:
         """Ends the rounds; what is noted is written first, or the log says that it is lost."""
         self._thread.stop()
         self.refusals.write()
-        sightings.write()
+        sightings().write()
         if not self.uses.write():
             log.warning(
                 "the database is locked: when %s keys were last used is not written", len(self.uses.list_noted())
@@ -71,7 +71,7 @@ class Upkeep:
         with waiting_at_most(LOOK_WAIT_SECONDS):
             self.uses.write()
             self.refusals.write()
-            sightings.write()
+            sightings().write()
             for look in self.further:
                 look()
         self._make_days()
@@ -85,7 +85,3 @@ class Upkeep:
             make_days(timezone.now())
         except (DatabaseError, InterfaceError) as error:
             log.warning("the request log's tables of the days ahead are not made yet: %s", error)
-
-
-upkeep = Upkeep()
-"""This process's."""

@@ -21,6 +21,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from capabilities.runtime import owned
 from routing_admin.platform.server.file_locks import try_lock
 from routing_admin.platform.server.metrics import MetricFamily, Sources, process_sources, read_sources, sum_families
 from routing_admin.platform.server.repeating_thread import RepeatingThread
@@ -107,8 +108,7 @@ class WorkerBoard:
         self.publish()  # the gauges of the one before are gone
 
 
-board = WorkerBoard()
-"""This process's."""
+board = owned(WorkerBoard)
 
 
 @contextmanager

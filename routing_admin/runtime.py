@@ -1,0 +1,112 @@
+"""What a serving process starts, in order, and stops in reverse when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from django.db import connection
+
+from capabilities.runtime import owned, runtime
+from routing_admin.api.mcp.door import McpDoor
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.hints import hints
+from routing_admin.configuration.publishing import publisher
+from routing_admin.console.alerts.watch import watch
+from routing_admin.console.drills.actions import note_drill_ends
+from routing_admin.console.services.nightly_rounds import nightly_probes
+from routing_admin.dispatch.fresh_starts import fresh_starts
+from routing_admin.dispatch.kept_refusals import kept_refusals
+from routing_admin.dispatch.send import process_run_context
+from routing_admin.dispatch.sharing import share_health
+from routing_admin.gateway.open_streams import open_streams
+from routing_admin.limits.gate import keeper, ledger
+from routing_admin.platform.databases.pooling import pool_connections
+from routing_admin.platform.databases.router import POSTGRESQL, close_pools
+from routing_admin.platform.redis.link import link
+from routing_admin.platform.server import memory
+from routing_admin.platform.server.descriptors import descriptor_limit, max_connections
+from routing_admin.platform.server.draining import draining
+from routing_admin.platform.server.places import THREADS
+from routing_admin.platform.server.redis_rounds import RedisRounds
+from routing_admin.platform.server.rejected_calls import missed_calls
+from routing_admin.platform.server.store_monitor import store_watch
+from routing_admin.platform.server.upkeep import Upkeep
+from routing_admin.platform.server.worker_board import board
+from routing_admin.request_log.journal import journal
+from routing_admin.request_log.tracing import tracing
+from routing_admin.request_log.usage_rollups import usage_rollups
+from routing_admin.upstream import process_upstream, run_sync
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+SWITCH_SECONDS = 0.001
+"""A call gives the interpreter away some ten times, and waits so long for it each time while a thread computes."""
+mcp_door = owned(McpDoor)
+upkeep = owned(
+    lambda: Upkeep(
+        first=[snapshot.current, snapshot.look],
+        further=[publisher().look, fresh_starts().look, kept_refusals().look, note_drill_ends, missed_calls().write],
+    )
+)
+redis_rounds = owned(lambda: RedisRounds(link(), hints(), (ledger().beat,)))
+
+
+class Part(Protocol):
+    """Something that runs beside the requests."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+async def lifespan(receive: Receive, send: Send) -> None:
+    """Starts the journal's writer, upkeep and other rounds; at the end writes what waits, lets connections go."""
+    await receive()
+    pool_connections()
+    # THREADS of them may wait for files' readers; as many more never do
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * THREADS))
+    process_upstream().limit_connections(max_connections(descriptor_limit()))  # each caller needs one at a time
+    sys.setswitchinterval(SWITCH_SECONDS)
+    memory.settle()
+    memory.note_loop()
+    runtime().at_end(close_pools)
+    kept_refusals().begin()
+    share_health(process_run_context(), hints())
+    run_until_end(redis_rounds(), upkeep(), tracing(), board(), journal())
+    runtime().at_end(keeper().stop)
+    runtime().at_end(lambda: run_sync(process_upstream().close()))
+    listener = listen_for_changes()
+    run_until_end(open_streams(), store_watch(), watch(), usage_rollups(), nightly_probes())
+    draining().listen()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await mcp_door().close()
+    await process_upstream().close()
+    if listener is not None:
+        await asyncio.to_thread(listener.stop)
+    await asyncio.to_thread(runtime().stop)
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+def run_until_end(*parts: Part) -> None:
+    """Start parts in this order; the runtime stops them in reverse."""
+    for part in parts:
+        part.start()
+        runtime().at_end(part.stop)
+
+
+def listen_for_changes() -> Any:
+    """Who hears of other processes' changes at once, where the database tells of them; else None, and upkeep looks."""
+    if connection.vendor != POSTGRESQL:
+        return None
+    from routing_admin.platform.databases.postgresql.notices import Listener
+
+    listener = Listener(snapshot.look)
+    listener.start()
+    return listener
