@@ -17,9 +17,9 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.fallback.chain import Call
 from routing_admin.core.planning.params import apply_params
 from routing_admin.core.planning.plan import default_route_to
-from routing_admin.descriptions.store import forget_failures
-from routing_admin.dispatch.describing import Describing
-from routing_admin.dispatch.description_desk import DescriptionDesk
+from routing_admin.dispatch.descriptions.describing import Describing
+from routing_admin.dispatch.descriptions.desk import DescriptionDesk
+from routing_admin.dispatch.descriptions.store import forget_failures
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.receivers import describers_of
 from routing_admin.dispatch.recorded import record_answer

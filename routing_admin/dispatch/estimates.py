@@ -13,7 +13,7 @@ from routing_admin.core.fallback.chain import Attempt, PlannedCandidate
 from routing_admin.core.limits.estimates import estimate_call, nanos_of
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.limits.gate import Reservation
-from routing_admin.prices.sheet import sheet_of
+from routing_admin.limits.prices.sheet import sheet_of
 
 
 async def reserve_planned(hold: Reservation, planned: PlannedRequest) -> None:

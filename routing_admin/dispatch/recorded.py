@@ -12,7 +12,7 @@ from capabilities.core.wire import Answer
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE
 from routing_admin.core.fallback.chain import CANCELLED, RunResult
 from routing_admin.core.fallback.errors import RouterError
-from routing_admin.dispatch.describing import Describing
+from routing_admin.dispatch.descriptions.describing import Describing
 from routing_admin.dispatch.generated_media import without_data
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.platform.server.draining import DrainingError, draining

@@ -35,8 +35,8 @@ from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.upstream import Stream
 
 if TYPE_CHECKING:
-    from routing_admin.dispatch.describing import Describing
-    from routing_admin.dispatch.description_desk import DescriptionDesk
+    from routing_admin.dispatch.descriptions.describing import Describing
+    from routing_admin.dispatch.descriptions.desk import DescriptionDesk
 
 T = TypeVar("T", Answer, Stream)
 R = TypeVar("R")

@@ -26,7 +26,7 @@ from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.fallback.scripts import SCRIPTED, Script
 from routing_admin.core.fallback.trial import Trial
 from routing_admin.core.planning.params import apply_params
-from routing_admin.dispatch.description_desk import DescriptionDesk
+from routing_admin.dispatch.descriptions.desk import DescriptionDesk
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.prepare import list_dropped, prepare_for
 from routing_admin.dispatch.send import process_run_context

@@ -14,7 +14,7 @@ from capabilities.core.values import value_class
 from capabilities.core.wire import Answer
 from routing_admin.core.fallback.chain import Attempt, RunResult
 from routing_admin.core.fallback.errors import RouterError
-from routing_admin.dispatch.describing import note_answer
+from routing_admin.dispatch.descriptions.describing import note_answer
 from routing_admin.dispatch.estimates import charge_failures, prices_at, reserve_planned, settle_planned
 from routing_admin.dispatch.recorded import record_answer, record_stream
 from routing_admin.dispatch.route_headers import headers_of_attempts

@@ -12,7 +12,7 @@ from capabilities.core.wire import Answer, Delta, Failure, Finish, Media, Supple
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt, RunResult, cut_short
 from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import end_stream
-from routing_admin.dispatch.describing import note_answer
+from routing_admin.dispatch.descriptions.describing import note_answer
 from routing_admin.dispatch.estimates import settle_planned
 from routing_admin.dispatch.generated_media import without_data
 from routing_admin.dispatch.send import Dispatch

@@ -8,8 +8,8 @@ from typing import Any
 from capabilities.core.prices import Cost
 from capabilities.core.wire import Usage
 from routing_admin.core.fallback.chain import Attempt
+from routing_admin.limits.prices.sheet import cost_now
 from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.prices.sheet import cost_now
 from routing_admin.request_log.entries import Entry, RequestFacts, find_answering
 
 UNKNOWN: Mapping[str, Any] = {"cost_nanos": None, "saved_nanos": None, "currency": ""}

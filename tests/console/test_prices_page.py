@@ -11,7 +11,7 @@ from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.core.files.llmservices import write_service
-from routing_admin.prices.listed import SOURCE
+from routing_admin.limits.prices.listed import SOURCE
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from tests.cast import AgentProgram

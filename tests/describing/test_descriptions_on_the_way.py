@@ -17,8 +17,8 @@ from capabilities.acts import SYSTEM
 from routing_admin.console.routes.actions import delete_route, save_route
 from routing_admin.console.settings.actions import set_content_policy
 from routing_admin.core.configuration.specs import CandidateSpec
-from routing_admin.descriptions.store import ASK_AGAIN
-from routing_admin.dispatch import describing
+from routing_admin.dispatch.descriptions import describing
+from routing_admin.dispatch.descriptions.store import ASK_AGAIN
 from routing_admin.models import FileDescription, TaskRoute
 from routing_admin.upstream import process_upstream
 from tests.describing.describers import LOOK, POLICY, WORDS, add_route, bodies_to, describing_lab, text_of

@@ -14,7 +14,7 @@ from artifacts.library import delete_artifacts, store_bytes
 from capabilities.acts import SYSTEM
 from capabilities.core.describing.key import description_key
 from routing_admin.console.settings.pruning import UNDO, prune
-from routing_admin.descriptions.store import (
+from routing_admin.dispatch.descriptions.store import (
     ASK_AGAIN,
     DescriptionOutcome,
     find_description,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from routing_admin.descriptions.flights import SharedFlights
+from routing_admin.dispatch.descriptions.flights import SharedFlights
 
 
 def asker(name: str, gate: asyncio.Event, asked: list[str], word: str = "words") -> Callable[[], Awaitable[str]]:

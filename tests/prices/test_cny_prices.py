@@ -16,7 +16,9 @@ import pytest
 
 from capabilities.core.providers.hosts.china import CHINA
 
-DOCUMENT: Mapping[str, Any] = json.loads(files("routing_admin.prices").joinpath("cny_prices.json").read_text("utf-8"))
+DOCUMENT: Mapping[str, Any] = json.loads(
+    files("routing_admin.limits.prices").joinpath("cny_prices.json").read_text("utf-8")
+)
 ROWS: tuple[Mapping[str, Any], ...] = tuple(DOCUMENT["rows"])
 ROW = {"hosts", "models", "tiers", "from", "checkedOn", "source"}
 AMOUNTS = {"input", "cacheRead", "cacheWrite", "output", "thinkingOutput"}

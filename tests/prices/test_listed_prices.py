@@ -13,7 +13,7 @@ from genai_prices.types import ModelInfo, Provider
 
 from capabilities.core.prices import NANO, cost_of
 from capabilities.core.wire import Usage
-from routing_admin.prices.listed import SORTS, convert_price, listed_price
+from routing_admin.limits.prices.listed import SORTS, convert_price, listed_price
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 OPENAI, ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com/v1"

@@ -27,7 +27,7 @@ from routing_admin.console.requests.prefix_story import tell_prefix
 from routing_admin.console.requests.story import add_entries, build_steps, build_tracks, color_chips, tell_story
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding
-from routing_admin.prices.sheet import sheet_of
+from routing_admin.limits.prices.sheet import sheet_of
 from routing_admin.request_log.asked import asked_for
 from routing_admin.request_log.costs import sum_waste
 from routing_admin.request_log.lookup import find_earlier_request, find_logged_request, find_logged_requests

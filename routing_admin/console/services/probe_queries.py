@@ -11,7 +11,7 @@ from capabilities.core.delivery.probe_places import count_calls, estimate_usage,
 from capabilities.core.prices import Cost, cost_of
 from capabilities.core.wire import Usage
 from capabilities.models import NightlyProbe, ProbeTranscript, Service
-from routing_admin.prices.sheet import price_for
+from routing_admin.limits.prices.sheet import price_for
 
 
 def list_transcripts(row: Service) -> list[ProbeTranscript]:

@@ -25,7 +25,7 @@ from routing_admin.console.services.actions import set_capabilities
 from routing_admin.console.services.drift_actions import record_drift, settle_doubts
 from routing_admin.dispatch import dial
 from routing_admin.dispatch.dial import DialAnswer
-from routing_admin.prices.sheet import price_for
+from routing_admin.limits.prices.sheet import price_for
 
 ANSWER_BYTES = 2048
 """The most that is kept of one answer."""

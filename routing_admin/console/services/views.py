@@ -55,7 +55,7 @@ from routing_admin.console.services.probe_queries import estimate_night, list_tr
 from routing_admin.console.services.probing import probe_service
 from routing_admin.console.services.queries import describe_service, find_service, list_agents_using, list_services
 from routing_admin.console.services.transcripts import render_transcripts
-from routing_admin.prices.sheet import price_today
+from routing_admin.limits.prices.sheet import price_today
 
 if TYPE_CHECKING:
     from capabilities.models import Service

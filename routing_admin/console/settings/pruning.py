@@ -27,7 +27,7 @@ from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.alerts.actions import end_kind, prune_alerts
 from routing_admin.core.alerts.kinds import AlertKind
-from routing_admin.descriptions.store import forget_content, prune_descriptions
+from routing_admin.dispatch.descriptions.store import forget_content, prune_descriptions
 from routing_admin.models import AttemptLog, IdempotencyRecord, KeptAnswer, RequestLog, SessionSighting, SignInAttempt
 from routing_admin.models.usage import UsageRollup, UsageSum
 from routing_admin.platform.auth.throttle import ADDRESS

@@ -20,12 +20,12 @@ from routing_admin.core.configuration.checks import check_describers
 from routing_admin.core.configuration.retirements import ModelEnd, list_ends
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
+from routing_admin.limits.prices.sheet import sheet_of
 from routing_admin.management import command
 from routing_admin.platform.databases.explaining import explain_failure
 from routing_admin.platform.redis.faults import place_of
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.server.descriptors import find_descriptor_shortage, raise_descriptor_limit
-from routing_admin.prices.sheet import sheet_of
 from routing_admin.request_log.limit_uses import list_uncounted
 
 

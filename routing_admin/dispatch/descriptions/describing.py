@@ -27,9 +27,9 @@ from routing_admin.core.fallback.chain import Call, RunResult
 from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.limits.sentences import BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED
-from routing_admin.descriptions.flights import SharedFlights
-from routing_admin.descriptions.store import DescriptionOutcome, keep_description
-from routing_admin.dispatch.description_desk import DescriptionDesk
+from routing_admin.dispatch.descriptions.desk import DescriptionDesk
+from routing_admin.dispatch.descriptions.flights import SharedFlights
+from routing_admin.dispatch.descriptions.store import DescriptionOutcome, keep_description
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.plan_record import record_plan

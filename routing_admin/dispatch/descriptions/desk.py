@@ -15,7 +15,7 @@ from capabilities.core.describing.question import question_for
 from capabilities.core.message import FilePart, Role
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.core.planning.affinity import opening_of
-from routing_admin.descriptions.store import DescriptionOutcome, find_description, settle_description
+from routing_admin.dispatch.descriptions.store import DescriptionOutcome, find_description, settle_description
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.platform.databases.unavailable import is_away
 
