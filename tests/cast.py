@@ -15,10 +15,10 @@ from django.http import HttpResponse
 from django.test import Client
 
 from capabilities.acts import SYSTEM, Actor
-from capabilities.agents import issue_key
 from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.models import Agent
 from capabilities.runtime import renew
+from routing_admin.configuration.agents.actions import issue_key
 from routing_admin.console.demo import load
 from routing_admin.console.people.token_actions import issue_token
 from routing_admin.models import Person

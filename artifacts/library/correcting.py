@@ -18,6 +18,7 @@ from artifacts.core.detection.evidence import Detection, Evidence
 from artifacts.core.store import blocks
 from artifacts.library.measuring import MEASURES, measure
 from artifacts.models import Artifact
+from artifacts.ports import ports
 from artifacts.sniffer import detector
 from artifacts.storage.content import byte_store
 from capabilities.acts import Act, Actor
@@ -26,7 +27,6 @@ from capabilities.core.problems import Problem
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import worded
 from capabilities.errors import ConflictError, InvalidError
-from capabilities.ports import ports
 
 VERDICT = ("mime_type", "kind", "is_binary", "encoding", "encoding_certain", "mismatch", "evidence")
 """The columns of an artifact that detection decides, beside the measures."""
@@ -67,7 +67,7 @@ def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFie
         NAMES[name]: {"from": before[name], "to": changes[name]} for name in NAMES if name in changes and name != "kind"
     }
     act = Act("artifact.correct", "artifact", row.pk, {**differences, "corrected": _words(values.get("correction"))})
-    with ports.ledger.audit(actor, act):
+    with ports.audit(actor, act):
         if not Artifact.objects.living().filter(pk=row.pk, **before).update(**changes):
             raise ConflictError(
                 worded("Someone else changed this in the meantime. Check the current version, then correct it.")

@@ -24,6 +24,7 @@ from artifacts.core.filenames import clean_filename
 from artifacts.core.store import Stored
 from artifacts.library.measuring import measure
 from artifacts.models import Artifact
+from artifacts.ports import ports
 from artifacts.sniffer import detector
 from artifacts.storage.content import byte_store
 from artifacts.storage.uploads import ReceivedFile
@@ -32,7 +33,6 @@ from capabilities.core.problems import Problem
 from capabilities.core.storable import find_unstorable, is_name, path_of
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
-from capabilities.ports import ports
 
 MAX_METADATA = 16 * 1024
 MAX_LIFETIME = 10 * 366 * 24 * 3600.0
@@ -169,7 +169,7 @@ def check_room(size: int, sha256: str, owner: str) -> None:
 
     Bytes that are kept already need no more room.
     """
-    retention = ports.installed.retention()
+    retention = ports.retention()
     _check_own_room(size, sha256, owner, retention.agent_quota_bytes)
     quota = retention.quota_bytes
     if quota is not None and Artifact.objects.filter(sha256=sha256).exists():
@@ -200,7 +200,7 @@ def _mark(actor: Actor, action: str, rows: Any, moment: Any) -> list[str]:
     if not found:
         return []
     act = Act(action, "artifact", found[0] if len(found) == 1 else "", {"ids": found[:100], "count": len(found)})
-    with ports.ledger.audit(actor, act):
+    with ports.audit(actor, act):
         Artifact.objects.filter(pk__in=found).update(deleted_at=moment)
     return found
 
@@ -233,7 +233,7 @@ def _write(actor: Actor, stored: Stored, label: Label, *, words: bool = False) -
         **({"id": label.artifact_id} if label.artifact_id else {}),
     )
     act = Act("artifact.store", "artifact", row.pk, {"size": stored.size, "kind": row.kind, "filename": filename})
-    with ports.ledger.audit(actor, act):
+    with ports.audit(actor, act):
         row.save(force_insert=True)
     return row
 
@@ -241,7 +241,7 @@ def _write(actor: Actor, stored: Stored, label: Label, *, words: bool = False) -
 def _end(expires_in: float | None) -> Any:
     if expires_in is not None:
         return timezone.now() + timedelta(seconds=expires_in)
-    days = ports.installed.retention().days
+    days = ports.retention().days
     return timezone.now() + timedelta(days=days) if days is not None else None
 
 

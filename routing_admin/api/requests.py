@@ -13,10 +13,10 @@ from artifacts.core.artifact import REF_PREFIX
 from capabilities.access import principal_of
 from capabilities.core.prices import exact_amount
 from capabilities.core.worded import text_of
-from capabilities.queries.agents import find_agent
 from routing_admin.api.calls import CallError, answer, gives
 from routing_admin.api.schemas import RequestOut, RequestsOut
 from routing_admin.api.usage import read_moment
+from routing_admin.configuration.agents.queries import find_agent
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.lookup import LoggedRequest, find_logged_request, list_files_of

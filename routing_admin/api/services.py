@@ -11,14 +11,13 @@ from ninja import Router
 from ninja.params.functions import Query
 
 from capabilities.access import principal_of
-from capabilities.agents import delete_made_agent, put_agent
 from capabilities.core.prices import NANO
 from capabilities.core.problems import Problem
 from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.services.limit_holders import id_of_agent, id_of_key
 from capabilities.core.vocabulary import Direction
 from capabilities.errors import InvalidError
-from capabilities.queries import registry
+from routing_admin.api import registry
 from routing_admin.api.calls import agent_actor, answer, read_as, takes
 from routing_admin.api.service_schemas import (
     AgentIn,
@@ -30,6 +29,7 @@ from routing_admin.api.service_schemas import (
     SupportedOut,
 )
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.actions import delete_made_agent, put_agent
 from routing_admin.dispatch.receivers import registry_of
 from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
 

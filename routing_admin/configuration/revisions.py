@@ -91,7 +91,7 @@ def _is_violation(error: DatabaseError, words: str, state: str) -> bool:
 
 
 class RevisionRecorder:
-    """Records changes; see `capabilities.ports.ChangeRecorder`."""
+    """Record changes of the configuration and acts that leave it as it is."""
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -115,7 +115,10 @@ class RevisionRecorder:
 
     @contextmanager
     def change(self, actor: Actor, act: Act) -> Iterator[Act]:
-        """One revision for everything done inside; joins the change that is open already."""
+        """Record one revision and the audit event for everything done inside; join a change that is open already.
+
+        Raises `InvalidError` and rolls back when the configuration would be invalid.
+        """
         acts = _open.get()
         if acts is not None:
             yield act
@@ -145,7 +148,7 @@ class RevisionRecorder:
             write_event(actor, act)
 
     def note_reading(self, actor: Actor, act: Act) -> None:
-        """A line of the audit log about somebody who looked at something; see `capabilities.ports.ChangeRecorder`."""
+        """Write to the audit log that someone looked at something, at most once in ten minutes."""
         if not was_noted(actor, act, READING):
             write_event(actor, act)
 

@@ -28,26 +28,20 @@ from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream.calls import run_sync
 
 
-class SnapshotDescriptions:
-    """See `capabilities.ports.FileDescriptions`."""
+def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
+    """Return, by reader, how the descriptions are found that it gets in a request along the default route."""
+    state = snapshot.current()
+    desk = DescriptionDesk(plan_request(state, default_route_to(state.configuration), chat, language=language))
+    return lambda reader: desk.plan_for(reader).words.description_of
 
-    def finder(self, chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
-        """By reader, how the descriptions are found that it gets in a request along the default route."""
-        state = snapshot.current()
-        desk = DescriptionDesk(plan_request(state, default_route_to(state.configuration), chat, language=language))
-        return lambda reader: desk.plan_for(reader).words.description_of
 
-    def find_refusal(self, file: FilePart) -> Reason | None:
-        """Why no model can be asked about the file: what the first of them says; None where one can."""
-        describers = describers_of(snapshot.current())
-        if not describers:
-            return because(ReasonCode.NO_DESCRIBER)
-        reasons = [obstacle_to_describing(file, each.reader) for each in describers]
-        return None if None in reasons else reasons[0]
-
-    def estimate(self, describer: str, file: FilePart, language: str | None) -> Estimate | None:
-        """About how many tokens the describer reads to describe a file; None where nobody knows."""
-        return estimate_description(snapshot.current(), describer, file, language)
+def find_refusal(file: FilePart) -> Reason | None:
+    """Return why no model can be asked about the file, as the first of them says; None where one can."""
+    describers = describers_of(snapshot.current())
+    if not describers:
+        return because(ReasonCode.NO_DESCRIBER)
+    reasons = [obstacle_to_describing(file, each.reader) for each in describers]
+    return None if None in reasons else reasons[0]
 
 
 def estimate_description(

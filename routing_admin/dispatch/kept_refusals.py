@@ -9,6 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.utils import timezone
 
 from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
@@ -77,3 +80,32 @@ class KeptRefusals:
 
 
 kept_refusals = owned(KeptRefusals)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedParameter:
+    """A parameter that a model refused: sent as `sent_as`, None where it is left out; `until` is None for good."""
+
+    name: str
+    sent_as: str | None
+    until: datetime | None = None
+
+
+def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
+    """Return the parameters that this process sends otherwise now, or not at all."""
+    run_context, now = process_run_context(), timezone.now()
+    return [
+        RefusedParameter(
+            each.param,
+            each.sent_as,
+            None if each.until is None else now + timedelta(seconds=each.until - run_context.clock()),
+        )
+        for each in run_context.memory.refusals(provider, model)
+    ]
+
+
+def forget_refusal(provider: str, model: str, name: str) -> None:
+    """Send this parameter as usual again, in every process. Raise what the database raises."""
+    kept_refusals().look()  # it knows the rows, and hears what is forgotten
+    process_run_context().memory.forget(provider, model, name)
+    kept_refusals().look()

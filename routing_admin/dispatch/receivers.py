@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -14,13 +14,11 @@ from capabilities.core.delivery.receiver import Receiver, receiver
 from capabilities.core.delivery.token_limits import token_limits
 from capabilities.core.describing.describable import obstacle_to_describing
 from capabilities.core.message import FilePart
-from capabilities.core.services.agents import AgentDirectory, AgentProfile
+from capabilities.core.services.agents import AgentProfile
 from capabilities.core.services.registry import LlmServiceConfig, LlmServiceRegistry
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.core.wire import Target
-from capabilities.ports import Retention
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.installation import read_keeping
 from routing_admin.configuration.keys import KeyState
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, ProviderSpec, RouteSpec, ServiceSpec
@@ -184,39 +182,10 @@ def default_language() -> str:
     return snapshot.current().configuration.default_language or "en"
 
 
-class SnapshotServices:
-    """What is installed, in the newest snapshot; see `capabilities.ports.InstalledServices`."""
-
-    def receivers(self) -> Sequence[Receiver]:
-        """One receiver per enabled service."""
-        return tuple(list_receivers(snapshot.current()).values())
-
-    def default_receivers(self) -> Sequence[Receiver]:
-        """The same if the default route led there."""
-        state = snapshot.current()
-        content = default_route_to(state.configuration).content
-        return tuple((_list_receivers(state, content) if content else list_receivers(state)).values())
-
-    def receiver(self, service_id: str) -> Receiver | None:
-        """The receiver of a service; None for an unknown id."""
-        return list_receivers(snapshot.current()).get(service_id)
-
-    def registry(self) -> LlmServiceRegistry:
-        """Services by id, and what each can do."""
-        return registry_of(snapshot.current())
-
-    def agents(self) -> AgentDirectory:
-        """Every living agent."""
-        return snapshot.current().directory
-
-    def agents_for(self, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:
-        """The agents that can really read this very file, by the same decision that delivers it."""
-        return readers_of(snapshot.current(), file, but, only_configured=only_configured)
-
-    def retention(self) -> Retention:
-        """How many bytes of artifacts are kept, and for how long; read from its row each time."""
-        kept = read_keeping()
-        return Retention(kept.quota_bytes, kept.artifact_days, kept.agent_quota_bytes)
+def default_receivers(state: Snapshot) -> tuple[Receiver, ...]:
+    """Return one receiver per enabled service, as if the default route led there: its content policy wins."""
+    content = default_route_to(state.configuration).content
+    return tuple((_list_receivers(state, content) if content else list_receivers(state)).values())
 
 
 def readers_of(state: Snapshot, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:

@@ -11,13 +11,13 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from capabilities.acts import SYSTEM, Actor
-from capabilities.agents import save_agent
 from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.core.services.agent_limits import Meter
 from capabilities.errors import InvalidError
 from capabilities.models import Agent, Provider
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.alerts.queries import list_alerts
 from routing_admin.console.alerts.watch import watch
 from routing_admin.console.exchange.actions import import_configuration

@@ -17,7 +17,8 @@ from artifacts.core.delivery.content_router import ArtifactContentRouter
 from artifacts.storage.content import RowStore, byte_store
 from capabilities.core.message import Blob, blob_of
 from capabilities.core.wire import open_media, split_payload
-from capabilities.ports import ports
+from routing_admin.configuration import snapshot
+from routing_admin.dispatch.receivers import registry_of
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
@@ -43,7 +44,7 @@ def test_the_bytes_are_those_of_an_answer_that_is_made_whole(
     body = b"".join(answer.streaming_content)
     artifact = RowStore("text-agent").get_artifact(made["ref"])
     assert artifact is not None
-    expected = ArtifactContentRouter(ports.installed.registry()).route_content(artifact, to).as_json()
+    expected = ArtifactContentRouter(registry_of(snapshot.current())).route_content(artifact, to).as_json()
     assert body == orjson.dumps(expected)
     assert (answer["Content-Type"], answer["Content-Length"]) == ("application/json; charset=utf-8", str(len(body)))
 

@@ -10,10 +10,10 @@ from django.test import Client
 from django.urls import resolve
 
 from capabilities.acts import SYSTEM
-from capabilities.agents import revoke_key
 from capabilities.json_bodies import nests_too_deeply
 from capabilities.models import AgentKey
 from routing_admin.api.calls import AgentKeyAuth
+from routing_admin.configuration.agents.actions import revoke_key
 from routing_admin.console.api import agents_api
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

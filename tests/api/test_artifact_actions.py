@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from hypothesis.extra.django import TestCase
 from artifacts import library as actions
 from artifacts.core.errors import StorageFullError, TooLargeError
 from artifacts.models import Artifact
-from artifacts.preview import preview, request_for
 from artifacts.storage.content import RowStore, byte_store, open_artifact, part_of
 from artifacts.storage.uploads import StoringUploadHandler, UploadFailedError, received_files
 from capabilities.acts import SYSTEM
@@ -29,9 +29,10 @@ from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.receiver import prepare
 from capabilities.errors import InvalidError
 from capabilities.models import Service
-from capabilities.ports import ports
 from routing_admin.configuration import snapshot
 from routing_admin.console.services.actions import save_service
+from routing_admin.dispatch.preview import lead_by_default, preview, request_for
+from routing_admin.dispatch.receivers import default_language, list_receivers, readers_of
 from routing_admin.models import AuditEvent, Installation
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
@@ -110,11 +111,11 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
     """
     row = actions.store_bytes(SYSTEM, data, filename="file")
     shown = {each.service_id: each for each in preview(row).deliveries}
-    chat = ports.routes.lead_by_default(request_for(open_artifact(row)), None)
+    chat = lead_by_default(request_for(open_artifact(row)), None)
     encoded = base64.b64encode(data).decode()
-    for receiver in ports.installed.receivers():
+    for receiver in list_receivers(snapshot.current()).values():
         prepared = prepare(
-            chat, receiver, text_style_for(chat, ports.routes.default_language(), ports.installed.agents_for)
+            chat, receiver, text_style_for(chat, default_language(), partial(readers_of, snapshot.current()))
         )
         assert not isinstance(prepared, CannotRead)
         row_shown = shown[receiver.name]
@@ -152,10 +153,10 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
     assert (read.outcome, source.outcome) == (Outcome.EXTRACTED, Outcome.INLINED)
     assert (read.text or "").splitlines()[-2:] == ["Sum", "42"]
     assert "hide()" in (source.text or "")
-    receiver = ports.installed.receiver("text-model")
+    receiver = list_receivers(snapshot.current()).get("text-model")
     assert receiver is not None
-    chat = ports.routes.lead_by_default(request_for(open_artifact(page)), None)
-    sent = prepare(chat, receiver, text_style_for(chat, ports.routes.default_language(), ports.installed.agents_for))
+    chat = lead_by_default(request_for(open_artifact(page)), None)
+    sent = prepare(chat, receiver, text_style_for(chat, default_language(), partial(readers_of, snapshot.current())))
     assert not isinstance(sent, CannotRead)
     assert read.payload == sent.request.elide()
 

@@ -30,7 +30,7 @@ FILES = {each.name: each for each in SAMPLES}
 READERS = ("text-agent", "vision-agent", "multimodal-agent")
 KEYS = """
 import json
-from capabilities.agents import issue_key
+from routing_admin.configuration.agents.actions import issue_key
 from capabilities.acts import SYSTEM
 from capabilities.models import Agent
 agents = {each.agent_id: each for each in Agent.objects.all()}

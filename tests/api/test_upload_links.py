@@ -16,10 +16,10 @@ from artifacts.models import Artifact, UploadLink
 from artifacts.storage.content import byte_store
 from artifacts.storage.upload_tokens import PATH, TokenState, make_token, state_of_address, state_of_token
 from capabilities.acts import SYSTEM
-from capabilities.agents import revoke_key
 from capabilities.core.providers.redaction import redact
 from capabilities.models import Agent, AgentKey
 from routing_admin.api.artifacts.uploads import base_url_of
+from routing_admin.configuration.agents.actions import revoke_key
 from routing_admin.console.settings.pruning import prune
 from routing_admin.models import AuditEvent
 from tests.artifacts.samples import SAMPLES

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from artifacts.core.artifact import StoredArtifact
-from artifacts.preview import read_once
 from capabilities.core.delivery.tokens import text_tokens
 from capabilities.core.message import Blob, Converted, ConvertTo, Rendered, Text, UnreadableError, blob_of
 from capabilities.core.vocabulary import Kind
+from routing_admin.dispatch.preview import read_once
 
 
 @dataclass

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from capabilities.acts import SYSTEM
-from capabilities.agents import issue_key
 from capabilities.models import Agent, Provider
 from routing_admin.configuration import exports, snapshot
+from routing_admin.configuration.agents.actions import issue_key
 from routing_admin.configuration.publishing import Publisher
 from routing_admin.console.history.actions import undo
 from routing_admin.console.providers.actions import save_provider

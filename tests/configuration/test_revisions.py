@@ -12,19 +12,20 @@ from django.db.models import ProtectedError
 from django.utils.translation import override
 
 from capabilities.acts import Act, Actor
-from capabilities.agents import save_agent
 from capabilities.core.message import FilePart
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import ConflictError, InUseError, InvalidError, TakenError
 from capabilities.models import Agent, Provider, Service, StoredKey
-from capabilities.ports import ports
 from routing_admin.configuration import rows, snapshot
+from routing_admin.configuration.agents.actions import save_agent
+from routing_admin.configuration.revisions import ledger
 from routing_admin.console.demo import load
 from routing_admin.console.exchange.actions import import_configuration, preview_import
 from routing_admin.console.history.actions import undo
 from routing_admin.console.providers.actions import KeyAct, KeyChange, delete_provider, save_provider
 from routing_admin.console.routes.actions import delete_route, save_alias, save_route
 from routing_admin.core.configuration.specs import EMPTY, CandidateSpec
+from routing_admin.dispatch.receivers import readers_of
 from routing_admin.models import AuditEvent, Candidate, Revision, TaskRoute
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -63,7 +64,7 @@ def test_changes_inside_a_change_join_its_revision(demo: None) -> None:
 
 def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo: None) -> None:
     """Law: what an action returns has the revision it made; one that joined has the one it became part of."""
-    with ports.ledger.change(ADA, Act("test")) as outer:
+    with ledger.change(ADA, Act("test")) as outer:
         inner = save_alias(ADA, "gpt-4o", "task:default")
         assert inner.revision is None
     assert inner.revision == outer.revision == Revision.objects.latest("number").number
@@ -73,7 +74,7 @@ def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo: N
 def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
     """Law: the check at the end of a change undoes all of it; nothing is half done."""
     before = rows.read()
-    with pytest.raises(InvalidError) as refused, ports.ledger.change(ADA, Act("test")):
+    with pytest.raises(InvalidError) as refused, ledger.change(ADA, Act("test")):
         TaskRoute.objects.create(task_type="hollow", position=99)
     assert "hollow" in str(refused.value)
     assert rows.read() == before
@@ -273,10 +274,10 @@ def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) ->
     picture = FilePart(Kind.IMAGE, "image/png", "plan.png", 2048, content=None)
     sound = FilePart(Kind.AUDIO, "audio/mpeg", "note.mp3", 2048)
     odd = FilePart(Kind.IMAGE, "image/x-unheard-of", "plan.odd", 2048)
-    assert ports.installed.agents_for(picture) == ["multimodal-agent", "vision-agent"]
-    assert ports.installed.agents_for(sound) == ["multimodal-agent"]
-    assert ports.installed.agents_for(odd) == []
-    assert ports.installed.agents_for(picture, but="vision-agent") == ["multimodal-agent"]
+    assert readers_of(snapshot.current(), picture) == ["multimodal-agent", "vision-agent"]
+    assert readers_of(snapshot.current(), sound) == ["multimodal-agent"]
+    assert readers_of(snapshot.current(), odd) == []
+    assert readers_of(snapshot.current(), picture, but="vision-agent") == ["multimodal-agent"]
 
 
 def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo: None) -> None:

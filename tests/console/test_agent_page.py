@@ -15,10 +15,10 @@ from django.utils import timezone
 
 from capabilities.access import make_key
 from capabilities.acts import SYSTEM
-from capabilities.agents import delete_agent
 from capabilities.core.services.link_texts import LINK_KIND, public_part_in, secret_in
 from capabilities.models import Agent, AgentLink
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.actions import delete_agent
 from routing_admin.console.providers.stored_keys import agents_behind
 from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLog, SignInAttempt
 from routing_admin.platform.databases.router import LOGS

@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from capabilities.access import Principal, authenticate
 from capabilities.acts import SYSTEM
-from capabilities.agents import put_agent
 from capabilities.core.permissions import DEFAULT_SCOPES
 from capabilities.models import Agent, AgentKey, Service
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.actions import put_agent
 from routing_admin.models import AuditEvent, Revision
 from tests.console.visits import queries_of, text_of
 

@@ -15,7 +15,6 @@ from django.urls import reverse
 from artifacts import library as actions
 from artifacts.core.detection.evidence import REASONS
 from artifacts.models import Artifact
-from artifacts.preview import preview
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from capabilities.core.delivery.receiver import Prepared
@@ -28,6 +27,7 @@ from routing_admin.console.services.actions import save_service
 from routing_admin.core.fallback.chain import Call
 from routing_admin.core.planning.params import apply_params
 from routing_admin.dispatch.prepare import prepare_for
+from routing_admin.dispatch.preview import preview
 from routing_admin.models import RequestLog
 from tests.cast import HTMX
 from tests.console.page import Page

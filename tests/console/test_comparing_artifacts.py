@@ -11,8 +11,8 @@ from django.urls import reverse
 
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
-from artifacts.preview import Previewer
 from capabilities.acts import SYSTEM
+from routing_admin.dispatch.preview import Previewer
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 PICTURE = Path(__file__).resolve().parents[1] / "artifacts" / "files" / "magick.png"

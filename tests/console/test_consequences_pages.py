@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 
 from capabilities.acts import Actor
-from capabilities.agents import put_agent, save_agent
 from capabilities.models import Agent, Provider, Service
+from routing_admin.configuration.agents.actions import put_agent, save_agent
 from routing_admin.console.base.consequences import foresee_disabling
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.console.settings.actions import save_language

@@ -8,11 +8,11 @@ from django.urls import reverse
 
 from artifacts import library as actions
 from artifacts.models import Artifact
-from artifacts.preview import preview
 from capabilities.acts import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.console.routes.actions import delete_route, save_route
 from routing_admin.console.settings.actions import set_content_policy
+from routing_admin.dispatch.preview import preview
 from routing_admin.models import FileDescription, RequestLog, TaskRoute
 from tests.cast import HTMX
 from tests.describing.describers import POLICY, WORDS, bodies_to, describing_lab

@@ -10,9 +10,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from capabilities.acts import Act, Actor
-from capabilities.agents import issue_key, put_agent, save_agent
 from capabilities.models import Agent, Service
 from capabilities.sentences import translate_sentence
+from routing_admin.configuration.agents.actions import issue_key, put_agent, save_agent
 from routing_admin.configuration.audit import write_event
 from routing_admin.console.base.keyset import PAGE
 from routing_admin.console.history.phrases import change_line

@@ -12,9 +12,9 @@ from django.urls import reverse
 
 from artifacts.library import delete_artifacts, store_bytes
 from capabilities.acts import SYSTEM
-from capabilities.agents import save_agent
 from capabilities.models import Agent, Service
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.actions import save_agent
 from tests.cast import key_of
 from tests.gateway.plane import PNG, image, logged, post
 

@@ -13,7 +13,6 @@ from django.urls import reverse
 from capabilities.acts import SYSTEM, Actor
 from capabilities.errors import ConflictError
 from capabilities.models import Service
-from capabilities.ports import ports
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.exports import export
 from routing_admin.configuration.installation import Keeping, directives, read_keeping
@@ -23,6 +22,7 @@ from routing_admin.console.settings import actions
 from routing_admin.console.settings.environment import read_dotenv, setting_rows, strip_password
 from routing_admin.core.files.exporting import FileFormat
 from routing_admin.core.planning.plan import RoutingQuery, make_plan
+from routing_admin.dispatch.receivers import list_receivers
 from routing_admin.environment import SETTINGS
 from routing_admin.models import AuditEvent, Installation, Language, Revision
 from tests.cast import HTMX
@@ -127,7 +127,7 @@ def test_the_content_policy_is_one_revision_and_holds_where_nobody_says_otherwis
     """A new installation puts text in and converts; a route's word, then a service's, comes before the settings'."""
 
     def policies(service: str) -> set[str]:
-        receiver = ports.installed.receiver(service)
+        receiver = list_receivers(snapshot.current()).get(service)
         assert receiver is not None
         return set(receiver.reader.policies)
 

@@ -25,12 +25,12 @@ def make() -> None:
     from artifacts.library import delete_artifacts, store_bytes
     from capabilities.acts import SYSTEM, Act
     from capabilities.models import Provider
-    from capabilities.ports import ports
     from capabilities.secrets import store_key
+    from routing_admin.configuration.revisions import ledger
     from routing_admin.models import SignInAttempt
 
     call_command("bootstrap", stdout=sys.stderr)
-    with ports.ledger.change(SYSTEM, Act("test")):
+    with ledger.change(SYSTEM, Act("test")):
         provider = Provider.objects.get(name="openai")
         provider.key_source, provider.stored_key = "stored", store_key("sk-very-secret-1234", provider.endpoint)
         provider.save()

@@ -11,9 +11,9 @@ from django.urls import reverse
 
 from artifacts.library import store_bytes
 from capabilities.acts import SYSTEM
-from capabilities.agents import save_agent
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Agent
+from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.limits.gate import keeper
 from routing_admin.limits.uses import find_uses
 from tests.cast import AgentProgram

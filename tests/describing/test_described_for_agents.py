@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from capabilities.acts import SYSTEM
-from capabilities.agents import save_agent
 from capabilities.models import Agent
+from routing_admin.configuration.agents.actions import save_agent
 from tests.cast import AgentProgram
 from tests.describing.describers import WORDS, bodies_to, describing_lab
 from tests.gateway.plane import PNG, logged

@@ -13,7 +13,6 @@ import pytest
 
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
-from artifacts.preview import preview, request_for
 from artifacts.storage.content import byte_store, open_artifact, part_of
 from capabilities.acts import SYSTEM
 from capabilities.core.delivery.receiver import Prepared, Receiver
@@ -23,6 +22,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.dispatch.plan import plan_request
+from routing_admin.dispatch.preview import preview, request_for
 from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.models import TaskRoute
 from routing_admin.upstream import run_sync

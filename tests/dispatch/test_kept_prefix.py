@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from capabilities import agents
 from capabilities.acts import SYSTEM
 from capabilities.core.message import ChatRequest, FilePart, Message, Part, Role, TextPart
 from capabilities.core.vocabulary import Kind
 from capabilities.models import Agent, Service
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents import actions as agents
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.dispatch.simulation import simulate
 

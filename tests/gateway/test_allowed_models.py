@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 
 from capabilities.acts import SYSTEM
-from capabilities.agents import put_agent, save_agent
 from capabilities.models import Agent
+from routing_admin.configuration.agents.actions import put_agent, save_agent
 from routing_admin.models import Revision
 from tests.cast import AgentProgram, key_of
 from tests.console.visits import text_of

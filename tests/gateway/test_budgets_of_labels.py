@@ -11,12 +11,12 @@ import pytest
 from django.test import Client
 
 from capabilities.acts import SYSTEM
-from capabilities.agents import save_agent
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.services.labels import LabelKind
 from capabilities.errors import InvalidError
 from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import integrity
+from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.history.actions import undo
 from routing_admin.console.services.actions import save_service
 from routing_admin.console.usage.budget_actions import save_budget

@@ -17,10 +17,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 import routing_admin
 from capabilities.acts import SYSTEM
-from capabilities.agents import save_agent
 from capabilities.core.message import ChatRequest
 from capabilities.models import Agent
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.gateway import application
 from routing_admin.limits.gate import keeper

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from capabilities.acts import SYSTEM
-from capabilities.agents import save_agent
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Agent, Provider
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.gateway import keep_alive
 from routing_admin.limits.gate import keeper
 from routing_admin.limits.uses import find_uses

@@ -10,10 +10,10 @@ import pytest
 from django.test import Client
 
 from capabilities.acts import SYSTEM
-from capabilities.agents import change_key, roll_key, save_agent
 from capabilities.errors import InvalidError
 from capabilities.models import Agent, AgentKey
 from routing_admin.configuration import integrity
+from routing_admin.configuration.agents.actions import change_key, roll_key, save_agent
 from routing_admin.console.history.actions import restore, undo
 from routing_admin.limits.gate import keeper
 from routing_admin.models import AuditEvent, Revision

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from capabilities.access import Principal
 from capabilities.acts import SYSTEM
-from capabilities.agents import revoke_key
 from capabilities.models import AgentKey
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.actions import revoke_key
 from routing_admin.gateway import key_cache
 from routing_admin.models import Installation
 from tests.cast import key_of

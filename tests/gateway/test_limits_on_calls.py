@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from capabilities.acts import SYSTEM
-from capabilities.agents import save_agent
 from capabilities.core.exchange import ExchangeRate
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.services.actions import save_service
 from routing_admin.console.settings import rate_actions as exchange
 from routing_admin.limits.gate import keeper, ledger

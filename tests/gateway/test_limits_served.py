@@ -22,7 +22,8 @@ from tests.gateway.serving import Server, environment_of, manage, served
 
 HELLO = [{"role": "user", "content": "hello"}]
 SET = (
-    "import json; from capabilities.agents import save_agent; from capabilities.acts import SYSTEM; "
+    "import json; from routing_admin.configuration.agents.actions import save_agent; "
+    "from capabilities.acts import SYSTEM; "
     "from capabilities.models import Agent; row = Agent.objects.get(agent_id='text-agent'); "
     "row.limits = json.loads('''%s'''); save_agent(SYSTEM, row)"
 )

@@ -14,10 +14,10 @@ from django.test import Client
 
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
-from capabilities.agents import save_agent
 from capabilities.body_limits import body_limit
 from capabilities.core.operations.table import OPERATIONS, BodyShape
 from capabilities.models import Agent
+from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.settings import actions as installation
 from tests.cast import key_of
 from tests.gateway.asgi_caller import Call, Loopback, headers, loopback_providers

@@ -23,12 +23,12 @@ from PIL import Image
 
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
-from artifacts.preview import request_for
 from artifacts.storage.content import open_artifact
 from capabilities.acts import SYSTEM
 from capabilities.core.vocabulary import Kind
 from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.configuration import snapshot
+from routing_admin.dispatch.preview import request_for
 from routing_admin.dispatch.simulation import simulate
 from routing_admin.models import TaskRoute
 from routing_admin.upstream import process_upstream

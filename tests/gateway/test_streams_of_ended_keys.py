@@ -11,8 +11,8 @@ import pytest
 from django.utils import timezone
 
 from capabilities.acts import Actor
-from capabilities.agents import revoke_key, roll_key
 from capabilities.models import AgentKey
+from routing_admin.configuration.agents.actions import revoke_key, roll_key
 from routing_admin.gateway.open_streams import open_streams
 from tests.gateway.asgi_caller import Call, Loopback, headers, loopback_providers
 from tests.gateway.plane import logged

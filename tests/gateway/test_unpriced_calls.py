@@ -12,9 +12,9 @@ from django.core.management import call_command
 from django.test import Client
 
 from capabilities.acts import SYSTEM
-from capabilities.agents import save_agent
 from capabilities.core.services.agent_limits import AgentLimits, Meter, UnpricedPolicy, limits_of
 from capabilities.models import Agent, Provider, Service
+from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.agents.forms import AgentForm
 from routing_admin.console.base.limit_schemas import limit_fields
 from routing_admin.console.services.actions import save_service

@@ -47,7 +47,7 @@ def test_every_core_module_is_imported_with_everything_else_refused() -> None:
     assert int(ran.stdout) == len(files) - tops
 
 
-@pytest.mark.parametrize("module", ["django", "orjson", "capabilities.ports"])
+@pytest.mark.parametrize("module", ["django", "orjson", "artifacts.ports"])
 def test_what_is_refused_there_is_really_refused(module: str) -> None:
     """The guard bites: an import of Django, of a third party and of our own shell ends the process with that word."""
     ran = run(IMPORT_ALL + f"importlib.import_module({module!r})")

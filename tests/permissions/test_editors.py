@@ -8,9 +8,9 @@ from django.test import Client
 from django.urls import reverse
 
 from capabilities.acts import SYSTEM
-from capabilities.agents import change_key
 from capabilities.core.permissions import PAGE_OF_KIND, UserRole, kinds_changed_by
 from capabilities.models import Agent, AgentKey, Provider
+from routing_admin.configuration.agents.actions import change_key
 from routing_admin.console.providers.actions import enable_providers, save_provider
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.core.configuration.diff import LISTS

@@ -21,12 +21,13 @@ from tests.lab import Lab
 
 HELLO = {"model": "one/lab", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 50}
 LIMIT = (
-    "import json; from capabilities.agents import save_agent; from capabilities.acts import SYSTEM; "
+    "import json; from routing_admin.configuration.agents.actions import save_agent; "
+    "from capabilities.acts import SYSTEM; "
     "from capabilities.models import Agent; row = Agent.objects.get(agent_id='text-agent'); "
     "row.limits = {'tokensPerDay': %d}; save_agent(SYSTEM, row)"
 )
 REVOKE = (
-    "from capabilities.agents import revoke_key; from capabilities.acts import SYSTEM; "
+    "from routing_admin.configuration.agents.actions import revoke_key; from capabilities.acts import SYSTEM; "
     "from capabilities.models import AgentKey; revoke_key(SYSTEM, AgentKey.objects.get(public_id='%s'))"
 )
 MANY = 10_000_000

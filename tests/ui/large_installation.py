@@ -22,8 +22,8 @@ def add_configuration() -> None:
     """Providers, services, routes, aliases and agents as one revision; of each the first has the wide name."""
     from capabilities.acts import SYSTEM, Act
     from capabilities.core.vocabulary import Capabilities
-    from capabilities.ports import ports
     from routing_admin.configuration import rows
+    from routing_admin.configuration.revisions import ledger
     from routing_admin.core.configuration import specs
 
     able = [
@@ -57,7 +57,7 @@ def add_configuration() -> None:
     ]
     aliases = [specs.AliasSpec(name_of("alias", n), services[n % SERVICES].id) for n in range(60)]
     agents = [specs.AgentSpec(name_of("agent", n), WIDE, service_id=services[n].id) for n in range(40)]
-    with ports.ledger.change(SYSTEM, Act("configuration.import", message=WIDE)):
+    with ledger.change(SYSTEM, Act("configuration.import", message=WIDE)):
         now = rows.read()
         rows.write(
             specs.Configuration(

@@ -15,8 +15,6 @@ from artifacts import library as actions
 from artifacts.core.delivery.get_artifact import ArtifactNotFound
 from artifacts.core.delivery.tools import tool_definitions
 from artifacts.library import queries as library
-from artifacts.library.messages import Messages
-from artifacts.preview import preview
 from artifacts.storage.content import RowStore
 from artifacts.storage.downloads import download
 from artifacts.storage.uploads import received_files
@@ -30,6 +28,7 @@ from capabilities.errors import InvalidError
 from capabilities.json_bodies import load_json
 from routing_admin.api.artifacts.as_json import artifact_json
 from routing_admin.api.artifacts.describing import describer_for, words_of
+from routing_admin.api.artifacts.messages import Messages
 from routing_admin.api.artifacts.pieces import answer_in_pieces
 from routing_admin.api.artifacts.schemas import (
     ArtifactOut,
@@ -44,6 +43,7 @@ from routing_admin.api.artifacts.schemas import (
 from routing_admin.api.artifacts.tool_calls import ToolCaller, choose_language, read_artifact, service_of
 from routing_admin.api.calls import CallError, agent_actor, answer, gives, parse_as, read_as, takes
 from routing_admin.api.service_schemas import MessageIn, RequiredIn, RequiredOut, RouteMessageIn, RoutingResultOut
+from routing_admin.dispatch.preview import preview
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact

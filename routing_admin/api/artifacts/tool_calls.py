@@ -17,7 +17,7 @@ from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.reasons import ReasonCode
 from capabilities.core.texts.description import nearest
 from capabilities.core.wire import WriteData, base64_text
-from capabilities.queries import registry
+from routing_admin.api import registry
 from routing_admin.api.artifacts.as_json import artifact_json
 from routing_admin.api.artifacts.describing import Describe, add_description
 from routing_admin.api.artifacts.uploads import link_json

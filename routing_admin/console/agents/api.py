@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from capabilities.agents import delete_agent, find_service, save_agent
 from capabilities.errors import ConflictError, InvalidError
-from capabilities.queries.agents import find_agent, list_agents, list_keys
 from routing_admin.api.calls import gives, read_as, takes
+from routing_admin.configuration.agents.actions import delete_agent, find_service, save_agent
+from routing_admin.configuration.agents.queries import find_agent, list_agents, list_keys
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.agents.forms import AgentForm
 from routing_admin.console.base.api import (

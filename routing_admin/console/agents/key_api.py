@@ -9,14 +9,14 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
-from capabilities.agents import change_key, issue_key, revoke_key, roll_key
 from capabilities.core.permissions import DEFAULT_SCOPES
 from capabilities.core.problems import Problem
 from capabilities.core.services.key_terms import LIMITS
 from capabilities.core.services.labels import LabelKind
 from capabilities.errors import ConflictError, InvalidError
-from capabilities.queries.agents import find_agent, find_key, list_keys
 from routing_admin.api.calls import answer, gives, read_as, takes
+from routing_admin.configuration.agents.actions import change_key, issue_key, revoke_key, roll_key
+from routing_admin.configuration.agents.queries import find_agent, find_key, list_keys
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.agents.key_forms import KeyTermsForm
 from routing_admin.console.base.api import (

@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of
-from capabilities.agents import change_key, issue_key, revoke_key, roll_key
 from capabilities.errors import ActionError
-from capabilities.queries.agents import find_agent, find_key
+from routing_admin.configuration.agents.actions import change_key, issue_key, revoke_key, roll_key
+from routing_admin.configuration.agents.queries import find_agent, find_key
 from routing_admin.console.agents.key_forms import KeyForm, KeyTermsForm
 from routing_admin.console.agents.views import agent_page
 from routing_admin.console.base.answers import UNPROCESSABLE, add_toast, require_found

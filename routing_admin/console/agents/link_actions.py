@@ -11,9 +11,9 @@ from django.utils import timezone
 from capabilities.access import digest_of, make_key
 from capabilities.acts import Act, Actor
 from capabilities.core.services.link_texts import LINK_KIND, secret_in
-from capabilities.guards import check_one_line
 from capabilities.models import Agent, AgentLink
 from capabilities.signing import name_of_secret, newest_secret
+from routing_admin.configuration.guards import check_one_line
 from routing_admin.configuration.revisions import ledger
 
 EVERY = timedelta(minutes=1)

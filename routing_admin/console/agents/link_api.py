@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils import timezone
 from ninja import Router
 
-from capabilities.queries.agents import find_agent
 from routing_admin.api.calls import answer, gives, read_as, takes
+from routing_admin.configuration.agents.queries import find_agent
 from routing_admin.console.agents.link_actions import make_link, revoke_link
 from routing_admin.console.agents.link_queries import find_link, list_links
 from routing_admin.console.base.api import TAG, iso, require, script_actor

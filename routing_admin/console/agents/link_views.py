@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of
-from capabilities.queries.agents import find_agent
+from routing_admin.configuration.agents.queries import find_agent
 from routing_admin.console.agents.link_actions import make_link, revoke_link
 from routing_admin.console.agents.link_forms import AgentLinkForm
 from routing_admin.console.agents.link_queries import find_link

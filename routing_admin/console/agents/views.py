@@ -13,12 +13,13 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of, role_of
-from capabilities.agents import check_can_delete_agent, delete_agent, save_agent
 from capabilities.core.permissions import can_change
 from capabilities.core.services.limit_holders import id_of_agent
 from capabilities.errors import ActionError, ConflictError
-from capabilities.guards import find_refusal
-from capabilities.queries.agents import (
+from capabilities.sentences import join_words
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.actions import check_can_delete_agent, delete_agent, save_agent
+from routing_admin.configuration.agents.queries import (
     NAMES,
     AgentLine,
     find_agent,
@@ -29,8 +30,7 @@ from capabilities.queries.agents import (
     list_keys,
     list_readings,
 )
-from capabilities.sentences import join_words
-from routing_admin.configuration import snapshot
+from routing_admin.configuration.guards import find_refusal
 from routing_admin.console.agents.forms import AgentForm
 from routing_admin.console.agents.key_forms import KeyForm
 from routing_admin.console.agents.key_lines import find_key_uses, list_key_lines, name_uses

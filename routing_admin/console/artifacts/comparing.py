@@ -14,7 +14,6 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from artifacts.library.queries import find_artifact
-from artifacts.preview import Previewer
 from capabilities.access import may
 from capabilities.core.permissions import PagePart
 from capabilities.core.side_by_side import SideBySideRow, lines_beside
@@ -24,6 +23,7 @@ from routing_admin.console.artifacts.detail import language_of, language_words, 
 from routing_admin.console.artifacts.receiving import GROUPS, DeliveryCard, build_card
 from routing_admin.console.base.answers import require_found
 from routing_admin.console.base.tags.highlight import json_text
+from routing_admin.dispatch.preview import Previewer
 
 MOST_LINES = 500
 """Lines of each text that are compared."""

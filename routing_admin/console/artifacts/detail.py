@@ -14,7 +14,6 @@ from django.views.decorators.http import require_GET
 from artifacts.core.detection.encodings import decode_blocks
 from artifacts.core.errors import CorruptError, MissingError
 from artifacts.library.queries import find_artifact
-from artifacts.preview import Previewer
 from artifacts.storage.content import byte_store
 from artifacts.storage.downloads import HEADERS, PLAYABLE, download
 from artifacts.storage.thumbnails import thumbnail_of
@@ -29,6 +28,7 @@ from routing_admin.console.artifacts.forms import TYPES, CorrectionForm
 from routing_admin.console.artifacts.receiving import ReceiverFilter
 from routing_admin.console.artifacts.words import EVIDENCE, STEPS, UNREADABLE
 from routing_admin.console.base.answers import require_found
+from routing_admin.dispatch.preview import Previewer
 from routing_admin.dispatch.receivers import default_language
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What the page of one artifact shows of each model service; decided by `artifacts.preview`, put into words here."""
+"""What the page of one artifact shows of each model service: the preview of `routing_admin.dispatch` in words."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from django.core.paginator import Page, Paginator
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from artifacts.preview import DeliveryPreview, Preview, Previewer
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
 from capabilities.core.delivery.receiver import Receiver
 from capabilities.core.vocabulary import Kind
-from capabilities.ports import ports
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.queries import list_links
 from routing_admin.console.artifacts.words import POLICIES, is_gone, reason_sentence
+from routing_admin.dispatch.preview import DeliveryPreview, Preview, Previewer
 
 FEW, PER_PAGE = 8, 40
 """Of each group so many services stand on the page; where one group is asked for, a page of it."""
@@ -92,7 +92,7 @@ class Group:
 def list_routed_services() -> frozenset[str]:
     """The ids of services that stand in a task route."""
     routes = snapshot.current().configuration.routes
-    return frozenset(link.name for route in routes for link in ports.routes.chain(route.task_type))
+    return frozenset(link.name for route in routes for link in list_links(route.task_type))
 
 
 @dataclass(frozen=True, slots=True)

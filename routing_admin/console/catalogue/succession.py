@@ -7,8 +7,8 @@ from django.utils.translation import gettext as _
 from capabilities.acts import Act, Actor
 from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError
-from capabilities.guards import save_fields
 from capabilities.models import Provider, Service
+from routing_admin.configuration.guards import save_fields
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.providers.actions import save_provider
 from routing_admin.console.services.actions import save_service

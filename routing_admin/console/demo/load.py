@@ -11,10 +11,10 @@ from pathlib import Path
 from artifacts.library import delete_artifacts, store_bytes
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM, Act, Actor
-from capabilities.agents import issue_key
 from capabilities.core.consequence import Consequence
 from capabilities.models import Agent, Service
 from routing_admin.configuration import rows, snapshot
+from routing_admin.configuration.agents.actions import issue_key
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.base.consequences import foresee
 from routing_admin.console.demo.leaving import subtract_demo

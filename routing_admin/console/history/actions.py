@@ -6,10 +6,10 @@ from django.utils.translation import gettext as _
 
 from artifacts.library import restore_artifacts
 from capabilities.acts import Act, Actor
-from capabilities.agents import check_can_delete_agent
 from capabilities.errors import ConflictError, ForbiddenError
 from capabilities.models import Agent
 from routing_admin.configuration import rows
+from routing_admin.configuration.agents.actions import check_can_delete_agent
 from routing_admin.configuration.history import configuration_at, newest_configuration, newest_number, number_before
 from routing_admin.configuration.revisions import ledger
 from routing_admin.core.configuration.diff import diff, right_of

@@ -15,9 +15,9 @@ from capabilities.acts import Act, Actor
 from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
-from capabilities.guards import check_one_line
 from capabilities.signing import name_of_secret, newest_secret
 from routing_admin.configuration import revisions
+from routing_admin.configuration.guards import check_one_line
 from routing_admin.configuration.revisions import ledger
 from routing_admin.models import AdminToken
 from routing_admin.platform.auth.admin_tokens import KIND, AdminCaller

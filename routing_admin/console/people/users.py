@@ -19,7 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from capabilities.access import actor_of, role_of
 from capabilities.core.permissions import UserRole, can_change
 from capabilities.errors import ActionError, InvalidError
-from capabilities.guards import find_refusal
+from routing_admin.configuration.guards import find_refusal
 from routing_admin.console.people import actions as people
 from routing_admin.console.people.forms import InviteForm, RoleForm
 from routing_admin.console.people.queries import find_user, list_users

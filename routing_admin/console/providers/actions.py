@@ -19,9 +19,9 @@ from capabilities.core.providers.environment import (
     referenced_variable,
 )
 from capabilities.errors import InvalidError
-from capabilities.guards import check_unused, check_version, save_fields, save_row
 from capabilities.models import Provider, StoredKey
 from capabilities.secrets import origin_of, store_key
+from routing_admin.configuration.guards import check_unused, check_version, save_fields, save_row
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.base.positions import next_position
 from routing_admin.console.base.results import BulkChange

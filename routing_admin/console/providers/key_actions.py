@@ -13,9 +13,9 @@ from capabilities.core.providers.environment import (
     referenced_variable,
 )
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
-from capabilities.guards import save_fields
 from capabilities.models import Provider, ProviderKey, VariableOrigin
 from capabilities.secrets import origin_of
+from routing_admin.configuration.guards import save_fields
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.providers.actions import KeyAct, KeyChange, find_stored, to_variable
 

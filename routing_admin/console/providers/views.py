@@ -12,8 +12,8 @@ from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of
 from capabilities.errors import ActionError, ConflictError
-from capabilities.guards import find_refusal
 from capabilities.sentences import join_words
+from routing_admin.configuration.guards import find_refusal
 from routing_admin.console.base.answers import (
     UNPROCESSABLE,
     add_refusal_toast,

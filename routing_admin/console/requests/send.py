@@ -15,7 +15,6 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from artifacts.library.queries import find_artifact
-from artifacts.preview import request_for
 from artifacts.storage.content import open_artifact
 from capabilities.access import actor_of
 from capabilities.acts import Actor
@@ -30,6 +29,7 @@ from routing_admin.dispatch.description_preview import have_described
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.preview import request_for
 from routing_admin.dispatch.recorded import record_answer_sync
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.platform.server.request_id import request_id_of

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 from capabilities.acts import Act, Actor
 from capabilities.core.problems import Problem
 from capabilities.errors import InUseError, InvalidError
-from capabilities.guards import check_unused, check_version, save_row
 from capabilities.models import Agent, Provider
+from routing_admin.configuration.guards import check_unused, check_version, save_row
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.rows import write_chain
 from routing_admin.configuration.rows.writing import route_fields

@@ -19,9 +19,9 @@ from capabilities.access import actor_of
 from capabilities.core.providers.probes.drift import Drifts
 from capabilities.core.vocabulary import Capabilities
 from capabilities.errors import ActionError
-from capabilities.guards import find_refusal
 from capabilities.sentences import translate_refusal
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.guards import find_refusal
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.answers import add_toast, wants_fragment
 from routing_admin.console.routes import phrases as words

@@ -9,8 +9,8 @@ from django.utils.translation import gettext as _
 
 from capabilities.acts import Act, Actor
 from capabilities.core.vocabulary import Capabilities, Cell, Source
-from capabilities.guards import check_unused, check_version, save_fields, save_row
 from capabilities.models import Service, ServiceCapability
+from routing_admin.configuration.guards import check_unused, check_version, save_fields, save_row
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.base.positions import next_position
 from routing_admin.console.routes.queries import list_aliases_of

@@ -21,10 +21,9 @@ from capabilities.core.providers.catalogue.price_verdicts import find_contested
 from capabilities.core.providers.presets import limits_template, quirks_for
 from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError, ConflictError
-from capabilities.guards import find_refusal
 from capabilities.labels import capability_label
-from capabilities.ports import ports
 from capabilities.sentences import join_words
+from routing_admin.configuration.guards import find_refusal
 from routing_admin.console.base.answers import (
     UNPROCESSABLE,
     add_refusal_toast,
@@ -55,6 +54,7 @@ from routing_admin.console.services.probe_queries import estimate_night, list_tr
 from routing_admin.console.services.probing import probe_service
 from routing_admin.console.services.queries import describe_service, find_service, list_agents_using, list_services
 from routing_admin.console.services.transcripts import render_transcripts
+from routing_admin.dispatch.kept_refusals import forget_refusal, list_refusals
 from routing_admin.limits.prices.sheet import price_today
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "drifts": render_drifts(list_drifts_of(row)),
         "transcripts": render_transcripts(transcripts),
         "night": estimate_night(row, transcripts),
-        "refusals": ports.refusals.of(row.provider.name, row.model),
+        "refusals": list_refusals(row.provider.name, row.model),
         "cannot_delete": find_refusal(check_can_delete_service, row),
         "losses": foresee_deletion("service", [row.service_id]),
         **more,
@@ -269,7 +269,7 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
 def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
     """Forgets that the model refused a parameter: the next request sends it as usual."""
     row, name = require_found(find_service(service_id)), request.POST.get("name", "")
-    ports.refusals.forget(row.provider.name, row.model, name)
+    forget_refusal(row.provider.name, row.model, name)
     add_toast(request, _("%(name)s is sent as usual again") % {"name": name})
     return redirect("service", service_id=service_id)
 

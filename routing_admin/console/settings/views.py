@@ -20,8 +20,8 @@ from artifacts.library import count_used_bytes
 from capabilities.access import actor_of
 from capabilities.core.delivery.reader import DEFAULT_POLICY
 from capabilities.errors import ActionError, InvalidError
-from capabilities.guards import find_refusal
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.guards import find_refusal
 from routing_admin.configuration.installation import added_languages, directives, keeping_of, read_keeping
 from routing_admin.console.base.answers import add_toast
 from routing_admin.console.base.consequences import foresee_deletion

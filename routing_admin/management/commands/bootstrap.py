@@ -18,8 +18,8 @@ from django.utils import timezone
 from artifacts.core.errors import StoreAwayError
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
-from capabilities.queries.agents import list_agent_ids
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.queries import list_agent_ids
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.integrity import take_back_rights
 from routing_admin.console.backups.automatic import back_up_before_migrating, note_backup

@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from capabilities.agents import find_service, issue_key, save_agent
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
-from capabilities.queries.agents import agent_exists
+from routing_admin.configuration.agents.actions import find_service, issue_key, save_agent
+from routing_admin.configuration.agents.queries import agent_exists
 from routing_admin.console.agents.forms import AgentForm
 from routing_admin.management import command
 

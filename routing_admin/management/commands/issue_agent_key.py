@@ -8,10 +8,10 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
-from capabilities.agents import issue_key
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.errors import NotFoundError
-from capabilities.queries.agents import find_agent, list_agent_ids
+from routing_admin.configuration.agents.actions import issue_key
+from routing_admin.configuration.agents.queries import find_agent, list_agent_ids
 from routing_admin.management import command
 
 

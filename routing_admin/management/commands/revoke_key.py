@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from capabilities.agents import revoke_key as act_revoke_key
-from capabilities.agents import roll_key
 from capabilities.errors import NotFoundError
-from capabilities.queries.agents import find_key_by_public_id
+from routing_admin.configuration.agents.actions import revoke_key as act_revoke_key
+from routing_admin.configuration.agents.actions import roll_key
+from routing_admin.configuration.agents.queries import find_key_by_public_id
 from routing_admin.console.agents.link_actions import revoke_link as act_revoke_link
 from routing_admin.console.agents.link_queries import find_link_by_public_id
 from routing_admin.console.people.token_actions import revoke_token

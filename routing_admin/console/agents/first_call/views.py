@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from capabilities.queries.agents import find_key
+from routing_admin.configuration.agents.queries import find_key
 from routing_admin.console.agents.first_call.phrases import base_url, describe_other, describe_own
 from routing_admin.console.agents.first_call.queries import FirstCall, directive_of, find_first_call, list_nearest_names
 from routing_admin.console.base.answers import require_found

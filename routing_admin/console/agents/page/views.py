@@ -16,8 +16,8 @@ from capabilities.access import makers_of
 from capabilities.acts import Actor
 from capabilities.core.services.agent_limits import MONEY, AgentLimits, limits_of, rights_of
 from capabilities.core.services.limit_holders import id_of_agent
-from capabilities.queries.agents import NAMES, find_guarantee, find_profile, list_keys, list_readings
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.queries import NAMES, find_guarantee, find_profile, list_keys, list_readings
 from routing_admin.configuration.offered_models import list_offered
 from routing_admin.console.agents.key_lines import find_key_uses, list_key_lines, name_uses
 from routing_admin.console.agents.page.door import by_link

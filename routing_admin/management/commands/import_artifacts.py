@@ -17,7 +17,7 @@ from artifacts.storage.content import byte_store
 from capabilities.acts import Actor
 from capabilities.body_limits import upload_limit
 from capabilities.errors import ActionError
-from capabilities.queries.agents import agent_exists
+from routing_admin.configuration.agents.queries import agent_exists
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact

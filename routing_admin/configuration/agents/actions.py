@@ -18,17 +18,18 @@ from capabilities.core.problems import Problem
 from capabilities.core.services.agent_limits import MODELS
 from capabilities.core.services.key_terms import LIMITS
 from capabilities.errors import ConflictError, ForbiddenError, InvalidError, TooManyError
-from capabilities.guards import check_one_line, check_unused, save_row
 from capabilities.models import Agent, AgentKey, Service
-from capabilities.ports import ports
 from capabilities.sentences import join_words
 from capabilities.signing import name_of_secret, newest_secret
+from routing_admin.configuration.guards import check_one_line, check_unused, save_row
+from routing_admin.configuration.revisions import ledger
+from routing_admin.models import TaskRoute
 
 
 def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> Act:
     """Writes an agent that an administrator keeps. Raises `InvalidError` for what is not there to be used."""
     new = row.pk is None
-    with ports.ledger.change(actor, Act("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
+    with ledger.change(actor, Act("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
         check_uses_one_thing(row)
         check_allowed_names(row)
         save_row(row, expected)
@@ -51,7 +52,7 @@ def put_agent(
     `expires_in` is in seconds. Raises `ConflictError` when somebody else made an agent with this id, `InvalidError`
     when it would use a service and a route both, or one that is not there.
     """
-    with ports.ledger.audit(actor, Act("agent.put", "agent", agent_id)):
+    with ledger.audit(actor, Act("agent.put", "agent", agent_id)):
         mine = Agent.objects.get(agent_id=owner)
         row = Agent.objects.filter(agent_id=agent_id).first()
         if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != mine.pk):
@@ -92,7 +93,7 @@ def check_uses_one_thing(row: Agent) -> None:
     """Raises `InvalidError` unless the agent uses nothing yet, one service, or one route that is there."""
     if row.service_id and row.task_type:
         raise InvalidError([Problem("serviceId", _("An agent uses a service or a task route, not both."), "range")])
-    if row.task_type and not ports.routes.exists(row.task_type):
+    if row.task_type and not TaskRoute.objects.filter(task_type=row.task_type).exists():
         message = _("There is no task route %(task)s.") % {"task": row.task_type}
         raise InvalidError([Problem("taskType", message, "reference")])
 
@@ -115,7 +116,7 @@ def check_names_are_there(names: Collection[str], before: Collection[str]) -> No
 
 
 def _is_route(name: str) -> bool:
-    return name.startswith("task:") and ports.routes.exists(name.removeprefix("task:"))
+    return name.startswith("task:") and TaskRoute.objects.filter(task_type=name.removeprefix("task:")).exists()
 
 
 def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str, Any]) -> None:
@@ -139,7 +140,7 @@ def delete_agent(actor: Actor, row: Agent) -> Act:
     """Deletes an agent with its keys; what it stored stays. One made at run time makes no revision."""
     act = Act("agent.delete", "agent", row.agent_id)
     kept = row.origin == Agent.Origin.ADMINISTRATOR
-    with ports.ledger.change(actor, act) if kept else ports.ledger.audit(actor, act):
+    with ledger.change(actor, act) if kept else ledger.audit(actor, act):
         check_can_delete_agent(row)
         row.delete()
     return act
@@ -150,7 +151,7 @@ def delete_made_agent(actor: Actor, owner: str, agent_id: str) -> None:
 
     Raises `ForbiddenError` for any other agent.
     """
-    with ports.ledger.exclusive():
+    with ledger.exclusive():
         row = Agent.objects.select_related("owner").filter(agent_id=agent_id.replace("\0", "")).first()
         if row is None:
             return
@@ -189,7 +190,7 @@ def _make_key(
     key, public, digest = make_key()
     facts = {"key": f"ra_{public}", "scopes": list(scopes), **({"terms": terms} if terms else {})}
     act = Act("key.issue", "agent", agent.agent_id, facts)
-    with ports.ledger.audit(actor, act):
+    with ledger.audit(actor, act):
         row = AgentKey.objects.create(
             agent=agent,
             public_id=public,
@@ -226,7 +227,7 @@ def change_key(
         facts |= {"end": [each.isoformat(timespec="seconds") if each else None for each in (row.expires_at, ends)]}
     act = Act("key.change", "agent", row.agent.agent_id, facts)
     kept = row.agent.origin == Agent.Origin.ADMINISTRATOR
-    with ports.ledger.change(actor, act) if kept else ports.ledger.audit(actor, act):
+    with ledger.change(actor, act) if kept else ledger.audit(actor, act):
         row.label, row.terms, row.expires_at = label, dict(terms), ends
         row.save(update_fields=["label", "terms", "expires_at"])
     return act
@@ -234,7 +235,7 @@ def change_key(
 
 def revoke_key(actor: Actor, row: AgentKey) -> None:
     """Ends a key at once; it cannot be brought back."""
-    with ports.ledger.audit(actor, Act("key.revoke", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
+    with ledger.audit(actor, Act("key.revoke", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
         row.revoked_at = timezone.now()
         row.save(update_fields=["revoked_at"])
 
@@ -245,7 +246,7 @@ def roll_key(actor: Actor, row: AgentKey, *, overlap: timedelta) -> tuple[str, A
     Raises `ConflictError` for a key that is revoked.
     """
     ends = timezone.now() + overlap
-    with ports.ledger.audit(actor, Act("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
+    with ledger.audit(actor, Act("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
         row.refresh_from_db()
         if row.revoked_at is not None:
             raise ConflictError(_("The key %(key)s is revoked. Issue a new one.") % {"key": f"ra_{row.public_id}"})

@@ -7,8 +7,9 @@ from typing import Any
 from capabilities.core.services.registry import LlmServiceConfig
 from capabilities.core.vocabulary import Direction
 from capabilities.errors import NotFoundError
-from capabilities.ports import ports
-from capabilities.queries.agents import find_guarantee
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.queries import find_guarantee
+from routing_admin.dispatch.receivers import registry_of
 
 
 def service_json(service: LlmServiceConfig) -> dict[str, Any]:
@@ -29,14 +30,14 @@ def service_json(service: LlmServiceConfig) -> dict[str, Any]:
 
 def list_services(capability: str | None, direction: Direction) -> list[dict[str, Any]]:
     """The enabled services in their order; with a capability those that have it in that direction."""
-    registry = ports.installed.registry()
+    registry = registry_of(snapshot.current())
     found = registry.get_services_by_capability(capability, direction) if capability else registry
     return [service_json(service) for service in found]
 
 
 def find_capabilities(service_id: str) -> dict[str, list[str]]:
     """What a service reads and writes (MCR-6.2). Raises `NotFoundError` for an unknown id."""
-    found = ports.installed.registry().get_capabilities(service_id)
+    found = registry_of(snapshot.current()).get_capabilities(service_id)
     if found is None:
         raise NotFoundError("There is no model service with this id. GET /api/v1/services lists them.")
     return {"input": list(found.input), "output": list(found.output)}
@@ -44,7 +45,7 @@ def find_capabilities(service_id: str) -> dict[str, list[str]]:
 
 def list_agent_ids(capability: str | None, direction: Direction) -> list[str]:
     """The ids of living agents; with a capability those whose model has it in that direction (MCR-4.1)."""
-    directory = ports.installed.agents()
+    directory = snapshot.current().directory
     return directory.find_capable(capability, direction) if capability else [agent.id for agent in directory]
 
 
@@ -54,7 +55,7 @@ def describe_agent(agent_id: str) -> dict[str, Any]:
     For an agent of a route, `capabilities` are those of its first ready candidate, and `chain` says what every
     candidate reads and what only some do.
     """
-    directory = ports.installed.agents()
+    directory = snapshot.current().directory
     profile, found = directory.get(agent_id), directory.context(agent_id)
     if profile is None or found is None:
         raise NotFoundError("There is no agent with this id. GET /api/v1/agents lists them.")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from artifacts.models import Artifact
 from artifacts.storage.content import RowStore, open_artifact, part_of
 from capabilities.core.message import Blob, FilePart, UnreadableError, blob_of
 from capabilities.core.services.adapter import AttachmentInfo, ContentAdapter
 from capabilities.core.services.agents import AgentProfile, has_the_word
 from capabilities.core.services.capability_router import AgentMessage, CapabilityRouter, Loaded, RoutingResult
 from capabilities.core.wire import WriteData, base64_text
-from capabilities.ports import ports
+from routing_admin.configuration import snapshot
+from routing_admin.dispatch.receivers import default_language, readers_of, registry_of
+
+if TYPE_CHECKING:
+    from artifacts.models import Artifact
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +35,11 @@ class Messages:
         store = RowStore(self.agent)
         rows = {each.artifact_ref: store.row(each.artifact_ref) for each in message.attachments}
         completed = tuple(_complete(each, rows[each.artifact_ref]) for each in message.attachments)
-        registry = ports.installed.registry()
+        registry = registry_of(snapshot.current())
         adapter = ContentAdapter(
             registry,
-            ports.installed.agents(),
-            self.language or ports.routes.default_language(),
+            snapshot.current().directory,
+            self.language or default_language(),
             can_read=can_really_read,
             agent_id=self.agent,
         )
@@ -56,7 +60,7 @@ def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
     """Whether that agent's model would take this file; by its capability alone while the file's type is unknown."""
     if file.mime_type == "application/octet-stream":
         return has_the_word(agent, file)
-    return agent.id in ports.installed.agents_for(replace(file, content=_Somewhere()))
+    return agent.id in readers_of(snapshot.current(), replace(file, content=_Somewhere()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,11 @@ from capabilities.core.message import (
     Text,
     blob_of,
 )
-from capabilities.ports import ports
+from routing_admin.configuration import snapshot
+from routing_admin.core.planning.language import inject_directive
+from routing_admin.core.planning.plan import RoutingQuery, default_route_to, plan_route
+from routing_admin.dispatch import description_preview
+from routing_admin.dispatch.receivers import default_language, default_receivers, readers_of, registry_of
 
 REQUEST = "one user message that holds this file and nothing else, sent on as model auto"
 """What the previewed request is; pages and the API say so."""
@@ -173,15 +177,20 @@ class Previewer:
 
     def __init__(self, row: Artifact, *, language: str | None = None, agent: str | None = None) -> None:
         self.artifact = read_once(open_artifact(row))
-        self.receivers: Sequence[Receiver] = ports.installed.default_receivers()
+        self.receivers: Sequence[Receiver] = default_receivers(snapshot.current())
         self._row, self._agent = row, agent
-        self._chat = ports.routes.lead_by_default(request_for(self.artifact), language)
-        self._language = language or ports.routes.default_language()
-        configured = partial(ports.installed.agents_for, but=agent, only_configured=True)
+        self._chat = lead_by_default(request_for(self.artifact), language)
+        self._language = language or default_language()
+        configured = partial(readers_of, snapshot.current(), but=agent, only_configured=True)
         self._words = text_style_for(self._chat, self._language, configured)
         self._estimate_text = cache(text_tokens)
         self._estimate_describing = cache(
-            partial(ports.descriptions.estimate, file=self.artifact.part(), language=self._language)
+            partial(
+                description_preview.estimate_description,
+                snapshot.current(),
+                file=self.artifact.part(),
+                language=self._language,
+            )
         )
         self._asked_language = language
         self._adapted: dict[Hashable, Adapted | CannotRead] = {}
@@ -194,7 +203,7 @@ class Previewer:
     @cached_property
     def readers(self) -> tuple[str, ...]:
         """The agents that could read it."""
-        return tuple(ports.installed.agents_for(self.artifact.part(), but=self._agent))
+        return tuple(readers_of(snapshot.current(), self.artifact.part(), but=self._agent))
 
     def preview(self, receivers: Iterable[Receiver]) -> Preview:
         """The artifact before these services."""
@@ -231,7 +240,7 @@ class Previewer:
 
     @cached_property
     def _refusal(self) -> Reason | None:
-        return ports.descriptions.find_refusal(self.artifact.part())
+        return description_preview.find_refusal(self.artifact.part())
 
     def _describe(self, delivery: PartDelivery) -> DescriptionPreview | None:
         found = delivery.delivery.description
@@ -256,7 +265,7 @@ class Previewer:
 
     @cached_property
     def _find_descriptions(self) -> Callable[[Reader], FindDescription]:
-        return ports.descriptions.finder(request_for(self.artifact), self._asked_language)
+        return description_preview.find_descriptions(request_for(self.artifact), self._asked_language)
 
     def _predict(self, receiver: Receiver, adapted: Adapted | CannotRead) -> str:
         key = _likeness(receiver.reader)
@@ -275,6 +284,14 @@ def _likeness(reader: Reader) -> Hashable:
 
 def _first_delivery(prepared: Prepared | Adapted | CannotRead) -> PartDelivery:
     return prepared.delivery if isinstance(prepared, CannotRead) else prepared.deliveries[0]
+
+
+def lead_by_default(chat: ChatRequest, language: str | None) -> ChatRequest:
+    """Return the request as the default route sends it on: led by the language's directive, with its parameters."""
+    configuration = snapshot.current().configuration
+    route = default_route_to(configuration)
+    plan = plan_route(configuration, route, RoutingQuery(language=language))
+    return inject_directive(replace(chat, temperature=route.temperature, max_tokens=route.max_tokens), plan.directive)
 
 
 def request_for(artifact: StoredArtifact) -> ChatRequest:
@@ -352,7 +369,7 @@ class _WithoutData:
 def route_without_data(artifact: StoredArtifact, service_id: str, language: str | None) -> ContentRouteResult:
     """get_artifact's answer for that service, with `<N bytes>` where the file's data would stand."""
     hollow = replace(artifact, content=_WithoutData(artifact.content) if artifact.content else None)
-    result = ArtifactContentRouter(ports.installed.registry()).route_content(hollow, service_id, language=language)
+    result = ArtifactContentRouter(registry_of(snapshot.current())).route_content(hollow, service_id, language=language)
     said = f"<{artifact.size} bytes>"
     if result.image_url is not None:
         url = result.image_url["image_url"]["url"] + said

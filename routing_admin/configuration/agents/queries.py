@@ -10,9 +10,11 @@ from django.utils import timezone
 
 from capabilities.access import filter_living
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
+from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
-from capabilities.ports import Link, ports
+from routing_admin.configuration import snapshot
+from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 
 READABLE = ("text", "vision", "audio", "file", "video")
 
@@ -110,7 +112,7 @@ def list_agents(q: str = "") -> list[AgentLine]:
     )
     if q:
         rows = rows.filter(Q(agent_id__icontains=q) | Q(name__icontains=q) | Q(description__icontains=q))
-    directory = ports.installed.agents()
+    directory = snapshot.current().directory
     takers = {name: directory.find_capable(name) for name in READABLE}
     handed: dict[tuple[str, ...], tuple[str, ...]] = {}  # agents that read the same hand over to the same
     lines = []
@@ -125,6 +127,31 @@ def list_agents(q: str = "") -> list[AgentLine]:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """One candidate of a route's chain: its service's id, else `provider/model`, and what it counts as able to do."""
+
+    name: str
+    capabilities: Capabilities
+    is_service: bool = True
+
+
+def list_links(task_type: str) -> tuple[Link, ...]:
+    """Return the candidates of a route in order, empty for an unknown one; without a service they read text only."""
+    configuration = snapshot.current().configuration
+    route = configuration.route(task_type)
+    return tuple(_link(configuration, each) for each in (route.candidates if route else ()))
+
+
+def _link(configuration: Configuration, candidate: CandidateSpec) -> Link:
+    provider = configuration.provider(candidate.provider)
+    model = candidate.model or (provider.default_model if provider else "")
+    service = configuration.service_at(candidate.provider, model)
+    if service is None:
+        return Link(f"{candidate.provider}/{model}", TEXT_ONLY, is_service=False)
+    return Link(service.id, service.effective_capabilities)
+
+
+@dataclass(frozen=True, slots=True)
 class Guarantee:
     """What a whole chain reads: `all` of its candidates do, only `some` do; `unserved` have no service row."""
 
@@ -136,7 +163,7 @@ class Guarantee:
 
 def find_guarantee(task_type: str) -> Guarantee | None:
     """What the chain of a route guarantees; None for an unknown one."""
-    links = ports.routes.chain(task_type)
+    links = list_links(task_type)
     if not links:
         return None
     sets = [set(link.capabilities.input) for link in links]

@@ -1,1 +1,0 @@
-"""What does each command do? One module per command; `--help` says it."""
