@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 from django.core.management import get_commands
-
-from routing_admin.environment import SETTINGS
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -18,6 +17,8 @@ BETWEEN = re.compile(r"(<!-- settings:begin .*?-->\n)(.*?)(<!-- settings:end -->
 
 def settings_table() -> str:
     """The settings as a Markdown table."""
+    from routing_admin.environment import SETTINGS  # needs Django's settings, which `__main__` sets up first
+
     rows = [f"| `{setting.name}` | {setting.default or '(none)'} | {setting.meaning} |" for setting in SETTINGS]
     return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows]) + "\n"
 
@@ -42,5 +43,9 @@ def test_every_link_of_the_readme_leads_to_a_file() -> None:
 
 
 if __name__ == "__main__":
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+    django.setup()
     text = REFERENCE.read_text(encoding="utf-8")
     REFERENCE.write_text(BETWEEN.sub(lambda found: found[1] + settings_table() + found[3], text), encoding="utf-8")
