@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Retention:
 
 
 class _Ports:
-    audit: Callable[[Actor, Act], AbstractContextManager[Act]]
+    audit: Callable[[Actor, AuditedAction], AbstractContextManager[AuditedAction]]
     """A transaction whose end records the audit event."""
     retention: Callable[[], Retention]
 

@@ -20,7 +20,7 @@ SYSTEM = Actor("system", "routing_admin")
 
 
 @dataclass(slots=True)
-class Act:
+class AuditedAction:
     """One act as the audit log tells it; `details` may be filled while it happens, never with a secret."""
 
     action: str

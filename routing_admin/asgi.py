@@ -14,14 +14,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
 from routing_admin.api.mcp.callers import PATH as MCP_PATH  # noqa: E402
-from routing_admin.gateway.application import DOORS, SLOWEST_READER_SECONDS, answer_call, find_door  # noqa: E402
+from routing_admin.gateway.application import CHAT_APIS, SLOWEST_READER_SECONDS, answer_call, find_chat_api  # noqa: E402
 from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
 from routing_admin.platform.server.body_limit import App, limit_bodies  # noqa: E402  # after Django is ready
 from routing_admin.platform.server.cross_origin import share  # noqa: E402
 from routing_admin.platform.server.request_limit import limit_requests  # noqa: E402
 from routing_admin.platform.server.scrapes import answer_scrape, is_metrics_port  # noqa: E402
 from routing_admin.platform.server.url_aliases import meant_path  # noqa: E402
-from routing_admin.runtime import Message, Receive, Send, lifespan, mcp_door  # noqa: E402
+from routing_admin.runtime import Message, Receive, Send, lifespan, mcp_app  # noqa: E402
 
 
 def agent_of(headers: Mapping[str, str]) -> str:
@@ -32,7 +32,7 @@ def agent_of(headers: Mapping[str, str]) -> str:
 
 pages = limit_requests(limit_bodies(cast(App, site)), agent_of)
 
-tools = limit_requests(limit_bodies(cast(App, lambda scope, receive, send: mcp_door()(scope, receive, send))), agent_of)
+tools = limit_requests(limit_bodies(cast(App, lambda scope, receive, send: mcp_app()(scope, receive, send))), agent_of)
 
 
 async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -43,9 +43,9 @@ async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send
     if is_metrics_port(scope):
         await answer_scrape(scope, send)
         return
-    if scope["path"] not in DOORS:
+    if scope["path"] not in CHAT_APIS:
         scope["path"] = meant_path(scope["path"])
-    door = find_door(scope) if scope["type"] == "http" else None
+    door = find_chat_api(scope) if scope["type"] == "http" else None
     if door is not None:
         await answer_call(door, scope, receive, send)
     elif scope["path"] == MCP_PATH and scope["type"] == "http":

@@ -11,29 +11,29 @@ from typing import Any, Protocol
 from django.db import connection
 
 from capabilities.runtime import owned, runtime
-from routing_admin.api.mcp.door import McpDoor
+from routing_admin.api.mcp.door import McpApp
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.hints import hints
+from routing_admin.configuration.change_notices import hints
 from routing_admin.configuration.publishing import publisher
 from routing_admin.console.alerts.watch import watch
 from routing_admin.console.drills.actions import note_drill_ends
 from routing_admin.console.services.nightly_rounds import nightly_probes
-from routing_admin.dispatch.fresh_starts import fresh_starts
+from routing_admin.dispatch.cooldown_resets import cooldown_resets
 from routing_admin.dispatch.kept_refusals import kept_refusals
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.dispatch.sharing import share_health
 from routing_admin.gateway.open_streams import open_streams
-from routing_admin.limits.gate import keeper, ledger
+from routing_admin.limits.reservations import keeper, ledger
 from routing_admin.platform.databases.pooling import pool_connections
 from routing_admin.platform.databases.router import POSTGRESQL, close_pools
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.server import memory
 from routing_admin.platform.server.descriptors import descriptor_limit, max_connections
 from routing_admin.platform.server.draining import draining
-from routing_admin.platform.server.places import THREADS
+from routing_admin.platform.server.fair_semaphore import THREADS
 from routing_admin.platform.server.redis_rounds import RedisRounds
-from routing_admin.platform.server.rejected_calls import missed_calls
-from routing_admin.platform.server.store_monitor import store_watch
+from routing_admin.platform.server.rejected_calls import rejected_calls
+from routing_admin.platform.server.store_monitor import store_monitor
 from routing_admin.platform.server.upkeep import Upkeep
 from routing_admin.platform.server.worker_board import board
 from routing_admin.request_log.journal import journal
@@ -47,11 +47,17 @@ Send = Callable[[Message], Awaitable[None]]
 
 SWITCH_SECONDS = 0.001
 """A call gives the interpreter away some ten times, and waits so long for it each time while a thread computes."""
-mcp_door = owned(McpDoor)
+mcp_app = owned(McpApp)
 upkeep = owned(
     lambda: Upkeep(
         first=[snapshot.current, snapshot.look],
-        further=[publisher().look, fresh_starts().look, kept_refusals().look, note_drill_ends, missed_calls().write],
+        further=[
+            publisher().look,
+            cooldown_resets().look,
+            kept_refusals().look,
+            note_drill_ends,
+            rejected_calls().write,
+        ],
     )
 )
 redis_rounds = owned(lambda: RedisRounds(link(), hints(), (ledger().beat,)))
@@ -82,11 +88,11 @@ async def lifespan(receive: Receive, send: Send) -> None:
     runtime().at_end(keeper().stop)
     runtime().at_end(lambda: run_sync(process_upstream().close()))
     listener = listen_for_changes()
-    run_until_end(open_streams(), store_watch(), watch(), usage_rollups(), nightly_probes())
+    run_until_end(open_streams(), store_monitor(), watch(), usage_rollups(), nightly_probes())
     draining().listen()
     await send({"type": "lifespan.startup.complete"})
     await receive()
-    await mcp_door().close()
+    await mcp_app().close()
     await process_upstream().close()
     if listener is not None:
         await asyncio.to_thread(listener.stop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from artifacts.ports import Retention, ports
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.installation import read_keeping
+from routing_admin.configuration.installation import read_retention_settings
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.dashboard.metrics import list_families, list_process_numbers
 from routing_admin.platform.server import metrics, readiness
@@ -24,5 +24,5 @@ def connect() -> None:
 
 
 def _read_retention() -> Retention:
-    kept = read_keeping()
+    kept = read_retention_settings()
     return Retention(kept.quota_bytes, kept.artifact_days, kept.agent_quota_bytes)

@@ -111,7 +111,7 @@ def _store(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def patient_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls wait for the ledger of limits as long as a busy machine takes: 503 is not what the test is about."""
-    monkeypatch.setattr("routing_admin.limits.keeper.WAIT_SECONDS", 60.0)
+    monkeypatch.setattr("routing_admin.limits.quota_client.WAIT_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from artifacts.library.correcting import CorrectionFields, correct_artifact
 from artifacts.library.storing import (
     MAX_LIFETIME,
     MAX_METADATA,
-    Label,
-    LabelFields,
+    ArtifactMetadata,
+    MetadataFields,
     check_label,
     check_room,
     count_used_bytes,
@@ -21,10 +21,10 @@ from artifacts.library.upload_links import LinkOverError, OfferedUpload, offer_u
 __all__ = [
     "MAX_LIFETIME",
     "MAX_METADATA",
+    "ArtifactMetadata",
     "CorrectionFields",
-    "Label",
-    "LabelFields",
     "LinkOverError",
+    "MetadataFields",
     "OfferedUpload",
     "check_label",
     "check_room",

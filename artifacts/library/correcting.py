@@ -13,7 +13,7 @@ from typing import Any, TypedDict, Unpack
 from django.utils.translation import gettext as _
 
 from artifacts.core.detection.correction import CorrectionError, correct, is_text_type
-from artifacts.core.detection.encodings import LONGEST_MARK, canonical, is_clean, is_marked
+from artifacts.core.detection.encodings import MAX_MARK, canonical, is_clean, is_marked
 from artifacts.core.detection.evidence import Detection, Evidence
 from artifacts.core.store import blocks
 from artifacts.library.measuring import MEASURES, measure
@@ -21,7 +21,7 @@ from artifacts.models import Artifact
 from artifacts.ports import ports
 from artifacts.sniffer import detector
 from artifacts.storage.content import byte_store
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.message import UnreadableError
 from capabilities.core.problems import Problem
 from capabilities.core.vocabulary import Kind
@@ -66,7 +66,9 @@ def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFie
     differences = {
         NAMES[name]: {"from": before[name], "to": changes[name]} for name in NAMES if name in changes and name != "kind"
     }
-    act = Act("artifact.correct", "artifact", row.pk, {**differences, "corrected": _words(values.get("correction"))})
+    act = AuditedAction(
+        "artifact.correct", "artifact", row.pk, {**differences, "corrected": _words(values.get("correction"))}
+    )
     with ports.audit(actor, act):
         if not Artifact.objects.living().filter(pk=row.pk, **before).update(**changes):
             raise ConflictError(
@@ -135,7 +137,7 @@ def _name_byte_order(row: Artifact, words: dict[str, str | None]) -> dict[str, s
         return words
     try:
         with byte_store().reader(row.sha256) as read_at:
-            head = read_at(0, LONGEST_MARK)
+            head = read_at(0, MAX_MARK)
     except UnreadableError:
         return words
     return words if is_marked(head, name) else {**words, "encoding": f"{name}-le"}

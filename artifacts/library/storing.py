@@ -28,7 +28,7 @@ from artifacts.ports import ports
 from artifacts.sniffer import detector
 from artifacts.storage.content import byte_store
 from artifacts.storage.uploads import ReceivedFile
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.core.storable import find_unstorable, is_name, path_of
 from capabilities.core.vocabulary import Kind
@@ -39,7 +39,7 @@ MAX_LIFETIME = 10 * 366 * 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class ArtifactMetadata:
     """What is said of a file by whoever stores it. `owner` is an agent's id, `uploaded_by` a person's name;
     `expires_in` in seconds, None for the installation's default; `encoding` the uploader's word for text;
     `artifact_id` the id that was promised, empty for a new one.
@@ -57,8 +57,8 @@ class Label:
     artifact_id: str = ""
 
 
-class LabelFields(TypedDict, total=False):
-    """The fields of a `Label`, as keywords."""
+class MetadataFields(TypedDict, total=False):
+    """The fields of a `ArtifactMetadata`, as keywords."""
 
     owner: str
     uploaded_by: str
@@ -72,9 +72,9 @@ class LabelFields(TypedDict, total=False):
     artifact_id: str
 
 
-def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[LabelFields]) -> Artifact:
+def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[MetadataFields]) -> Artifact:
     """Keeps a file that came in with a request; the name and type it came with stand where nothing else is said."""
-    label = Label(**fields)
+    label = ArtifactMetadata(**fields)
     check_label(label)
     check_room(uploaded.size or 0, uploaded.upload.sha256, label.owner)
     named = replace(
@@ -92,12 +92,12 @@ def store_blocks(
     *,
     once: bool = False,
     max_bytes: int | None = None,
-    **fields: Unpack[LabelFields],
+    **fields: Unpack[MetadataFields],
 ) -> Artifact:
     """Keeps a stream of bytes. With `once`, equal bytes of the same owner stay the one artifact they are already:
     for media inside requests, which come again with every turn. Raises `TooLargeError` over `max_bytes`.
     """
-    label = Label(**fields)
+    label = ArtifactMetadata(**fields)
     check_label(label)
     kept = byte_store().put(blocks, max_bytes)
     if once:
@@ -108,12 +108,12 @@ def store_blocks(
     return _write(actor, kept, label)
 
 
-def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **fields: Unpack[LabelFields]) -> Artifact:
+def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **fields: Unpack[MetadataFields]) -> Artifact:
     """Keeps bytes that are in memory; see `store_blocks`."""
     return store_blocks(actor, (data,), once=once, **fields)
 
 
-def store_text(actor: Actor, text: str, **fields: Unpack[LabelFields]) -> Artifact:
+def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Artifact:
     """Keeps words: they are text whatever they look like, and come back as they were (ABR-5.2, ABR-P1).
 
     Raises `InvalidError` for text that no encoding can say or a label that makes no sense, `StorageFullError`.
@@ -123,7 +123,7 @@ def store_text(actor: Actor, text: str, **fields: Unpack[LabelFields]) -> Artifa
     except UnicodeEncodeError:
         message = _("The text contains half a surrogate pair, which cannot be encoded.")
         raise InvalidError([Problem("text", message, "type")]) from None
-    label = Label(**fields)
+    label = ArtifactMetadata(**fields)
     check_label(label)
     check_room(len(data), hashlib.sha256(data).hexdigest(), label.owner)
     kept = byte_store().put((data,))
@@ -140,7 +140,7 @@ def restore_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
     return _mark(actor, "artifact.restore", Artifact.objects.filter(pk__in=list(ids), deleted_at__isnull=False), None)
 
 
-def check_label(label: Label) -> None:
+def check_label(label: ArtifactMetadata) -> None:
     """Raises `InvalidError` naming every field of the label that makes no sense."""
     problems = []
     if label.visibility not in Artifact.Visibility.values:
@@ -199,13 +199,15 @@ def _mark(actor: Actor, action: str, rows: Any, moment: Any) -> list[str]:
     found = list(rows.values_list("pk", flat=True))
     if not found:
         return []
-    act = Act(action, "artifact", found[0] if len(found) == 1 else "", {"ids": found[:100], "count": len(found)})
+    act = AuditedAction(
+        action, "artifact", found[0] if len(found) == 1 else "", {"ids": found[:100], "count": len(found)}
+    )
     with ports.audit(actor, act):
         Artifact.objects.filter(pk__in=found).update(deleted_at=moment)
     return found
 
 
-def _write(actor: Actor, stored: Stored, label: Label, *, words: bool = False) -> Artifact:
+def _write(actor: Actor, stored: Stored, label: ArtifactMetadata, *, words: bool = False) -> Artifact:
     """The row of bytes that are in the store."""
     filename = clean_filename(label.filename)
     found, facts = _look(stored, filename, label)
@@ -232,7 +234,9 @@ def _write(actor: Actor, stored: Stored, label: Label, *, words: bool = False) -
         **({} if words else facts),
         **({"id": label.artifact_id} if label.artifact_id else {}),
     )
-    act = Act("artifact.store", "artifact", row.pk, {"size": stored.size, "kind": row.kind, "filename": filename})
+    act = AuditedAction(
+        "artifact.store", "artifact", row.pk, {"size": stored.size, "kind": row.kind, "filename": filename}
+    )
     with ports.audit(actor, act):
         row.save(force_insert=True)
     return row
@@ -245,7 +249,7 @@ def _end(expires_in: float | None) -> Any:
     return timezone.now() + timedelta(days=days) if days is not None else None
 
 
-def _look(stored: Stored, filename: str, label: Label) -> tuple[Detection, dict[str, Any]]:
+def _look(stored: Stored, filename: str, label: ArtifactMetadata) -> tuple[Detection, dict[str, Any]]:
     """What the bytes are, and what can be measured of them."""
     with byte_store().reader(stored.sha256) as read_at:
         head = read_at(0, HEAD)

@@ -107,14 +107,14 @@ class StoringUploadHandler(FileUploadHandler):
             self.request.upload_problem = problem  # type: ignore[attr-defined]
 
 
-LONGEST_NAME = 40
+MAX_NAME = 40
 """Characters of an encoding's name; Python's longest has 21, and it remembers every word it was asked for."""
 
 
 def _encoding_in(charset: str | bytes | None) -> str | None:
     """The name in a part's `charset`, which Django hands on as the bytes it read; None for what cannot be one."""
     name = charset.decode("ascii", "replace") if isinstance(charset, bytes) else charset
-    return name if name and len(name) <= LONGEST_NAME else None
+    return name if name and len(name) <= MAX_NAME else None
 
 
 class _UploadRefusal:

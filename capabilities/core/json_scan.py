@@ -29,7 +29,7 @@ SAMPLE = 1024
 """Bytes of a piece that say whether it is text or base64."""
 BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/-_=\\"
 """The bytes of base64, and the backslash of its escaped slashes and ends of lines."""
-LONGEST_ESCAPE = 12
+MAX_ESCAPE = 12
 """Characters of a surrogate pair."""
 OPEN_END = re.compile(rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
 """An escape that has not ended, or the first half of a pair, where a piece would end."""
@@ -170,9 +170,9 @@ def _safe_end(view: memoryview, start: int, stop: int) -> int:
         return stop
     while end > start + PIECE - 3 and view[end] & 0xC0 == 0x80:
         end -= 1
-    if b"\\" not in bytes(view[end - LONGEST_ESCAPE : end]):
+    if b"\\" not in bytes(view[end - MAX_ESCAPE : end]):
         return end
-    tail = bytes(view[start:end]).replace(b"\\\\", b"__")[-LONGEST_ESCAPE:]
+    tail = bytes(view[start:end]).replace(b"\\\\", b"__")[-MAX_ESCAPE:]
     found = OPEN_END.search(tail)
     return end - (len(tail) - found.start()) if found else end
 

@@ -11,7 +11,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
-from capabilities.core.thoughts import Thought
+from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Kind
 
@@ -212,7 +212,7 @@ class ToolCall:
     """A model's wish to call a tool; `arguments` is the JSON text as the model wrote it, of a `custom` tool any text.
 
     `signature` is the opaque proof some protocols want back in history (Gemini's thoughtSignature), and `origin` whose
-    it is, as in `Thought`; empty where nobody said. `caller` is the program at Anthropic that makes the call, None
+    it is, as in `ReasoningBlock`; empty where unknown. `caller` is the program at Anthropic that makes the call, None
     where the model makes it itself.
     """
 
@@ -270,7 +270,7 @@ class Message:
     tool_call_id: str | None = None
     name: str | None = None
     reasoning: str | None = None
-    thoughts: tuple[Thought, ...] = ()
+    thoughts: tuple[ReasoningBlock, ...] = ()
     is_error: bool = False
     vendor: tuple[VendorItem, ...] = ()
 
@@ -281,12 +281,12 @@ class Message:
 
 
 def weave(
-    thoughts: Sequence[Thought], vendor: Sequence[VendorItem], origin: str | None = None
-) -> list[Thought | VendorItem]:
+    thoughts: Sequence[ReasoningBlock], vendor: Sequence[VendorItem], origin: str | None = None
+) -> list[ReasoningBlock | VendorItem]:
     """Return a turn's thoughts, of that origin or of all, and its vendor's own blocks, in their order."""
     if not vendor:
         return [each for each in thoughts if origin in (None, each.origin)]
-    placed: list[tuple[tuple[int, ...], Thought | VendorItem]] = [
+    placed: list[tuple[tuple[int, ...], ReasoningBlock | VendorItem]] = [
         ((each.offset, each.calls, at, 1), each) for at, each in enumerate(thoughts) if origin in (None, each.origin)
     ]
     placed += [((each.offset, each.calls, each.thoughts, 0), each) for each in vendor]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 WORD = re.compile(r"[A-Za-z0-9_]+|.", re.DOTALL)
 """A word of letters that make words, or one sign; Chinese is compared sign by sign."""
 
-LONGEST_LINE = 1000
+MAX_LINE = 1000
 """Characters of a line up to which its words are compared; in a longer one all counts as different."""
 
 MAX_PAIRS = 20_000
@@ -75,7 +75,7 @@ def _number_line(lines: Sequence[str], index: int | None) -> tuple[int | None, s
 
 def mark_words(line: str, other: str) -> Parts:
     """The line in pieces, those marked that the other line does not have at that place."""
-    if not line or not other or len(line) > LONGEST_LINE or len(other) > LONGEST_LINE:
+    if not line or not other or len(line) > MAX_LINE or len(other) > MAX_LINE:
         return ((line, False),)
     words, others = WORD.findall(line), WORD.findall(other)
     matcher = _matcher(words, others)

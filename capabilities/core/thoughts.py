@@ -22,7 +22,7 @@ class ThoughtForm(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class ReasoningBlock:
     """One piece of reasoning; `proof` is the signature of its words or, where it is encrypted, all there is of it.
 
     It stands behind the first `offset` characters of the turn's words and its first `calls` tool calls. `origin` is
@@ -46,11 +46,11 @@ def origin_of(protocol: str, provider: str, model: str) -> str:
     return hashlib.sha256("\0".join((protocol, provider, model)).encode()).hexdigest()[:12]
 
 
-def mark_thoughts(thoughts: Iterable[Thought], origin: str) -> tuple[Thought, ...]:
+def mark_thoughts(thoughts: Iterable[ReasoningBlock], origin: str) -> tuple[ReasoningBlock, ...]:
     """The thoughts as those of that origin."""
     return tuple(replace(each, origin=origin) for each in thoughts)
 
 
-def thoughts_from(thoughts: Iterable[Thought], origin: str) -> list[Thought]:
+def thoughts_from(thoughts: Iterable[ReasoningBlock], origin: str) -> list[ReasoningBlock]:
     """The thoughts that came from there, in order."""
     return [each for each in thoughts if each.origin == origin]

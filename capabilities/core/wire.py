@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from capabilities.core.json_codec import write_json
 from capabilities.core.message import Blob, ChatRequest, ToolCall, VendorItem
-from capabilities.core.thoughts import Thought, origin_of
+from capabilities.core.thoughts import ReasoningBlock, origin_of
 from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Kind
 
@@ -327,7 +327,7 @@ class Answer:
     model: str | None = None
     id: str | None = None
     details: AnswerDetails = NO_DETAILS
-    thoughts: tuple[Thought, ...] = ()
+    thoughts: tuple[ReasoningBlock, ...] = ()
     logprobs: Mapping[str, Any] | None = None
     media: tuple[Media, ...] = ()
     annotations: tuple[Annotation, ...] = ()
@@ -382,7 +382,7 @@ class Delta(NamedTuple):
     reasoning: str = ""
     refusal: str = ""
     tool_calls: tuple[ToolCallDelta, ...] = ()
-    thoughts: tuple[Thought, ...] = ()
+    thoughts: tuple[ReasoningBlock, ...] = ()
     logprobs: Mapping[str, Any] | None = None
     vendor: tuple[VendorItem, ...] = ()
 

@@ -27,7 +27,7 @@ from routing_admin.api.calls import CallError, answer
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.platform.databases import unavailable as away
 from routing_admin.platform.databases.explaining import explain_failure
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 from routing_admin.platform.server.metrics import request_metrics
 from routing_admin.platform.server.request_id import request_id_of
@@ -126,7 +126,7 @@ def on_missing(request: HttpRequest, error: Exception) -> HttpResponse:
 
 def on_database_error(request: HttpRequest, error: DatabaseError | InterfaceError) -> HttpResponse:
     """While the database does not answer nobody is let in and nobody's key is called wrong: 503, try again."""
-    if not away.is_away(error):
+    if not away.is_unavailable(error):
         return on_crash(request, error)
     log.error("a call needs the database: %s", explain_failure(error))
     return _come_again(refusal(request, 503, UNAVAILABLE, away.explain(error)))
@@ -201,14 +201,14 @@ def wrap_view(view: Callable[..., Any]) -> Callable[..., Any]:
 
         @wraps(view)
         async def awaited(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            with waiting_at_most(WAIT_SECONDS):
+            with lock_timeout(WAIT_SECONDS):
                 return _shape_405(request, await view(request, *args, **kwargs))
 
         return awaited
 
     @wraps(view)
     def called(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        with waiting_at_most(WAIT_SECONDS):
+        with lock_timeout(WAIT_SECONDS):
             return _shape_405(request, view(request, *args, **kwargs))
 
     return called

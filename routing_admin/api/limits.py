@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from capabilities.access import Principal
 from routing_admin.api.calls import AgentKeyAuth, CallError
-from routing_admin.limits.gate import LimitReachedError, limit_headers, reservation_of
+from routing_admin.limits.reservations import LimitReachedError, limit_headers, reservation_of
 
 COUNTED = frozenset({"POST", "PUT"})
 OWN_COUNT = frozenset({"/api/v1/llm/send"})

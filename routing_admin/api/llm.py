@@ -42,8 +42,8 @@ from routing_admin.dispatch.plan_record import record_plan
 from routing_admin.dispatch.recorded import record_answer
 from routing_admin.dispatch.route_headers import headers_of_attempts, headers_of_failure
 from routing_admin.dispatch.send import Dispatch, process_run_context
-from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
 from routing_admin.limits.labels import list_label_holders
+from routing_admin.limits.reservations import LimitReachedError, Reservation, reservation_of
 from routing_admin.platform.server.draining import DrainingError
 from routing_admin.platform.server.request_id import claim_request_id, request_id_of
 from routing_admin.request_log.entries import token_details

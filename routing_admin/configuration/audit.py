@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.storable import storable_text, write_json
 from routing_admin.core.audit import START, AuditEntry, AuditHead, AuditVerdict, digest_entry, verify_chain
 from routing_admin.models import AuditEvent
@@ -30,7 +30,7 @@ NOTED = "audit_heads"
 """The file of the data directory with the heads that were noted, one a line: a cut end is found by it."""
 
 
-def write_event(actor: Actor, act: Act) -> None:
+def write_event(actor: Actor, act: AuditedAction) -> None:
     """Appends one line to the audit log."""
     with transaction.atomic(savepoint=False):
         last = _last_in_queue()
@@ -82,7 +82,7 @@ def list_details_since(action: str, number: int) -> list[Mapping[str, Any]]:
     return list(lines.values_list("details", flat=True))
 
 
-def was_noted(actor: Actor, act: Act, within: timedelta) -> bool:
+def was_noted(actor: Actor, act: AuditedAction, within: timedelta) -> bool:
     """Whether a line of that time says that the same one did the same to the same thing."""
     since = timezone.now() - within
     lines = AuditEvent.objects.filter(created_at__gt=since, actor_kind=actor.kind, actor=actor.name)

@@ -26,7 +26,7 @@ def keeping_of(row: Installation) -> Keeping:
     return Keeping(row.request_days, row.artifact_days, row.quota_bytes, row.agent_quota_bytes)
 
 
-def read_keeping() -> Keeping:
+def read_retention_settings() -> Keeping:
     """What is kept, and for how long, at this moment."""
     return keeping_of(Installation.current())
 

@@ -20,13 +20,13 @@ from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import F
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.storable import settle
 from capabilities.errors import ConflictError, InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.configuration.audit import was_noted
 from routing_admin.configuration.audit import write_event as write_event  # the name that actions use
-from routing_admin.configuration.hints import hint_at_change
+from routing_admin.configuration.change_notices import notify_change
 from routing_admin.configuration.history import newest_configuration, newest_number
 from routing_admin.configuration.key_origins import bind_first_uses
 from routing_admin.core.configuration.as_json import to_json
@@ -58,12 +58,12 @@ KEY_ORIGIN = "provider.key_origin"
 IS_NEWS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END, KEY_ORIGIN})
 """Acts that other processes have to hear of although the configuration stays as it is."""
 
-_open: ContextVar[list[Act] | None] = ContextVar("open_change", default=None)
+_open: ContextVar[list[AuditedAction] | None] = ContextVar("open_change", default=None)
 _after_commit: ContextVar[list[Callable[[], object]] | None] = ContextVar("after_commit", default=None)
 
 
 @contextmanager
-def _refuse_taken_names(act: Act) -> Iterator[None]:
+def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
     """Raise `TakenError` for a name that another process took between our look and our writing."""
     try:
         yield
@@ -114,7 +114,7 @@ class RevisionRecorder:
             _finish(step)
 
     @contextmanager
-    def change(self, actor: Actor, act: Act) -> Iterator[Act]:
+    def change(self, actor: Actor, act: AuditedAction) -> Iterator[AuditedAction]:
         """Record one revision and the audit event for everything done inside; join a change that is open already.
 
         Raises `InvalidError` and rolls back when the configuration would be invalid.
@@ -133,21 +133,21 @@ class RevisionRecorder:
                 for item in (act, *inner):
                     item.revision = number
                     write_event(actor, item)
-                _announce(snapshot.refresh, hint_at_change, publishing.publish)
+                _announce(snapshot.refresh, notify_change, publishing.publish)
         finally:
             _open.reset(token)
 
     @contextmanager
-    def audit(self, actor: Actor, act: Act) -> Iterator[Act]:
+    def audit(self, actor: Actor, act: AuditedAction) -> Iterator[AuditedAction]:
         """An act that leaves the configuration as it is, e.g. issuing a key."""
         with self.exclusive(), _refuse_taken_names(act):
             yield act
             if act.object_kind in IN_SNAPSHOT or act.action in IS_NEWS:
                 Installation.objects.update(version=F("version") + 1)
-                _announce(snapshot.refresh, hint_at_change)
+                _announce(snapshot.refresh, notify_change)
             write_event(actor, act)
 
-    def note_reading(self, actor: Actor, act: Act) -> None:
+    def note_reading(self, actor: Actor, act: AuditedAction) -> None:
         """Write to the audit log that someone looked at something, at most once in ten minutes."""
         if not was_noted(actor, act, READING):
             write_event(actor, act)
@@ -174,7 +174,7 @@ def _announce(*steps: Callable[[], object]) -> None:
     pending.extend(steps)
 
 
-def record(actor: Actor, act: Act, inner: Sequence[Act] = ()) -> int | None:
+def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()) -> int | None:
     """Writes the revision of the rows as they are now; None when nothing changed. Raises `InvalidError`."""
     configuration = rows.read()
     before = newest_configuration()

@@ -20,11 +20,11 @@ from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.models import Agent
 from capabilities.runtime import owned
 from routing_admin.configuration import rows
+from routing_admin.configuration.catalogue_versions import find_catalogue
 from routing_admin.configuration.drills import find_open_drill
-from routing_admin.configuration.editions import find_catalogue
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.keys import KeyState, ProviderKeys, keys_of
-from routing_admin.configuration.newest import Newest
+from routing_admin.configuration.stamped_cache import StampedCache
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, ServiceSpec
 from routing_admin.core.fallback.drill import DrillWindow
 from routing_admin.core.planning.plan import is_taken
@@ -91,7 +91,7 @@ def stamp() -> int:
     return Installation.current().version
 
 
-newest = owned(lambda: Newest(build, stamp))
+newest = owned(lambda: StampedCache(build, stamp))
 
 
 def current() -> Snapshot:

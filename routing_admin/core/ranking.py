@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-MOST_OF_KIND = 6
+MAX_OF_KIND = 6
 MOST = 24
 """How many things are listed of one kind, and in all."""
 
@@ -81,7 +81,7 @@ def rank(typed: str, things: Iterable[Findable]) -> tuple[Findable, ...]:
     chosen = []
     for _fit, thing in fits:
         counts[thing.kind] += 1
-        if counts[thing.kind] <= MOST_OF_KIND:
+        if counts[thing.kind] <= MAX_OF_KIND:
             chosen.append(thing)
     return tuple(chosen[:MOST])
 

@@ -24,12 +24,12 @@ from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.receivers import describing_route, find_describer
 from routing_admin.dispatch.recorded import record_answer
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.limits.gate import reservation_of
 from routing_admin.limits.labels import list_label_holders
+from routing_admin.limits.reservations import reservation_of
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import run_sync
 
-MOST_SECONDS = 180.0
+MAX_SECONDS = 180.0
 """Of which a description takes its share, see `describing`."""
 
 
@@ -49,7 +49,7 @@ class RouteDescriber:
             return None
         describing = self._describing(state, principal, request_id, file, language)
         try:
-            return run_sync(describing.describe(PartDelivery(0, 0, file, delivery), reader, MOST_SECONDS))
+            return run_sync(describing.describe(PartDelivery(0, 0, file, delivery), reader, MAX_SECONDS))
         except UnreadableError:
             return None
 

@@ -17,8 +17,8 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.fallback.chain import Call
 from routing_admin.core.planning.params import apply_params
 from routing_admin.core.planning.plan import default_route_to
+from routing_admin.dispatch.descriptions.cache import DescriptionCache
 from routing_admin.dispatch.descriptions.describing import Describing
-from routing_admin.dispatch.descriptions.desk import DescriptionDesk
 from routing_admin.dispatch.descriptions.store import forget_failures
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.receivers import describers_of
@@ -31,7 +31,7 @@ from routing_admin.upstream.calls import run_sync
 def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
     """Return, by reader, how the descriptions are found that it gets in a request along the default route."""
     state = snapshot.current()
-    desk = DescriptionDesk(plan_request(state, default_route_to(state.configuration), chat, language=language))
+    desk = DescriptionCache(plan_request(state, default_route_to(state.configuration), chat, language=language))
     return lambda reader: desk.plan_for(reader).words.description_of
 
 

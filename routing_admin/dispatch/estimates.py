@@ -12,8 +12,8 @@ from capabilities.core.wire import Answer, Usage
 from routing_admin.core.fallback.chain import Attempt, PlannedCandidate
 from routing_admin.core.limits.estimates import estimate_call, nanos_of
 from routing_admin.dispatch.plan import PlannedRequest
-from routing_admin.limits.gate import Reservation
 from routing_admin.limits.prices.sheet import sheet_of
+from routing_admin.limits.reservations import Reservation
 
 
 async def reserve_planned(hold: Reservation, planned: PlannedRequest) -> None:

@@ -11,7 +11,7 @@ from routing_admin.request_log.entries import list_first
 
 SAFE = " !#$&'()*+,/:;=?@[]~"
 SKIPPED = "skipped_"
-MOST_SKIPS = 20
+MAX_SKIPS = 20
 
 
 def headers_of_attempts(attempts: Sequence[Attempt]) -> dict[str, str]:
@@ -42,7 +42,7 @@ def headers_of_failure(attempts: Sequence[Attempt]) -> dict[str, str]:
 def skips_in(attempts: Sequence[Attempt]) -> str:
     """Who was passed by without being asked, and why, as `x-routing-skipped` says it; empty where nobody was."""
     skipped = [each for each in attempts if each.outcome.startswith(SKIPPED)]
-    told = [f"{each.provider}/{each.model}={each.outcome.removeprefix(SKIPPED)}" for each in skipped[:MOST_SKIPS]]
+    told = [f"{each.provider}/{each.model}={each.outcome.removeprefix(SKIPPED)}" for each in skipped[:MAX_SKIPS]]
     return header_value("; ".join(told))
 
 

@@ -30,13 +30,13 @@ from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.dispatch.prepare import list_dropped, mark_unreadable, prepare_for
 from routing_admin.dispatch.receivers import with_key, without_describing
 from routing_admin.dispatch.transport import NetworkTransport, Transport
-from routing_admin.limits.gate import Reservation
+from routing_admin.limits.reservations import Reservation
 from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.upstream import Stream
 
 if TYPE_CHECKING:
+    from routing_admin.dispatch.descriptions.cache import DescriptionCache
     from routing_admin.dispatch.descriptions.describing import Describing
-    from routing_admin.dispatch.descriptions.desk import DescriptionDesk
 
 T = TypeVar("T", Answer, Stream)
 R = TypeVar("R")
@@ -93,7 +93,7 @@ class Dispatch:
     begin_describing: Callable[[], Describing] | None = None
     describing: Describing | None = None
     is_heavy: bool = False
-    told_failures: DescriptionDesk | None = None
+    told_failures: DescriptionCache | None = None
 
     def beside(self, planned: PlannedRequest, request_id: str) -> Dispatch:
         """A request that is sent for this one, the same way out."""

@@ -12,12 +12,12 @@ from typing import Any
 
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.context import RunContext
-from routing_admin.core.fallback.cooldown import Ailment, Key, LocalCooldowns
-from routing_admin.core.fallback.key_pools import MOST_CONVERSATIONS, KeyPools
+from routing_admin.core.fallback.cooldown import CooldownState, Key, LocalCooldowns
+from routing_admin.core.fallback.key_pools import MAX_CONVERSATIONS, KeyPools
 from routing_admin.platform.redis.news import Fields, News
 
 CANDIDATES, KEYS, CONVERSATIONS = "candidates", "keys", "conversations"
-MOST_AILMENTS = 2000
+MAX_AILMENTS = 2000
 WELL = "null"
 
 
@@ -38,7 +38,7 @@ class SharedCooldowns:
     def begin(self) -> None:
         """From now on."""
         self._cooldowns.watcher = self.tell
-        self._news.follow(self._topic, MOST_AILMENTS, self.hear)
+        self._news.follow(self._topic, MAX_AILMENTS, self.hear)
 
     def tell(self, key: Key) -> None:
         """Something about it has changed here."""
@@ -57,12 +57,12 @@ class SharedCooldowns:
         self._cooldowns.take_over((provider, model), None if value is None else _ailment_in(value, age))
 
 
-def _ailment_in(value: Mapping[str, Any], age: float) -> Ailment:
+def _ailment_in(value: Mapping[str, Any], age: float) -> CooldownState:
     fields = value["failure"]
     typed = {"fault": Fault(fields["fault"]), "further_params": tuple(fields.get("further_params", ()))}
     failure = Failure(**fields | typed)
     seconds = None if value["seconds"] is None else value["seconds"] - age
-    return Ailment(value["failures"], value["rounds"], seconds, value["probe_seconds"] - age, failure)
+    return CooldownState(value["failures"], value["rounds"], seconds, value["probe_seconds"] - age, failure)
 
 
 class SharedConversations:
@@ -74,7 +74,7 @@ class SharedConversations:
     def begin(self) -> None:
         """From now on."""
         self._pools.watcher = self.tell
-        self._news.follow(CONVERSATIONS, MOST_CONVERSATIONS, self.hear)
+        self._news.follow(CONVERSATIONS, MAX_CONVERSATIONS, self.hear)
 
     def tell(self, provider: str, affinity: str) -> None:
         """It has another key now."""

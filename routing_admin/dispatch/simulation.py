@@ -24,9 +24,9 @@ from routing_admin.core.fallback.memory import Memory
 from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.fallback.scripts import SCRIPTED, Script
-from routing_admin.core.fallback.trial import Trial
+from routing_admin.core.fallback.trial import CandidateRun
 from routing_admin.core.planning.params import apply_params
-from routing_admin.dispatch.descriptions.desk import DescriptionDesk
+from routing_admin.dispatch.descriptions.cache import DescriptionCache
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.prepare import list_dropped, prepare_for
 from routing_admin.dispatch.send import process_run_context
@@ -99,10 +99,10 @@ class _Play:
     clock: _Clock
     prepared: dict[int, Prepared] = field(default_factory=dict)
     cut: Failure | None = None
-    desk: DescriptionDesk = field(init=False)
+    desk: DescriptionCache = field(init=False)
 
     def __post_init__(self) -> None:
-        self.desk = DescriptionDesk(self.planned)
+        self.desk = DescriptionCache(self.planned)
 
     def call(self, call: Call) -> Reply[Answer]:
         """One scripted try."""
@@ -188,7 +188,7 @@ def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> 
     if play.planned.state.configuration.provider(candidate.provider) is None:
         return Stop(candidate, outcome, attempt, reason=reason)
     index = candidate.index
-    unasked = Trial.from_memory(play.memory, candidate, play.clock(), retries=0)
+    unasked = CandidateRun.from_memory(play.memory, candidate, play.clock(), retries=0)
     prepared = play.prepared.get(index) or play.prepare(index, unasked.call(Timeouts()))
     to = play.planned.receiver(index)
     if isinstance(prepared, CannotRead):

@@ -22,7 +22,7 @@ SHORT = Timeouts(connect=2, first_content=4, between=2, total=5)
 """A caller waits for the count before it sends anything, and an estimate is at hand."""
 LEFT_ALONE_SECONDS = 60
 """How long a counter is not asked again that gave no number."""
-MOST_REMEMBERED = 1000
+MAX_REMEMBERED = 1000
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class SilentCounters:
 
     def add(self, place: tuple[str, str]) -> None:
         """It gave none."""
-        if len(self.since) >= MOST_REMEMBERED:
+        if len(self.since) >= MAX_REMEMBERED:
             self.since.clear()
         self.since[place] = self.clock()
 

@@ -24,14 +24,14 @@ from routing_admin.gateway.errors import (
     response_of,
 )
 from routing_admin.gateway.key_cache import cached_principal, principal_of_key
-from routing_admin.limits.gate import LimitReachedError, Reservation, reservation_of
+from routing_admin.limits.reservations import LimitReachedError, Reservation, reservation_of
 from routing_admin.platform.databases import unavailable as away
 from routing_admin.platform.databases.explaining import explain_failure
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 from routing_admin.platform.server.metrics import request_metrics
 from routing_admin.platform.server.refusals import OPENAI_CODES
-from routing_admin.platform.server.rejected_calls import missed_calls
+from routing_admin.platform.server.rejected_calls import rejected_calls
 from routing_admin.platform.server.request_id import request_id_of
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def _admit(caller: Principal | Refusal, method: str, headers: Mapping[str, str],
     if refusal is None:
         return cast(Principal, caller)
     request_metrics().count_refused_key("v1", refusal.code)
-    missed_calls().note(refusal.code, path, headers)
+    rejected_calls().note(refusal.code, path, headers)
     raise GatewayError(refusal.status, OPENAI_CODES.get(refusal.code, refusal.code), refusal.message)
 
 
@@ -79,7 +79,7 @@ def error_of_fault(error: Exception) -> GatewayError:
 
     While the database does not answer nobody is let in and nobody is told that his key is wrong: 503, try again.
     """
-    if away.is_away(error):
+    if away.is_unavailable(error):
         log.error("a call needs the database: %s", explain_failure(error))
         busy = GatewayError(503, UNAVAILABLE, away.explain(error))
         busy.retry_after, busy.should_retry = away.AGAIN_SECONDS, True
@@ -158,7 +158,7 @@ def open_endpoint(*methods: str, write: WriteError = body_of) -> Callable[[View]
         def guarded(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
             try:
                 check_method(request.method, request.path, methods)
-                with waiting_at_most(WAIT_SECONDS):
+                with lock_timeout(WAIT_SECONDS):
                     response = view(request, *args, **kwargs)
             except GatewayError as error:
                 return response_of(error, request_id_of(request), write)

@@ -16,11 +16,11 @@ from routing_admin.core.fallback.chain import Attempt, RunResult
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.dispatch.descriptions.describing import note_answer
 from routing_admin.dispatch.estimates import charge_failures, prices_at, reserve_planned, settle_planned
+from routing_admin.dispatch.reasoning_cache import reasoning_cache, turn_of
 from routing_admin.dispatch.recorded import record_answer, record_stream
 from routing_admin.dispatch.route_headers import headers_of_attempts
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.dispatch.turns import turn_memory, turn_of
-from routing_admin.gateway.door import ChatCall, Door
+from routing_admin.gateway.chat_api import ChatApi, ChatCall
 from routing_admin.gateway.errors import (
     GatewayError,
     gateway_error_of,
@@ -29,7 +29,7 @@ from routing_admin.gateway.errors import (
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.keep_alive import KeepAlive
 from routing_admin.gateway.streaming import AnswerStream
-from routing_admin.limits.gate import LimitReachedError, Reservation
+from routing_admin.limits.reservations import LimitReachedError, Reservation
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import Stream
 
@@ -44,7 +44,7 @@ class AdmittedCall:
     it reserved of limits.
     """
 
-    door: Door
+    door: ChatApi
     dispatch: Dispatch
     parsed: ChatCall
     name: str
@@ -123,7 +123,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
         answer = result.answer
         settle_planned(admitted.hold, admitted.dispatch.planned, result.candidate, answer.usage, answer)
     if result.answer.tool_calls:
-        turn_memory().keep(admitted.agent, turn_of(result.answer), admitted.origin_of(result))
+        reasoning_cache().keep(admitted.agent, turn_of(result.answer), admitted.origin_of(result))
     await note_answer(admitted.dispatch, result.answer.text, [each.id for each in result.answer.tool_calls])
     reply = written[0]
     _add_route_headers(reply.headers, call, result)

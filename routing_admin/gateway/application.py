@@ -1,7 +1,7 @@
 """The data plane as an ASGI application of its own: no session, no URLconf, no thread per request.
 
 Django's handler opens a thread for each request and runs each of the pages' middlewares in it (docs/guarantees.md).
-Here a call goes to its handler at once, in the server's own task. Calls that are not in `DOORS` are Django's.
+Here a call goes to its handler at once, in the server's own task. Calls that are not in `CHAT_APIS` are Django's.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from capabilities.access import Principal
 from capabilities.body_limits import received_limit
 from routing_admin.gateway.calls import complete
 from routing_admin.gateway.chat.completions import COMPLETIONS
-from routing_admin.gateway.door import Door
+from routing_admin.gateway.chat_api import ChatApi
 from routing_admin.gateway.errors import GatewayError, reply_of
 from routing_admin.gateway.gemini.endpoints import find_gemini
-from routing_admin.gateway.http import HttpReply, WaitingBody, call_of_scope
+from routing_admin.gateway.http import HttpReply, RequestBytes, call_of_scope
 from routing_admin.gateway.keep_alive import KeepAlive
 from routing_admin.gateway.key_cache import cached_principal
 from routing_admin.gateway.messages.endpoints import MESSAGES
-from routing_admin.gateway.operations.endpoints import OPERATION_DOORS
+from routing_admin.gateway.passthrough.endpoints import OPERATION_DOORS
 from routing_admin.gateway.responses.endpoints import RESPONSES
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.platform.server.body_limit import (
@@ -36,13 +36,13 @@ from routing_admin.platform.server.body_limit import (
     refuse_unknown,
 )
 from routing_admin.platform.server.direct_answers import block_writer, header_pairs, send_whole
+from routing_admin.platform.server.fair_semaphore import OverloadedError, Slot, bodies, calls, lookups
 from routing_admin.platform.server.hosts import is_known_host
-from routing_admin.platform.server.places import CallPlace, OverloadedError, bodies, calls, lookups
 from routing_admin.platform.server.refusals import send_refusal
 from routing_admin.platform.server.request_id import claim_scope_id
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 
-DOORS: Mapping[str, Door] = MappingProxyType(
+CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(
     {door.path: door for door in (COMPLETIONS, MESSAGES, RESPONSES, *OPERATION_DOORS.values())}
 )
 """Where models are called, each in its own words; beside them Gemini's addresses, which name a model."""
@@ -57,17 +57,17 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-def find_door(scope: Mapping[str, Any]) -> Door | None:
+def find_chat_api(scope: Mapping[str, Any]) -> ChatApi | None:
     """Return the door at the address of a request; None where models are not called."""
-    return DOORS.get(scope["path"]) or find_gemini(scope["path"], scope["query_string"].decode("latin-1"))
+    return CHAT_APIS.get(scope["path"]) or find_gemini(scope["path"], scope["query_string"].decode("latin-1"))
 
 
-async def answer_call(door: Door, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+async def answer_call(door: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
     """One call at a door; when its caller leaves, the work for it is cancelled."""
     limit = received_limit(scope["path"])
     if announced_length(scope) > limit:
         return await refuse(scope, limit, send)
-    room = CallPlace(bodies())
+    room = Slot(bodies())
     try:
         body = await _read_body(scope, receive, limit, room)
         if body is not None and len(body.data) > limit:
@@ -83,9 +83,9 @@ async def answer_call(door: Door, scope: MutableMapping[str, Any], receive: Rece
 
 
 async def _answer_body(
-    door: Door, scope: MutableMapping[str, Any], receive: Receive, send: Send, body: WaitingBody
+    door: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send, body: RequestBytes
 ) -> None:
-    watch, place, keep_alive = _Watch(receive), CallPlace(calls()), KeepAlive(send)
+    watch, place, keep_alive = _Watch(receive), Slot(calls()), KeepAlive(send)
     try:
         await _send_reply(scope, await _reply_to(door, scope, body, place, keep_alive), send, keep_alive)
     except asyncio.CancelledError:
@@ -96,7 +96,7 @@ async def _answer_body(
         place.leave()
 
 
-async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, room: CallPlace) -> WaitingBody | None:
+async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, room: Slot) -> RequestBytes | None:
     """The body, held once; None when the caller left before its end. Of one that is too large no more is read.
 
     Raises `UnknownCallerError` for one that only a caller with a good key may send, `OverloadedError` where too many
@@ -116,7 +116,7 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, roo
                 known = True
             message = await receive()
             body += message.get("body", b"")
-    return None if message["type"] == "http.disconnect" else WaitingBody(body, room=room)
+    return None if message["type"] == "http.disconnect" else RequestBytes(body, room=room)
 
 
 async def _find_known(scope: Mapping[str, Any]) -> str:
@@ -125,7 +125,7 @@ async def _find_known(scope: Mapping[str, Any]) -> str:
     caller = cached_principal(headers)
     if isinstance(caller, Principal):
         return caller.key_owner
-    place, address = CallPlace(lookups()), scope["client"][0] if scope.get("client") else ""
+    place, address = Slot(lookups()), scope["client"][0] if scope.get("client") else ""
     await place.enter(address)
     try:
         if await is_known_caller(headers):
@@ -136,7 +136,7 @@ async def _find_known(scope: Mapping[str, Any]) -> str:
 
 
 async def _reply_to(
-    door: Door, scope: MutableMapping[str, Any], body: WaitingBody, place: CallPlace, keep_alive: KeepAlive
+    door: ChatApi, scope: MutableMapping[str, Any], body: RequestBytes, place: Slot, keep_alive: KeepAlive
 ) -> HttpReply:
     headers = headers_of_scope(scope)
     request_id = claim_scope_id(scope, headers)

@@ -35,8 +35,8 @@ from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.passing import pass_through
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.reasoning_cache import reasoning_cache
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.dispatch.turns import turn_memory
 from routing_admin.gateway.admission import admit_known_caller, check_method, error_of_fault
 from routing_admin.gateway.answers import (
     AdmittedCall,
@@ -46,11 +46,11 @@ from routing_admin.gateway.answers import (
     enter,
     reserve_tokens,
 )
+from routing_admin.gateway.authentication import look_up_caller
 from routing_admin.gateway.body import is_packed, unpack
-from routing_admin.gateway.callers import look_up_caller
+from routing_admin.gateway.chat_api import ChatApi
 from routing_admin.gateway.choices import answer_several
 from routing_admin.gateway.counts import is_crowded
-from routing_admin.gateway.door import Door
 from routing_admin.gateway.errors import (
     BadRequestError,
     GatewayError,
@@ -64,10 +64,10 @@ from routing_admin.gateway.labels import labels_of_call
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.streaming import later_error
 from routing_admin.gateway.threads import run_in_own_share, run_in_thread
-from routing_admin.limits.gate import LimitReachedError, Reservation, keeper, reservation_of
 from routing_admin.limits.labels import list_label_holders
+from routing_admin.limits.reservations import LimitReachedError, Reservation, keeper, reservation_of
 from routing_admin.platform.server.draining import DrainingError
-from routing_admin.platform.server.places import OverloadedError, parses, slot
+from routing_admin.platform.server.fair_semaphore import OverloadedError, parses, slot
 from routing_admin.request_log.kept_answers import kept_answers
 from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
@@ -79,7 +79,7 @@ BLOCKED = TABLE[Fault.CONTENT_POLICY].code
 ONE_ANSWER = worded("%(param)s must be 1: each request gets one answer, unless its route allows more (allowN).")
 
 
-async def complete(door: Door, call: HttpCall) -> HttpReply:
+async def complete(door: ChatApi, call: HttpCall) -> HttpReply:
     """The reply to a call, errors included; nothing is raised but the caller's leaving."""
     work = partial(_complete, door, call)
     if HEADER in call.headers:
@@ -90,7 +90,7 @@ async def complete(door: Door, call: HttpCall) -> HttpReply:
     return reply
 
 
-async def _reply(door: Door, call: HttpCall, work: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
+async def _reply(door: ChatApi, call: HttpCall, work: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
     try:
         check_method(call.method, call.path, methods_of_call(door.path))
         return await work()
@@ -113,7 +113,7 @@ async def _write_once(block: bytes) -> AsyncGenerator[bytes, None]:
     yield block
 
 
-async def _complete(door: Door, call: HttpCall) -> HttpReply:
+async def _complete(door: ChatApi, call: HttpCall) -> HttpReply:
     """The answer of whichever candidate gives one.
 
     Raises `GatewayError` when none does or the call is refused, what says that the call comes too early, and whatever
@@ -140,7 +140,7 @@ async def _complete(door: Door, call: HttpCall) -> HttpReply:
         raise
 
 
-async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
+async def _admit(door: ChatApi, call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
     """The key, the configuration, the request, the plan: from memory, and in a thread what rows and files are read for.
 
     Raises `GatewayError`, and `OverloadedError` where the agent finds no place; once it is known the log says so.
@@ -180,7 +180,7 @@ async def _admit(door: Door, call: HttpCall, recorder: RequestRecorder) -> Admit
         raise
 
 
-async def _read_large(door: Door, call: HttpCall, name: str) -> Object:
+async def _read_large(door: ChatApi, call: HttpCall, name: str) -> Object:
     """The body, unpacked and parsed in a thread when its agent has a slot. Raises `GatewayError`, `OverloadedError`."""
     async with slot(parses(), name):
         if is_packed(call):
@@ -202,7 +202,7 @@ async def _join(hold: Reservation | None, call: HttpCall, holders: Sequence[Limi
 
 
 def _decide(
-    door: Door,
+    door: ChatApi,
     call: HttpCall,
     principal: Principal,
     state: snapshot.Snapshot,
@@ -227,7 +227,7 @@ def _decide(
     planned = plan_request(
         state,
         target.route,
-        turn_memory().complete(principal.agent, chat_call.chat),
+        reasoning_cache().complete(principal.agent, chat_call.chat),
         matched=target.matched,
         language=chat_call.language,
         agent=principal.agent,

@@ -9,20 +9,20 @@ from collections.abc import Sequence
 from capabilities.core.json_codec import read_mended_json
 from capabilities.core.json_scan import is_bounded
 from capabilities.core.protocols.thought_fields import message_fields
-from capabilities.core.thoughts import Thought
-from routing_admin.gateway.origins import label_thoughts, read_own_thoughts
+from capabilities.core.thoughts import ReasoningBlock
+from routing_admin.gateway.reasoning_signatures import label_thoughts, read_own_thoughts
 
 CARRIER = "routing:"
 """What it begins with; no vendor's base64 does."""
 
 
-def pack_thoughts(thoughts: Sequence[Thought], origin: str) -> str:
+def pack_thoughts(thoughts: Sequence[ReasoningBlock], origin: str) -> str:
     """The thoughts with the mark of who thought them."""
     fields = message_fields(label_thoughts(thoughts, origin))
     return CARRIER + base64.urlsafe_b64encode(json.dumps(fields).encode()).decode()
 
 
-def unpack_thoughts(text: str) -> tuple[Thought, ...]:
+def unpack_thoughts(text: str) -> tuple[ReasoningBlock, ...]:
     """The thoughts in such a text; one that is not ours, or that somebody changed, holds none."""
     if not text.startswith(CARRIER):
         return ()

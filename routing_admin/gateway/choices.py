@@ -22,11 +22,11 @@ from routing_admin.gateway.answers import (
     reserve_tokens,
     start_keep_alive,
 )
-from routing_admin.gateway.door import AnswerChoice, Choices, Door
+from routing_admin.gateway.chat_api import AnswerChoice, ChatApi, Choices
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.platform.server.draining import DrainingError
-from routing_admin.platform.server.places import OverloadedError
+from routing_admin.platform.server.fair_semaphore import OverloadedError
 from routing_admin.request_log.recorder import RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
 
@@ -137,7 +137,7 @@ async def answer_all(calls: Sequence[Awaitable[HttpReply]], abandon: Abandon) ->
         raise
 
 
-def merge(door: Door, replies: Sequence[HttpReply], choices: Choices) -> HttpReply:
+def merge(door: ChatApi, replies: Sequence[HttpReply], choices: Choices) -> HttpReply:
     """Return the first reply with the answers of all, and the sum of what was counted."""
     assert door.merge is not None, door.path  # noqa: S101 - it can be asked for several, for the type checker
     body = door.merge([orjson.loads(each.body) for each in replies], choices.usage)

@@ -12,7 +12,7 @@ from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.errors import RouterError, UpstreamRefused, retry_headers
 from routing_admin.dispatch.route_headers import header_value, headers_of_failure
 from routing_admin.gateway.http import HttpReply, response_of_reply
-from routing_admin.limits.gate import LimitReachedError
+from routing_admin.limits.reservations import LimitReachedError
 
 TYPES: Mapping[int, str] = {
     401: "authentication_error",

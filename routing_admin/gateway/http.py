@@ -12,12 +12,12 @@ from django.http.request import UnreadablePostError
 from capabilities.body_limits import body_limit
 from capabilities.core.values import value_class
 from routing_admin.gateway.keep_alive import KeepAlive
-from routing_admin.platform.server.places import CallPlace
+from routing_admin.platform.server.fair_semaphore import Slot
 from routing_admin.platform.server.request_id import request_id_of
 
 
 @dataclass(slots=True)
-class WaitingBody:
+class RequestBytes:
     """A body until it is read, once: nobody holds its bytes beside what was made of them.
 
     `broken`: it ended early. `room` counts the memory that it takes beyond its length.
@@ -25,7 +25,7 @@ class WaitingBody:
 
     data: bytes | bytearray = field(default=b"", repr=False)
     broken: bool = False
-    room: CallPlace | None = None
+    room: Slot | None = None
     is_unpacked: bool = False
 
     def take(self) -> bytes | bytearray:
@@ -48,9 +48,9 @@ class HttpCall:
     headers: Mapping[str, str]
     address: str
     request_id: str
-    body: WaitingBody
+    body: RequestBytes
     in_own_threads: bool = False
-    place: CallPlace | None = None
+    place: Slot | None = None
     keep_alive: KeepAlive | None = None
 
 
@@ -82,7 +82,7 @@ def call_of(request: HttpRequest) -> HttpCall:
         {name.lower(): value for name, value in request.headers.items()},
         request.META.get("REMOTE_ADDR") or "",
         request_id_of(request),
-        WaitingBody(body, broken),
+        RequestBytes(body, broken),
     )
 
 
@@ -90,8 +90,8 @@ def call_of_scope(
     scope: Mapping[str, Any],
     request_id: str,
     headers: Mapping[str, str],
-    body: WaitingBody,
-    place: CallPlace,
+    body: RequestBytes,
+    place: Slot,
     keep_alive: KeepAlive,
 ) -> HttpCall:
     """A call that our own application received."""

@@ -21,14 +21,14 @@ from capabilities.body_limits import received_limit
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import OK
 from routing_admin.dispatch.route_headers import header_value
+from routing_admin.gateway.authentication import find_caller
 from routing_admin.gateway.body import is_packed
-from routing_admin.gateway.callers import find_caller
-from routing_admin.gateway.door import SSE, Door
+from routing_admin.gateway.chat_api import SSE, ChatApi
 from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.threads import run_in_thread
-from routing_admin.platform.databases.unavailable import is_away
-from routing_admin.platform.server.places import OverloadedError, parses, slot
+from routing_admin.platform.databases.unavailable import is_unavailable
+from routing_admin.platform.server.fair_semaphore import OverloadedError, parses, slot
 from routing_admin.request_log.outcomes import (
     LEASE,
     OUTCOME_BYTES,
@@ -73,7 +73,7 @@ GONE = worded(
 WRONG_KEY = worded("An Idempotency-Key must have 1 to 255 printable ASCII characters.")
 
 
-async def answer_once(call: HttpCall, door: Door, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
+async def answer_once(call: HttpCall, door: ChatApi, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
     """The reply of `answer`, or what the same call got before at that door.
 
     Raises `GatewayError`: 401 and 403 as everywhere, 400 for a key that is none, 409 while the first call is being
@@ -95,7 +95,7 @@ async def answer_once(call: HttpCall, door: Door, answer: Callable[[], Awaitable
     return await _answer(call, found, answer)
 
 
-def _address_of(call: HttpCall, door: Door) -> str:
+def _address_of(call: HttpCall, door: ChatApi) -> str:
     """What tells calls apart beside their bodies: Gemini's address names the model, and a stream may have two forms."""
     return call.path + door.stream_type.removeprefix(SSE)
 
@@ -201,7 +201,7 @@ class _Hold:
             try:
                 held = await run_in_thread(self._call, partial(renew_claim, self._claim))
             except Exception as error:
-                if not is_away(error):
+                if not is_unavailable(error):
                     raise
 
 

@@ -20,9 +20,9 @@ from django.utils import timezone
 from capabilities.access import Principal, Refusal, authenticate, key_in
 from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.newest import OUTAGE_SECONDS, Newest
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.platform.databases.unavailable import is_away
+from routing_admin.configuration.stamped_cache import OUTAGE_SECONDS, StampedCache
+from routing_admin.platform.databases.unavailable import is_unavailable
 
 ENTRY_SECONDS = 20.0
 """Less than the minute after which a key's last use is noted again."""
@@ -43,7 +43,7 @@ class KeyCache:
 
     def __init__(
         self,
-        newest: Newest[Snapshot],
+        newest: StampedCache[Snapshot],
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = timezone.now,
     ) -> None:
@@ -68,7 +68,7 @@ class KeyCache:
         try:
             answer = authenticate(headers)
         except (DatabaseError, InterfaceError) as error:
-            if entry is not None and is_away(error) and self._bridges_outage():
+            if entry is not None and is_unavailable(error) and self._bridges_outage():
                 return entry.principal
             raise
         self._keep(digest, answer, stamp)

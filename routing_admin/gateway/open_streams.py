@@ -17,9 +17,9 @@ from capabilities.access import Principal, principal_of_key_id
 from capabilities.core.worded import worded
 from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.newest import Newest
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.platform.server.draining import Stretch
+from routing_admin.configuration.stamped_cache import StampedCache
+from routing_admin.platform.server.draining import WaitingPeriod
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 LOOK_SECONDS = 0.4
@@ -39,7 +39,7 @@ class OpenStream:
 
     principal: Principal
     stamp: int
-    waiting: Stretch
+    waiting: WaitingPeriod
     loop: asyncio.AbstractEventLoop
     is_ended: bool = False
 
@@ -57,7 +57,7 @@ class OpenStream:
 class OpenStreams:
     """Those of a process."""
 
-    def __init__(self, newest: Newest[Snapshot]) -> None:
+    def __init__(self, newest: StampedCache[Snapshot]) -> None:
         self._newest = newest
         self._streams: set[OpenStream] = set()
         self._thread = RepeatingThread("streams", LOOK_SECONDS, self.look, connections.close_all, on_demand=True)
@@ -67,7 +67,7 @@ class OpenStreams:
         """How many there are."""
         return len(self._streams)
 
-    def add(self, principal: Principal, stamp: int, waiting: Stretch) -> OpenStream:
+    def add(self, principal: Principal, stamp: int, waiting: WaitingPeriod) -> OpenStream:
         """Follow a stream of the running loop until `remove`."""
         one = OpenStream(principal, stamp, waiting, asyncio.get_running_loop())
         self._streams.add(one)

@@ -15,15 +15,15 @@ from routing_admin.core.fallback.run import end_stream
 from routing_admin.dispatch.descriptions.describing import note_answer
 from routing_admin.dispatch.estimates import settle_planned
 from routing_admin.dispatch.generated_media import without_data
+from routing_admin.dispatch.reasoning_cache import reasoning_cache
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.dispatch.turns import turn_memory
 from routing_admin.gateway.admission import error_of_fault
-from routing_admin.gateway.door import AnswerEvents
+from routing_admin.gateway.chat_api import AnswerEvents
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.open_streams import KeyEndedError, open_streams
-from routing_admin.limits.gate import Reservation
+from routing_admin.limits.reservations import Reservation
 from routing_admin.platform.server.draining import DrainingError, draining
-from routing_admin.platform.server.places import OverloadedError
+from routing_admin.platform.server.fair_semaphore import OverloadedError
 from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.upstream import Stream
 
@@ -133,7 +133,7 @@ class AnswerStream:
     def _write_end(self, event: Finish | Failure) -> bytes:
         if isinstance(event, Finish):
             self.finish = event
-            turn_memory().keep(self.agent, self.events.turn, self.events.origin)
+            reasoning_cache().keep(self.agent, self.events.turn, self.events.origin)
             return self.events.write_finish(event)
         self.failure = event
         return self.events.write_error(self._error_of(event), self.request_id)

@@ -12,17 +12,17 @@ from django.db import close_old_connections
 
 from capabilities.fair_slots import heavy_work, requester
 from routing_admin.gateway.http import HttpCall
-from routing_admin.platform.databases.lock_timeout import in_line, waiting_at_most
+from routing_admin.platform.databases.lock_timeout import in_line, lock_timeout
 from routing_admin.platform.databases.router import borrowed_connections
-from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_away
-from routing_admin.platform.server.places import slot, threads
+from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
+from routing_admin.platform.server.fair_semaphore import slot, threads
 
 T = TypeVar("T")
 
 
 async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
     """What `work` gives, in any thread where the call allows it, else in the one that Django gave the request."""
-    with waiting_at_most(WAIT_SECONDS):
+    with lock_timeout(WAIT_SECONDS):
         queued = in_line(work)
         if not call.in_own_threads:
             return await sync_to_async(queued)()
@@ -49,6 +49,6 @@ def _with_rows(work: Callable[[], T]) -> T:
         try:
             return work()
         except Exception as error:
-            if is_away(error):
+            if is_unavailable(error):
                 close_old_connections()
             raise

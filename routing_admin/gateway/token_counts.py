@@ -17,13 +17,13 @@ from capabilities.fair_slots import OverloadedError, heavy_work
 from capabilities.json_bodies import is_quick
 from routing_admin.configuration import snapshot
 from routing_admin.dispatch.plan import plan_request
+from routing_admin.dispatch.reasoning_cache import reasoning_cache
 from routing_admin.dispatch.route_headers import header_value
 from routing_admin.dispatch.token_count import count_tokens, first_candidate
-from routing_admin.dispatch.turns import turn_memory
 from routing_admin.gateway.admission import admit_caller, check_method, enter_limited, error_of_fault
 from routing_admin.gateway.body import is_packed
 from routing_admin.gateway.calls import resolve_model
-from routing_admin.gateway.door import Door
+from routing_admin.gateway.chat_api import ChatApi
 from routing_admin.gateway.errors import GatewayError, json_reply, reply_of
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.streaming import later_error
@@ -37,7 +37,7 @@ class TokenCounting:
     """The counting call of an API: its path, the API whose requests it takes, and how it writes the number."""
 
     path: str
-    door: Door
+    door: ChatApi
     write: Callable[[int], dict[str, Any]]
 
 
@@ -68,7 +68,7 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
         planned = plan_request(
             state,
             target.route,
-            turn_memory().complete(principal.agent, parsed.chat),
+            reasoning_cache().complete(principal.agent, parsed.chat),
             matched=target.matched,
             language=parsed.language,
             agent=principal.agent,

@@ -12,7 +12,7 @@ from django.views.decorators.csrf import csrf_exempt
 from capabilities.core.operations.table import OPERATIONS
 from routing_admin.gateway.errors import GatewayError, json_response, response_of
 from routing_admin.platform.server.refusals import google_error
-from routing_admin.platform.server.rejected_calls import missed_calls
+from routing_admin.platform.server.rejected_calls import rejected_calls
 from routing_admin.platform.server.request_id import request_id_of
 
 CHAT = "POST /v1/chat/completions"
@@ -48,7 +48,7 @@ def unknown_url_view(shape: Shape, right: str) -> View:
 
     @csrf_exempt
     def view(request: HttpRequest, **kwargs: object) -> HttpResponseBase:
-        missed_calls().note("unknown_url", request.path, request.headers)
+        rejected_calls().note("unknown_url", request.path, request.headers)
         return shape(request, f"{request.method} {request.path[:200]} is not here. Use {right} on this server.")
 
     return view

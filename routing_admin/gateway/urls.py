@@ -8,7 +8,7 @@ from routing_admin.gateway import files, models
 from routing_admin.gateway.chat.completions import completions
 from routing_admin.gateway.gemini import endpoints as gemini
 from routing_admin.gateway.messages.endpoints import count_tokens, messages
-from routing_admin.gateway.operations.endpoints import OPERATION_DOORS, view_of
+from routing_admin.gateway.passthrough.endpoints import OPERATION_DOORS, view_of
 from routing_admin.gateway.responses.endpoints import input_tokens, responses
 from routing_admin.gateway.unknown_urls import BELOW_V1, BESIDE_V1, OTHERS_BELOW_V1, unless_posted
 

@@ -12,7 +12,7 @@ from capabilities.core.services.limit_holders import LimitHolder, label_holder, 
 from capabilities.runtime import owned
 from routing_admin.core.configuration.specs import Configuration
 
-MOST_USERS = 10_000
+MAX_USERS = 10_000
 """So many end users of an agent are counted each for themselves in a day; those who come later share one budget."""
 OTHERS = "(other)"
 
@@ -31,7 +31,7 @@ class CountedUsers:
             self._day, self._agents = today, {}
         known = self._agents.setdefault(agent, set())
         if user not in known:
-            if len(known) >= MOST_USERS:
+            if len(known) >= MAX_USERS:
                 return OTHERS
             known.add(user)
         return user

@@ -7,7 +7,7 @@ until when by the clock of Redis, in milliseconds. `wat` and `wby` say when who 
 
 from __future__ import annotations
 
-from routing_admin.core.limits.shares import PARTS
+from routing_admin.core.limits.shares import GRANT_DIVISOR
 from routing_admin.platform.redis.link import Script
 
 OVER, LOST = "over", "lost"
@@ -91,7 +91,7 @@ end
 return booked
 """.replace("__OVER__", OVER)
     .replace("__LOST__", LOST)
-    .replace("__PARTS__", str(PARTS))
+    .replace("__PARTS__", str(GRANT_DIVISOR))
 )
 """Keys: the epoch, the pools. Arguments: the epoch, the process, lease and demand in milliseconds, whether it is the
 last word; then of each pool what `exchange` reads."""

@@ -21,7 +21,7 @@ from routing_admin.limits import pools
 from routing_admin.limits.pool_script import EXCHANGE, LEAVE, LOST, OVER, PROLONG
 from routing_admin.limits.pools import Draw, Holding, Place, PoolOverError
 from routing_admin.limits.rows import LEASE, WANTED
-from routing_admin.platform.redis.link import RedisAwayError, RedisLink
+from routing_admin.platform.redis.link import RedisLink, RedisUnavailableError
 
 EPOCH_MILLISECONDS = 2600
 """How long an epoch lasts in Redis that nobody prolongs: less than in the rows, so that it ends here first."""
@@ -83,7 +83,7 @@ class PooledLedger:
                     return self._exchange_in_pools(orders, now)
             except PoolOverError as over:
                 self._leave_epoch(now, for_all=over.is_lost)
-            except RedisAwayError:
+            except RedisUnavailableError:
                 pass
             self._leave_epoch(now)
             return self._rows.exchange(process, orders, now)
@@ -120,7 +120,7 @@ class PooledLedger:
                 self._prolong(epoch, now)
             if clock - self._told_at > TELL_SECONDS:
                 self._tell()
-        except (RedisAwayError, PoolOverError):
+        except (RedisUnavailableError, PoolOverError):
             with self._lock:
                 if self._epoch == epoch:
                     self._leave_epoch(now)
@@ -133,7 +133,7 @@ class PooledLedger:
         return all(stake.is_settled for stake in tuple(self._stakes.values()))
 
     def _exchange_in_pools(self, orders: Sequence[Order], now: datetime) -> list[Booking]:
-        """Raises `RedisAwayError`, `PoolOverError` and what the database raises."""
+        """Raises `RedisUnavailableError`, `PoolOverError` and what the database raises."""
         draws: list[Draw | None] = [None] * len(orders)
         new = [place for place, order in enumerate(orders) if _place_of(order) not in self._stakes]
         if new:
@@ -178,7 +178,7 @@ class PooledLedger:
         return bookings
 
     def _find_epoch(self, now: datetime) -> str:
-        """Raises `RedisAwayError`; `PoolOverError` while the epoch goes on that this process left."""
+        """Raises `RedisUnavailableError`; `PoolOverError` while the epoch goes on that this process left."""
         key = self._link.key("epoch")
         epoch = self._link.ask(lambda client: client.get(key))
         if not epoch:
@@ -235,7 +235,7 @@ class PooledLedger:
     def _leave_pools(self) -> None:
         keys = [self._link.key("epoch"), *(self._key(place) for place in self._stakes)]
         stays = [int(stake.window.ends_at is not None) for stake in self._stakes.values()]
-        with suppress(RedisAwayError):  # then the epoch ends, and the rows have what is free
+        with suppress(RedisUnavailableError):  # then the epoch ends, and the rows have what is free
             self._link.run(LEAVE, keys, [self._epoch, self._process, *stays])
 
     def _key(self, place: Place) -> str:

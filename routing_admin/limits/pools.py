@@ -19,14 +19,14 @@ from routing_admin.core.limits.ledger import Order
 from routing_admin.limits.rows import LEASE as HOLD
 from routing_admin.limits.rows import WAIT_SECONDS, find_window, take_back
 from routing_admin.models import LimitShare, LimitWindow
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, renew_connections
 
 LEASE = timedelta(seconds=3)
 """How long an epoch lasts that nobody prolongs; also how long its pools keep what they have once it was ended."""
 EPOCH = "epoch"
 """What stands in place of a meter in the row of an epoch."""
-PARTS = 2
+GRANT_DIVISOR = 2
 """Of what is left a pool draws half: the other half is at hand while an epoch ends."""
 
 Place = tuple[str, Meter, str]
@@ -69,14 +69,14 @@ class Holding:
 def begin(epoch: str, now: datetime) -> None:
     """Begins an epoch. Raises what the database raises."""
     renew_connections()
-    with waiting_at_most(WAIT_SECONDS):
+    with lock_timeout(WAIT_SECONDS):
         LimitWindow.objects.create(holder="", meter=EPOCH, window=epoch, ends_at=now + LEASE)
 
 
 def prolong(epoch: str, now: datetime) -> None:
     """Lets an epoch go on. Raises `PoolOverError` where it is over, and what the database raises."""
     renew_connections()
-    with waiting_at_most(WAIT_SECONDS), transaction.atomic(using=LOGS):
+    with lock_timeout(WAIT_SECONDS), transaction.atomic(using=LOGS):
         if not _rows_of(epoch).filter(ends_at__gt=now).update(ends_at=now + LEASE):
             raise PoolOverError
         LimitShare.objects.filter(process=epoch).update(held_until=now + LEASE)
@@ -88,7 +88,7 @@ def draw(epoch: str, process: str, orders: Sequence[Order], *, enters: bool, now
     Raises `PoolOverError`, and what the database raises.
     """
     renew_connections()
-    with waiting_at_most(WAIT_SECONDS), transaction.atomic(using=LOGS):
+    with lock_timeout(WAIT_SECONDS), transaction.atomic(using=LOGS):
         row = _rows_of(epoch).select_for_update().filter(ends_at__gt=now).first()
         if row is None or row.ends_at is None:
             raise PoolOverError
@@ -102,7 +102,7 @@ def _draw(epoch: str, until: datetime, process: str, order: Order, enters: bool,
     pool = LimitShare.objects.filter(limit_window=window, process=epoch).first()
     in_pool = pool.granted if pool else 0
     left = max(0, order.limit - drawn)
-    grant = min(left, max(order.want, left // PARTS)) if order.want else 0
+    grant = min(left, max(order.want, left // GRANT_DIVISOR)) if order.want else 0
     held = {
         "granted": in_pool + carried + grant,
         "committed": (pool.committed if pool else 0) + committed,
@@ -130,7 +130,7 @@ def end(epoch: str, process: str, holdings: Iterable[Holding], now: datetime) ->
     Raises what the database raises.
     """
     renew_connections()
-    with waiting_at_most(WAIT_SECONDS), transaction.atomic(using=LOGS):
+    with lock_timeout(WAIT_SECONDS), transaction.atomic(using=LOGS):
         _rows_of(epoch).filter(ends_at__gt=now).update(ends_at=now)
         for each in holdings:
             _carry_back(epoch, process, each, now)
@@ -157,7 +157,7 @@ def _carry_back(epoch: str, process: str, holding: Holding, now: datetime) -> No
 def tell(epoch: str, news: Iterable[tuple[Place, int]]) -> None:
     """So much more of each pool is committed. Raises `PoolOverError`, and what the database raises."""
     renew_connections()
-    with waiting_at_most(WAIT_SECONDS), transaction.atomic(using=LOGS):
+    with lock_timeout(WAIT_SECONDS), transaction.atomic(using=LOGS):
         for (holder, meter, name), more in news:
             place = {"limit_window__holder": holder, "limit_window__meter": meter.value, "limit_window__window": name}
             shares = LimitShare.objects.filter(process=epoch, **place)

@@ -12,7 +12,7 @@ from django.db.models import F, Q, Sum
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Booking, Order, book
 from routing_admin.models import LimitShare, LimitWindow
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, renew_connections
 
 WAIT_SECONDS = 0.2
@@ -33,7 +33,7 @@ class RowLedger:
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> list[Booking]:
         """Books every order, all or none. Raises what the database raises."""
         renew_connections()
-        with waiting_at_most(WAIT_SECONDS), transaction.atomic(using=LOGS):
+        with lock_timeout(WAIT_SECONDS), transaction.atomic(using=LOGS):
             return [_exchange(process, order, now) for order in orders]
 
     def publish(self) -> None:

@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.windows import PERIODS, window_at
-from routing_admin.limits.gate import keeper
+from routing_admin.limits.reservations import keeper
 from routing_admin.limits.rows import list_used
-from routing_admin.platform.databases.unavailable import is_away
+from routing_admin.platform.databases.unavailable import is_unavailable
 
 
 def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
@@ -20,7 +20,7 @@ def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
     try:
         keeper().tell()
     except (DatabaseError, InterfaceError) as error:
-        if not is_away(error):
+        if not is_unavailable(error):
             raise
     return list_used(holders, datetime.now(UTC))
 

@@ -19,7 +19,7 @@ from routing_admin.request_log.window import HOUR
 
 MOST = 5000
 """Newest attempts that are looked at."""
-MOST_FAILED = 5
+MAX_FAILED = 5
 """Calls without an answer that are named."""
 LATELY = timedelta(minutes=10)
 
@@ -110,7 +110,7 @@ def judge_drill(calls: Iterable[_MetCall], usual: Sequence[float]) -> DrillResul
         len(found),
         tuple(Counter(each.provider for each in answered).most_common()),
         len(failed),
-        tuple(UnansweredCall(each.id, each.task_type) for each in failed[:MOST_FAILED]),
+        tuple(UnansweredCall(each.id, each.task_type) for each in failed[:MAX_FAILED]),
         len(found) - len(answered) - len(failed),
         quantile(times, 0.5) - quantile(usual, 0.5) if times and usual else None,
     )

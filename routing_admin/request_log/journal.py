@@ -20,12 +20,12 @@ from django.conf import settings
 from django.db import connections
 
 from capabilities.runtime import owned
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.outage_log import OutageLog
 from routing_admin.platform.databases.router import LOGS, drop_connections
 from routing_admin.platform.databases.unavailable import is_of_values
 from routing_admin.platform.server.repeating_thread import RepeatingThread
-from routing_admin.request_log.call_signs import call_signs
+from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.counting import count_entries
 from routing_admin.request_log.entries import Entry
 from routing_admin.request_log.insertion import Row, Rows, rows_of, write_missing, write_rows
@@ -113,7 +113,7 @@ class Journal:
 
         What cannot be stored at all is counted as lost, and the server's log names it.
         """
-        with self._writing, waiting_at_most(LOCK_SECONDS):
+        with self._writing, lock_timeout(LOCK_SECONDS):
             if self.behind_since is not None and time.monotonic() >= self._retry_at:
                 self._drain()
             while self.waiting:
@@ -246,7 +246,7 @@ class Journal:
 
 def _notify(batch: Sequence[Entry]) -> None:
     """Hand requests that the log or the disk has taken to all that counts them; the failure of one is its own."""
-    for observe in (count_entries, call_signs().note, note_refused_files, kept_answers().write, tracing().export):
+    for observe in (count_entries, call_outcomes().note, note_refused_files, kept_answers().write, tracing().export):
         try:
             observe(batch)
         except Exception:

@@ -14,7 +14,7 @@ from capabilities.core.wire import Answer
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Plan
 from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
-from routing_admin.platform.databases.unavailable import explain, is_away
+from routing_admin.platform.databases.unavailable import explain, is_unavailable
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.journal import Journal
 from routing_admin.request_log.journal import journal as this_process
@@ -111,7 +111,7 @@ class RequestRecorder:
 
 def facts_of_fault(error: Exception) -> dict[str, Any]:
     """How a request ended that a fault of ours ended: 503 where database or artifacts do not answer, else 500."""
-    if is_away(error):
+    if is_unavailable(error):
         return {"outcome": UNAVAILABLE, "status": 503, "error": explain(error)}
     if isinstance(error, StoreAwayError):
         return {"outcome": UNAVAILABLE, "status": 503, "error": str(error)}

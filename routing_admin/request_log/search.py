@@ -26,12 +26,12 @@ from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.rare import list_few
 from routing_admin.request_log.search_words import COUNTED_KEYS, ENDED, LABELS, Search, moment
-from routing_admin.request_log.stretches import EVER, DayRange, back_from, on_from, within
+from routing_admin.request_log.time_ranges import EVER, DayRange, back_from, on_from, within
 
 PAGE = 50
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 """So many matches are counted; of more only that is said."""
-MOST_NEW = 100
+MAX_NEW = 100
 """So many new rows are counted; of more only that is said."""
 
 LONGEST = timedelta(days=1)
@@ -86,21 +86,21 @@ def _later(rows: QuerySet[RequestLog], place: tuple[datetime, str]) -> QuerySet[
 
 
 def count_newer(search: Search, after: str, now: datetime | None = None) -> int:
-    """How many rows that match came behind a cursor, at most `MOST_NEW`; 0 for a cursor that is none."""
+    """How many rows that match came behind a cursor, at most `MAX_NEW`; 0 for a cursor that is none."""
     place = read_cursor(after)
     if place is None:
         return 0
     rows_of = _rows_by_stretch(search, now or timezone.now())
     rows = _later(rows_of(DayRange(place[0])), place).order_by("started_at", "pk")
-    return len(rows.values_list("pk", flat=True)[:MOST_NEW])
+    return len(rows.values_list("pk", flat=True)[:MAX_NEW])
 
 
 def count_matches(search: Search, now: datetime) -> int | None:
-    """Return how many rows match, at most `MOST_COUNTED` + 1; None where no index alone could say it."""
+    """Return how many rows match, at most `MAX_COUNTED` + 1; None where no index alone could say it."""
     keys = {key for key, _ in search.values}
     if search.text or not keys or keys - COUNTED_KEYS:
         return None
-    return filter_rows(search, now).order_by().values("pk")[: MOST_COUNTED + 1].count()
+    return filter_rows(search, now).order_by().values("pk")[: MAX_COUNTED + 1].count()
 
 
 def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> RequestPage:

@@ -14,9 +14,9 @@ from routing_admin.models import UsageSum
 
 OTHERS = "(other)"
 """What stands for all further names."""
-MOST_USERS = 1000
+MAX_USERS = 1000
 """So many end users of an agent have sums of their own on a day: whoever comes later counts under `OTHERS`."""
-MOST_TEAMS = 200
+MAX_TEAMS = 200
 """The same for pairs of team and project."""
 DAYS = 3
 """Of so many days the names are remembered; the journal may write late."""
@@ -38,9 +38,9 @@ class _Names:
         if names in self.whole:
             return names
         team, project, user = names
-        if (team, project) not in self.pairs and len(self.pairs) >= MOST_TEAMS:
+        if (team, project) not in self.pairs and len(self.pairs) >= MAX_TEAMS:
             team = project = OTHERS
-        if user and (team, project, user) not in self.whole and len(self.whole) >= MOST_USERS:
+        if user and (team, project, user) not in self.whole and len(self.whole) >= MAX_USERS:
             user = OTHERS
         self.whole.add((team, project, user))
         self.pairs.add((team, project))

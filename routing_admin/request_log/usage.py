@@ -40,7 +40,7 @@ SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
 SERIES_COUNTS = ("requests", "cost_nanos")
 """What a chart over time shows."""
 NO_RATES = ExchangeTable()
-MOST_GROUPS = 1000
+MAX_GROUPS = 1000
 """More are never listed; the sums of all of them are right none the less."""
 
 
@@ -132,7 +132,7 @@ def sum_usage(
         ordered = sorted(groups.items(), reverse=True)
     else:
         ordered = sorted(groups.items(), key=_weigher(total, exchange))
-    return UsageReport(start, until or timezone.now(), total, ordered[:MOST_GROUPS], sorted(series.items()))
+    return UsageReport(start, until or timezone.now(), total, ordered[:MAX_GROUPS], sorted(series.items()))
 
 
 SMALLEST = "provider"

@@ -155,7 +155,7 @@ def decompress(encoding: str, body: bytes, most: int) -> bytes:
     return text
 
 
-class Lines:
+class LineLengthGuard:
     """Watches that no line of a stream grows without end."""
 
     def __init__(self) -> None:

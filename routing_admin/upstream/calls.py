@@ -28,9 +28,9 @@ from capabilities.runtime import owned
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream.exchange import clean, read_body, send
 from routing_admin.upstream.faults import failure
-from routing_admin.upstream.head import Head
 from routing_admin.upstream.phase_timer import PhaseTimer
 from routing_admin.upstream.pools import Pools
+from routing_admin.upstream.response import UpstreamResponse
 from routing_admin.upstream.streams import Stream, event_batches, unreadable, wait_for_content
 
 T = TypeVar("T")
@@ -119,7 +119,7 @@ class Upstream:
 
     async def _head(
         self, request: UpstreamRequest, timeouts: Timeouts, proxy: str, timer: PhaseTimer
-    ) -> Head | Failure:
+    ) -> UpstreamResponse | Failure:
         through = {DEFAULT_PROXY: self._proxy, NO_PROXY: ""}.get(proxy, proxy)
         refused = self._refusal_of(request.url) or self._proxy_refusal_of(proxy)
         if refused is not None:
@@ -131,12 +131,14 @@ def _refusal(policy: OriginPolicy, url: str) -> str | None:
     return NO_NETWORK if url == EMBEDDED else refusal(url, policy)
 
 
-async def _whole(head: Head, protocol: WireProtocol, timeouts: Timeouts, timer: PhaseTimer) -> Answer | Failure:
+async def _whole(
+    head: UpstreamResponse, protocol: WireProtocol, timeouts: Timeouts, timer: PhaseTimer
+) -> Answer | Failure:
     body = await read_body(head, timeouts, timer)
     return body if isinstance(body, Failure) else _decode(protocol, head, body)
 
 
-def _decode(protocol: WireProtocol, head: Head, body: bytes) -> Answer | Failure:
+def _decode(protocol: WireProtocol, head: UpstreamResponse, body: bytes) -> Answer | Failure:
     try:
         return mend_outcome(protocol.decode(head.status, head.headers, body), body)
     except Exception as error:  # a fault of ours: another candidate may say what we can read
@@ -144,7 +146,7 @@ def _decode(protocol: WireProtocol, head: Head, body: bytes) -> Answer | Failure
 
 
 async def _read_unstreamed(
-    head: Head, protocol: WireProtocol, timeouts: Timeouts, timer: PhaseTimer
+    head: UpstreamResponse, protocol: WireProtocol, timeouts: Timeouts, timer: PhaseTimer
 ) -> Stream | Failure:
     """What came instead of a stream: an error, or a whole answer from a provider that does not stream."""
     body = await read_body(head, timeouts, timer)

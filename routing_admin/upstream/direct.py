@@ -18,7 +18,7 @@ from aiohttp.http import RawResponseMessage
 from yarl import URL
 
 from routing_admin.upstream.bodies import Blocks
-from routing_admin.upstream.head import Head, end_with
+from routing_admin.upstream.response import UpstreamResponse, end_with
 
 CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 """What no header holds: it would end the line, or be cut off."""
@@ -45,7 +45,7 @@ class DirectCalls:
 
     async def send(
         self, method: str, url: URL, content: Blocks, headers: Mapping[str, str], timeout: aiohttp.ClientTimeout
-    ) -> Head:
+    ) -> UpstreamResponse:
         """The head of the answer. Raises `CLIENT_ERRORS`, `ConnectionTimeoutError` among them."""
         opening = self._opening(method, url, tuple(headers.items()))
         try:
@@ -72,7 +72,7 @@ def _open_with(method: str, url: URL, headers: Headers) -> _Opening:
     return _Opening(target, "\r\n".join([*lines, f"{LENGTH}: "]).encode())
 
 
-async def _exchange(connection: aiohttp.connector.Connection, head: bytes, content: Blocks) -> Head:
+async def _exchange(connection: aiohttp.connector.Connection, head: bytes, content: Blocks) -> UpstreamResponse:
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None or transport.is_closing():
         raise aiohttp.ClientConnectionResetError("the connection was closed before it was written to")
@@ -93,4 +93,4 @@ async def _exchange(connection: aiohttp.connector.Connection, head: bytes, conte
     if not payload.is_eof():
         end_with(protocol.closed, payload)
     payload.on_eof(give_back)
-    return Head(message.code, message.headers, payload.readany, give_back, payload.at_eof, payload.is_eof)
+    return UpstreamResponse(message.code, message.headers, payload.readany, give_back, payload.at_eof, payload.is_eof)

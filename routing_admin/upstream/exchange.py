@@ -18,9 +18,9 @@ from routing_admin.upstream.bodies import (
     RequestBody,
 )
 from routing_admin.upstream.faults import CLIENT_ERRORS, connection_failure, failure
-from routing_admin.upstream.head import BrokenBodyError, Head
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 from routing_admin.upstream.pools import Pool
+from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization")
 CODE_BYTES = 200
@@ -30,7 +30,9 @@ SLOWEST_BYTES = 1024
 """Bytes that must arrive in a third of the time allowed between contents (1 KiB in 10 s by default)."""
 
 
-async def send(request: UpstreamRequest, pool: Pool, timeouts: Timeouts, timer: PhaseTimer) -> Head | Failure:
+async def send(
+    request: UpstreamRequest, pool: Pool, timeouts: Timeouts, timer: PhaseTimer
+) -> UpstreamResponse | Failure:
     """Send the request and wait for the answer's head.
 
     Raises what reading a file of the request raised (`UnreadableError`).
@@ -64,7 +66,9 @@ async def _content(request: UpstreamRequest) -> Blocks | RequestBody | None:
     return await asyncio.to_thread(body.blocks) if body.is_remote else body.blocks()
 
 
-async def read_body(head: Head, timeouts: Timeouts, timer: PhaseTimer, most: int = ANSWER_BYTES) -> bytes | Failure:
+async def read_body(
+    head: UpstreamResponse, timeouts: Timeouts, timer: PhaseTimer, most: int = ANSWER_BYTES
+) -> bytes | Failure:
     """The whole plain body; a Failure when it is too large, too slow, breaks off, or is oddly encoded.
 
     White space before an answer is a provider's sign of life, as long as the first content may take.
@@ -87,7 +91,7 @@ async def read_body(head: Head, timeouts: Timeouts, timer: PhaseTimer, most: int
                 plain.end()
                 return b"".join(texts)
             if begun:
-                pace = pace or _Pace(timeouts.between / 3)
+                pace = pace or _MinimumRate(timeouts.between / 3)
                 pace.feed(len(block))
     except WaitTooLongError as late:
         if late.total:
@@ -110,7 +114,7 @@ class _SlowError(Exception):
     """Fewer bytes than an honest answer has."""
 
 
-class _Pace:
+class _MinimumRate:
     def __init__(self, window: float) -> None:
         self._window = window
         self._began = asyncio.get_running_loop().time()

@@ -23,7 +23,7 @@ from routing_admin.upstream.bodies import Blocks, RequestBody
 from routing_admin.upstream.connector import RememberingConnector, carried_before, fresh_only
 from routing_admin.upstream.direct import DirectCalls
 from routing_admin.upstream.faults import ForbiddenAddressError
-from routing_admin.upstream.head import Head, end_with, head_of_call, head_of_read
+from routing_admin.upstream.response import UpstreamResponse, end_with, head_of_call, head_of_read
 
 CONNECTIONS = 1000
 KEEP_ALIVE_SECONDS = 60.0
@@ -116,7 +116,9 @@ class Pool:
             auth = aiohttp.BasicAuth(*parsed.auth) if parsed.auth else None
             self._proxy = {"proxy": str(parsed.url), "proxy_auth": auth, "proxy_headers": parsed.headers}
 
-    async def send(self, request: UpstreamRequest, content: Blocks | RequestBody | None, connect: float) -> Head:
+    async def send(
+        self, request: UpstreamRequest, content: Blocks | RequestBody | None, connect: float
+    ) -> UpstreamResponse:
         """The head of the answer; `connect` is how many seconds connecting may take. Raises `CLIENT_ERRORS`.
 
         A host may close a connection that was kept at the very moment at which it is used again, and answers nothing:
@@ -141,7 +143,7 @@ class Pool:
 
     async def _call(
         self, request: UpstreamRequest, content: Blocks | RequestBody, headers: Mapping[str, str], connect: float
-    ) -> Head:
+    ) -> UpstreamResponse:
         url, timeout = url_of(request.url), _connecting_within(connect)
         if self._direct is not None and not isinstance(content, RequestBody):
             return await self._direct.send(request.method, url, content, headers, timeout)
@@ -151,7 +153,7 @@ class Pool:
         )
         return head_of_call(response)
 
-    async def _read(self, request: UpstreamRequest, headers: Mapping[str, str], connect: float) -> Head:
+    async def _read(self, request: UpstreamRequest, headers: Mapping[str, str], connect: float) -> UpstreamResponse:
         asked = httpx.Request(
             request.method, request.url, headers=headers, extensions={"timeout": {"connect": connect}}
         )

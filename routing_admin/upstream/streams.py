@@ -21,11 +21,11 @@ from routing_admin.upstream.bodies import (
     BadEncodingError,
     CutEncodingError,
     Decompressor,
-    Lines,
+    LineLengthGuard,
 )
 from routing_admin.upstream.faults import failure
-from routing_admin.upstream.head import BrokenBodyError, Head
 from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
+from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 
 DRAIN_SECONDS = 0.25
 FAREWELL_SECONDS = 2.0
@@ -120,7 +120,11 @@ def after_content(event: Failure) -> Failure:
 
 
 async def event_batches(
-    head: Head, decoder: StreamDecoder, timeouts: Timeouts, timer: PhaseTimer, tidy: Callable[[Failure], Failure]
+    head: UpstreamResponse,
+    decoder: StreamDecoder,
+    timeouts: Timeouts,
+    timer: PhaseTimer,
+    tidy: Callable[[Failure], Failure],
 ) -> AsyncGenerator[Batch, None]:
     """The events of a streamed response, block by block. Ends after a `Finish` or a `Failure`.
 
@@ -190,10 +194,10 @@ def _last_events(decoder: StreamDecoder, failed: Failure | None) -> list[StreamE
 class _BodyBlocks:
     """Plain blocks of a body within its bounds."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: UpstreamResponse) -> None:
         self._head = head
         self._plain: Decompressor | None = None
-        self._lines = Lines()
+        self._lines = LineLengthGuard()
 
     async def block(self) -> bytes | Failure | None:
         """The next block, None at the end; a Failure when the body breaks."""

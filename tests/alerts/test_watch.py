@@ -26,7 +26,7 @@ from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import Candidate, LimitWindow, TaskRoute
 from routing_admin.platform.server import disk_space
-from routing_admin.request_log.call_signs import call_signs
+from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.journal import journal
 from tests.cast import key_of
 from tests.engines.webhook import Chat, running_chat
@@ -46,7 +46,7 @@ def refusal(status: int, message: str = "no", code: str = "") -> tuple[int, byte
 @pytest.fixture
 def provider(demo: None) -> Iterator[Chat]:
     """A provider that answers as it is told to, alone in a route of its own."""
-    call_signs().take()
+    call_outcomes().take()
     with running_chat() as found:
         row = Provider.objects.create(
             name="night-owl",

@@ -14,7 +14,7 @@ from django.test import Client
 from capabilities.acts import SYSTEM
 from capabilities.models import Agent
 from routing_admin.configuration.agents.actions import put_agent, save_agent
-from routing_admin.limits.gate import keeper
+from routing_admin.limits.reservations import keeper
 from tests.cast import AgentProgram, key_of
 from tests.console.visits import text_of
 from tests.gateway.asgi_caller import Call

@@ -22,7 +22,7 @@ from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from routing_admin.models import RequestLog, Revision
-from routing_admin.platform.server.store_monitor import StoreWatch
+from routing_admin.platform.server.store_monitor import StoreMonitor
 from routing_admin.request_log.journal import journal
 from tests.engines.s3 import S3Server, s3_server
 
@@ -156,7 +156,7 @@ def test_a_later_start_without_its_store_says_so_and_goes_on(settings: Any, caps
 def test_the_dashboard_says_since_when_and_why(admin: Client, row: Artifact, away: str) -> None:
     """Once somebody found it away; what is asked next of the store does not have to find it."""
     assert "cannot use the artifact store" not in admin.get("/").content.decode()
-    StoreWatch().look()
+    StoreMonitor().look()
     said = admin.get("/").content.decode()
     assert "this process cannot use the artifact store." in said
     assert f"s3://files at {away} is not responding" in said
@@ -166,7 +166,7 @@ def test_the_watch_notes_the_beginning_and_the_end_of_an_outage_once(
     settings: Any, caplog: pytest.LogCaptureFixture, s3: S3Server
 ) -> None:
     """A bucket that is not there yet, and then is."""
-    settings.ARTIFACTS_BUCKET, watch = replace(s3.bucket, name="later"), StoreWatch()
+    settings.ARTIFACTS_BUCKET, watch = replace(s3.bucket, name="later"), StoreMonitor()
     watch.look()
     outage = byte_store().outage
     watch.look()

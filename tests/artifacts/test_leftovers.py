@@ -12,7 +12,7 @@ from samples import picture
 from artifacts.library import delete_artifacts, store_bytes
 from artifacts.storage.content import byte_store
 from artifacts.storage.files import FileStore
-from artifacts.storage.leftovers import GRACE_SECONDS, sweep_bytes, sweep_thumbnails
+from artifacts.storage.orphans import GRACE_SECONDS, sweep_bytes, sweep_thumbnails
 from artifacts.storage.thumbnails import thumbnail_of
 from capabilities.acts import SYSTEM
 from routing_admin.models import AuditEvent

@@ -87,13 +87,13 @@ def fill(rows: int) -> None:
 
 def configuration() -> None:
     """The services and routes, as one revision."""
-    from capabilities.acts import SYSTEM, Act
+    from capabilities.acts import SYSTEM, AuditedAction
     from capabilities.core.vocabulary import Capabilities
     from routing_admin.configuration import rows
     from routing_admin.configuration.revisions import ledger
     from routing_admin.core.configuration.specs import CandidateSpec, ProviderSpec, RouteSpec, ServiceSpec
 
-    with ledger.change(SYSTEM, Act("bench", message="bench")):
+    with ledger.change(SYSTEM, AuditedAction("bench", message="bench")):
         now = rows.read()
         names = [f"provider{n}" for n in range(PROVIDERS)]
         providers = [ProviderSpec(name, f"https://{name}.example/v1/chat/completions", "model0") for name in names]

@@ -35,7 +35,7 @@ from capabilities.core.message import (
     blob_of,
 )
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.thoughts import Thought, ThoughtForm, origin_of
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm, origin_of
 from capabilities.core.vocabulary import Capabilities, Kind
 from capabilities.core.wire import Target
 from routing_admin.core.planning.language import inject_directive
@@ -201,7 +201,9 @@ TEXTS = st.builds(TextPart, st.text(max_size=60), MARKS)
 PARTS = st.lists(files() | TEXTS, min_size=1, max_size=4).map(tuple)
 ORIGINS = [origin_of(name, "some", "m") for name in PROTOCOLS]
 THOUGHTS = st.lists(
-    st.builds(Thought, st.sampled_from(ThoughtForm), st.just("hm"), st.just("proof"), origin=st.sampled_from(ORIGINS)),
+    st.builds(
+        ReasoningBlock, st.sampled_from(ThoughtForm), st.just("hm"), st.just("proof"), origin=st.sampled_from(ORIGINS)
+    ),
     max_size=2,
 ).map(tuple)
 SYSTEM = st.builds(Message, st.just(Role.SYSTEM), st.just((TextPart("be brief"),)))

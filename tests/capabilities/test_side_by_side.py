@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.side_by_side import LONGEST_LINE, lines_beside, mark_words
+from capabilities.core.side_by_side import MAX_LINE, lines_beside, mark_words
 
 LINES = st.lists(st.text("ab你 ", max_size=6), max_size=12).map("\n".join)
 
@@ -36,4 +36,4 @@ def test_words_are_marked_and_chinese_sign_by_sign() -> None:
     (row,) = lines_beside("size: 12 kB 收到", "size: 34 kB 收文")
     assert row.left_parts == (("size: ", False), ("12", True), (" kB 收", False), ("到", True))
     assert row.right_parts == (("size: ", False), ("34", True), (" kB 收", False), ("文", True))
-    assert mark_words("x" * (LONGEST_LINE + 1), "y") == (("x" * (LONGEST_LINE + 1), False),)
+    assert mark_words("x" * (MAX_LINE + 1), "y") == (("x" * (MAX_LINE + 1), False),)

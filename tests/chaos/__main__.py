@@ -30,7 +30,7 @@ PIECES: dict[str, tuple[Callable[[int], Finding], int, str]] = {
     "engines": (push_engines, 1, "play every fault of PostgreSQL, Redis, S3 and our processes so often"),
 }
 """Each piece: what runs it, how much of it by default, and the words of its option."""
-MOST_TOLD = 20
+MAX_TOLD = 20
 
 
 def main() -> int:
@@ -51,7 +51,7 @@ def main() -> int:
             findings.append(_finding_of(name, run, wanted[name]))
             took.append(time.monotonic() - began)
             print(f"{name}: {findings[-1].facts}; lost: {len(findings[-1].losses)}", flush=True)
-            print(*findings[-1].losses[:MOST_TOLD], sep="\n", end="\n" if findings[-1].losses else "", flush=True)
+            print(*findings[-1].losses[:MAX_TOLD], sep="\n", end="\n" if findings[-1].losses else "", flush=True)
     rows = [
         (each.piece, each.tries, f"{seconds:.0f} s", len(each.losses))
         for each, seconds in zip(findings, took, strict=True)

@@ -20,7 +20,7 @@ PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 ABLE: Any = {"vision": True, "supports_schema": True, "supports_tools": True}
-DOORS: dict[str, Callable[[str], Any]] = {
+CHAT_APIS: dict[str, Callable[[str], Any]] = {
     "chat": lambda name: Chat(name, model_name=name, api_base=URL, **ABLE),
     "responses": lambda name: Responses(name, model_name=name, api_base=URL, **ABLE),
     "messages": lambda name: ClaudeMessages(
@@ -30,11 +30,11 @@ DOORS: dict[str, Callable[[str], Any]] = {
 """Its model for each of our doors."""
 
 
-@pytest.fixture(params=product(DOORS, MODELS), ids="-".join)
+@pytest.fixture(params=product(CHAT_APIS, MODELS), ids="-".join)
 def model(request: pytest.FixtureRequest) -> Any:
     """A model whose provider speaks that protocol, at that door."""
     door, protocol = request.param
-    return DOORS[door](MODELS[protocol])
+    return CHAT_APIS[door](MODELS[protocol])
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -80,6 +80,6 @@ def test_a_tool_is_called(model: Any) -> None:
 
 def test_an_unknown_model_is_an_error() -> None:
     """At each door."""
-    for make in DOORS.values():
+    for make in CHAT_APIS.values():
         with pytest.raises(Exception, match="nobody"):
             make("nobody").prompt("hello", key=KEY).text()

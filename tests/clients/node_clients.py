@@ -16,7 +16,7 @@ import pytest
 MODELS: dict[str, str] = json.loads(os.environ["CLIENTS_MODELS"])
 HERE = Path(__file__).resolve().parent
 INSTALLED = Path(sys.prefix) / "node"
-DOORS = ("responses", "messages")
+CHAT_APIS = ("responses", "messages")
 
 if shutil.which("node") is None:
     pytest.skip("There is no Node on this machine.", allow_module_level=True)
@@ -38,7 +38,7 @@ def run(case: str, model: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(("door", "protocol"), product(DOORS, MODELS))
+@pytest.mark.parametrize(("door", "protocol"), product(CHAT_APIS, MODELS))
 def test_whole_and_streamed(door: str, protocol: str) -> None:
     """The same words, in pieces, too."""
     assert run(f"{door} whole", MODELS[protocol]) == {"text": "You said: hello", "tokens": 7}
@@ -46,7 +46,7 @@ def test_whole_and_streamed(door: str, protocol: str) -> None:
     assert run(f"{door} streamed", MODELS[protocol]) == streamed
 
 
-@pytest.mark.parametrize(("door", "protocol"), product(DOORS, MODELS))
+@pytest.mark.parametrize(("door", "protocol"), product(CHAT_APIS, MODELS))
 def test_a_tool_is_called_and_its_result_goes_back(door: str, protocol: str) -> None:
     """With all that came beside the call."""
     told = run(f"{door} tool", MODELS[protocol])
@@ -54,7 +54,7 @@ def test_a_tool_is_called_and_its_result_goes_back(door: str, protocol: str) -> 
     assert told["text"].startswith("You said: ")
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", CHAT_APIS)
 def test_a_refusal_is_the_clients_error(door: str) -> None:
     """By its class, with our code and the id of the call."""
     assert run(f"{door} error", "") == {"kind": "NotFoundError", "code": "model_not_found", "id": True}

@@ -44,7 +44,7 @@ class Trip(BaseModel):
     remark: str | None = None
 
 
-DOORS: dict[str, Callable[[str, str], Model]] = {
+CHAT_APIS: dict[str, Callable[[str, str], Model]] = {
     "chat": lambda name, key: OpenAIChatModel(name, provider=OpenAIProvider(base_url=URL, api_key=key)),
     "responses": lambda name, key: OpenAIResponsesModel(name, provider=OpenAIProvider(base_url=URL, api_key=key)),
     "messages": lambda name, key: AnthropicModel(
@@ -58,10 +58,10 @@ DOORS: dict[str, Callable[[str, str], Model]] = {
 
 def model_of(name: str, key: str = KEY, door: str = "chat") -> Model:
     """A model of pydantic-ai at a door of ours."""
-    return DOORS[door](name, key)
+    return CHAT_APIS[door](name, key)
 
 
-@pytest.fixture(params=product(DOORS, MODELS), ids="-".join)
+@pytest.fixture(params=product(CHAT_APIS, MODELS), ids="-".join)
 def model(request: pytest.FixtureRequest) -> Model:
     """A model whose provider speaks that protocol, at that door."""
     door, protocol = request.param

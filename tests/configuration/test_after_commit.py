@@ -48,7 +48,7 @@ def test_a_change_that_was_committed_is_answered_as_done(
         if failing == "refresh":
             patch.setattr(snapshot.newest(), "_build", fail)
         elif failing == "hint":
-            patch.setattr(revisions, "hint_at_change", fail)
+            patch.setattr(revisions, "notify_change", fail)
         else:
             patch.setattr(publishing, "publish", fail)
         answer = write_route(script, "committed")

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from routing_admin.configuration.audit import NOTED, verify_audit, write_event
 from routing_admin.core.audit import AuditEntry, AuditHead, digest_entry, verify_chain
 from routing_admin.models import AuditEvent
@@ -24,7 +24,7 @@ ADA = Actor("person", "ada", "192.0.2.7")
 def five() -> None:
     """Five lines, each of another act."""
     for number in range(1, 6):
-        write_event(ADA, Act("key.issue", "agent", f"a{number}", {"share": 1.0, "名": "文"}))
+        write_event(ADA, AuditedAction("key.issue", "agent", f"a{number}", {"share": 1.0, "名": "文"}))
 
 
 def past_the_guard(statement: str) -> None:
@@ -42,9 +42,9 @@ def problems(*heads: AuditHead) -> tuple[str, ...]:
 def test_lines_are_numbered_without_gap_and_the_chain_is_whole(five: None) -> None:
     """Law: each line names the hash of the one before, also after a transaction that was given up."""
     with transaction.atomic():
-        write_event(ADA, Act("key.revoke"))
+        write_event(ADA, AuditedAction("key.revoke"))
         transaction.set_rollback(True)
-    write_event(ADA, Act("user.sign_in_failed"))
+    write_event(ADA, AuditedAction("user.sign_in_failed"))
     rows = list(AuditEvent.objects.order_by("number"))
     assert [row.number for row in rows] == [1, 2, 3, 4, 5, 6]
     assert [row.previous for row in rows[1:]] == [row.sha256 for row in rows[:-1]]
@@ -162,7 +162,7 @@ def test_many_writers_at_once_leave_no_gap() -> None:
     def write() -> None:
         try:
             for _ in range(5):
-                write_event(ADA, Act("key.issue"))
+                write_event(ADA, AuditedAction("key.issue"))
         finally:
             connection.close()
 

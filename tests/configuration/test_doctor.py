@@ -14,7 +14,7 @@ from django.core.management import call_command
 
 from artifacts.library import store_bytes
 from artifacts.storage.content import byte_store
-from capabilities.acts import SYSTEM, Act
+from capabilities.acts import SYSTEM, AuditedAction
 from capabilities.models import Provider, Service
 from capabilities.secrets import store_key
 from routing_admin.configuration import integrity
@@ -55,7 +55,7 @@ def test_a_retired_model_is_named_with_its_day_and_successor(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the configuration and of LLM_MODEL, whose default is the seeds' `gpt-4`; the examination does not fail."""
-    with ledger.change(SYSTEM, Act("test")):
+    with ledger.change(SYSTEM, AuditedAction("test")):
         Provider.objects.filter(name="anthropic").update(default_model="claude-3-7-sonnet-20250219")
     monkeypatch.setenv("LLM_API_KEY", "sk-test")
     monkeypatch.delenv("LLM_MODEL", raising=False)
@@ -70,12 +70,12 @@ def test_a_retired_model_is_named_with_its_day_and_successor(
 def test_a_contested_price_is_named_until_the_administrator_has_one(capsys: pytest.CaptureFixture[str]) -> None:
     """It is no damage: lists differ, and one of them counts."""
     address, model = "https://api.mistral.ai/v1", "magistral-medium-latest"
-    with ledger.change(SYSTEM, Act("service.add", "service", "paid")):
+    with ledger.change(SYSTEM, AuditedAction("service.add", "service", "paid")):
         provider = Provider.objects.create(name="paid", endpoint=address, default_model=model, key_source="none")
         Service.objects.create(service_id="paid", name="paid", provider=provider, model=model)
     call_command("doctor")
     assert f"warn prices: lists differ on paid/{model}; set its price" in capsys.readouterr().out
-    with ledger.change(SYSTEM, Act("service.edit", "service", "paid")):
+    with ledger.change(SYSTEM, AuditedAction("service.edit", "service", "paid")):
         Service.objects.filter(service_id="paid").update(price={"currency": "USD", "input": 2, "output": 5})
     call_command("doctor")
     assert "ok   prices: no price in use is contested" in capsys.readouterr().out
@@ -108,7 +108,7 @@ def test_a_revision_that_was_changed_afterwards_is_found() -> None:
 
 def test_a_provider_key_that_cannot_be_opened_is_found_and_not_told(settings: Any) -> None:
     """After the encryption keys were lost."""
-    with ledger.change(SYSTEM, Act("test")):
+    with ledger.change(SYSTEM, AuditedAction("test")):
         provider = Provider.objects.get(name="openai")
         provider.key_source = "stored"
         provider.stored_key = store_key("sk-very-secret-1234", provider.endpoint)

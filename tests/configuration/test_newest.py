@@ -15,7 +15,7 @@ from django.db import DatabaseError, connection, connections
 
 from capabilities.access import Principal, make_key
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.newest import Newest
+from routing_admin.configuration.stamped_cache import StampedCache
 from routing_admin.gateway.key_cache import OUTAGE_SECONDS, KeyCache
 from tests.gateway.plane import elsewhere, without
 
@@ -49,8 +49,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def newest(clock: Clock) -> Newest[snapshot.Snapshot]:
-    return Newest(snapshot.build, snapshot.stamp, clock)
+def newest(clock: Clock) -> StampedCache[snapshot.Snapshot]:
+    return StampedCache(snapshot.build, snapshot.stamp, clock)
 
 
 def at_once(call: Callable[[], T]) -> list[T]:
@@ -83,7 +83,7 @@ def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_a
         looks.append(clock.all_have_asked.wait(60))
         return snapshot.stamp()
 
-    newest = Newest(snapshot.build, stamp, clock)
+    newest = StampedCache(snapshot.build, stamp, clock)
     old = newest.current()
     elsewhere(NEXT_STAMP, "UPDATE routing_admin_taskroute SET temperature = 0.125 WHERE task_type = 'planning'")
     clock.now += PAUSE

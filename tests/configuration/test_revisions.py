@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import ProtectedError
 from django.utils.translation import override
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.message import FilePart
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import ConflictError, InUseError, InvalidError, TakenError
@@ -64,7 +64,7 @@ def test_changes_inside_a_change_join_its_revision(demo: None) -> None:
 
 def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo: None) -> None:
     """Law: what an action returns has the revision it made; one that joined has the one it became part of."""
-    with ledger.change(ADA, Act("test")) as outer:
+    with ledger.change(ADA, AuditedAction("test")) as outer:
         inner = save_alias(ADA, "gpt-4o", "task:default")
         assert inner.revision is None
     assert inner.revision == outer.revision == Revision.objects.latest("number").number
@@ -74,7 +74,7 @@ def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo: N
 def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
     """Law: the check at the end of a change undoes all of it; nothing is half done."""
     before = rows.read()
-    with pytest.raises(InvalidError) as refused, ledger.change(ADA, Act("test")):
+    with pytest.raises(InvalidError) as refused, ledger.change(ADA, AuditedAction("test")):
         TaskRoute.objects.create(task_type="hollow", position=99)
     assert "hollow" in str(refused.value)
     assert rows.read() == before

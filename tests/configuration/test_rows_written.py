@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.errors import InvalidError
 from routing_admin.configuration import rows
 from routing_admin.configuration.history import newest_configuration
@@ -26,7 +26,7 @@ MADE = Configuration(providers=(A,), languages=(LanguageSpec("pt", "Responda."),
 
 def written(configuration: Configuration) -> int:
     """How many revisions there are after writing it."""
-    with ledger.change(ADA, Act("configuration.import")):
+    with ledger.change(ADA, AuditedAction("configuration.import")):
         rows.write(configuration)
     return Revision.objects.count()
 

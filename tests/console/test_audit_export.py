@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from artifacts.library import store_bytes
-from capabilities.acts import SYSTEM, Act, Actor
+from capabilities.acts import SYSTEM, Actor, AuditedAction
 from routing_admin.configuration.audit import entry_of, write_event
 from routing_admin.core.audit import AuditEntry, verify_chain
 from routing_admin.models import AuditEvent, RequestLog
@@ -34,7 +34,7 @@ def acts() -> list[tuple[str, str, str]]:
 
 def test_json_lines_hold_the_whole_chain(admin: Client) -> None:
     """Law: whoever has the lines can check them without us; the export is the newest of them."""
-    write_event(Actor("person", "ada"), Act("key.issue", "agent", "文", {"scopes": ["route"]}))
+    write_event(Actor("person", "ada"), AuditedAction("key.issue", "agent", "文", {"scopes": ["route"]}))
     answer = admin.get(reverse("audit_export", args=["jsonl"]))
     values = [json.loads(line) for line in body_of(answer).splitlines()]
     fields = [entry.name for entry in AuditEntry.__dataclass_fields__.values()]
@@ -47,7 +47,7 @@ def test_json_lines_hold_the_whole_chain(admin: Client) -> None:
 def test_the_csv_is_narrowed_as_the_page_and_no_cell_is_a_formula(admin: Client) -> None:
     """Law: the address that narrows the page narrows the file; the audit log says to what."""
     for name in ("one", "=1+1"):
-        write_event(Actor("person", name), Act("user.invite", "user", name))
+        write_event(Actor("person", name), AuditedAction("user.invite", "user", name))
     query = {"action": "user.invite", "actor": "=1", "since": "2020-01-01", "until": "no day"}
     rows = list(csv.DictReader(StringIO(body_of(admin.get(reverse("audit_export", args=["csv"]), query)))))
     assert [row["actor"] for row in rows] == ["'=1+1"]
@@ -61,7 +61,7 @@ def test_the_csv_is_narrowed_as_the_page_and_no_cell_is_a_formula(admin: Client)
 
 def test_days_narrow_the_page(admin: Client) -> None:
     """Law: the last day counts whole."""
-    write_event(Actor("person", "ada"), Act("user.invite", "user", "eve"))
+    write_event(Actor("person", "ada"), AuditedAction("user.invite", "user", "eve"))
     today = str(AuditEvent.objects.get().created_at.date())
     assert len(admin.get(reverse("audit"), {"since": today, "until": today}).context["events"]) == 1
     assert "Nothing matches these filters" in text_of(admin.get(reverse("audit"), {"until": "2020-01-01"}))
@@ -75,7 +75,7 @@ def test_a_viewer_is_offered_no_export(viewer: Client) -> None:
 
 def test_the_command_writes_the_same_lines(tmp_path: Path) -> None:
     """Law: to standard output or into a new file of its owner's alone; one that is there stays as it is."""
-    write_event(Actor("person", "ada"), Act("key.issue", "agent", "one"))
+    write_event(Actor("person", "ada"), AuditedAction("key.issue", "agent", "one"))
     file = tmp_path / "audit.jsonl"
     call_command("audit_export", "--action", "key.issue", "--output", str(file))
     assert [json.loads(line)["objectName"] for line in file.read_text().splitlines()] == ["one"]
@@ -124,6 +124,6 @@ def test_the_page_says_details_as_a_person_reads_them(admin: Client) -> None:
         "password": "swordfish",
         "was": [30, None],
     }
-    write_event(SYSTEM, Act("key.issue", "agent", "text-agent", details))
+    write_event(SYSTEM, AuditedAction("key.issue", "agent", "text-agent", details))
     page = text_of(admin.get("/history/audit/"))
     assert "scopes: route, registry:read · size: 853 · on: true · password: … · was: 30, null" in page

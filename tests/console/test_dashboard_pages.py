@@ -22,7 +22,7 @@ from routing_admin.console.dashboard.figures import figures_of, percent_text
 from routing_admin.console.dashboard.tiles import configured_models, tiles_of
 from routing_admin.console.people.actions import choose_password
 from routing_admin.models import AttemptLog, Installation, RequestLog
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.request_log import health
 from routing_admin.request_log.health import Sample, judge, quantile
 from tests.console.page import Page
@@ -250,7 +250,7 @@ def test_the_page_says_since_when_the_configuration_cannot_be_read(
     number = snapshot.current().revision
     Installation.objects.update(version=F("version") + 1)
     with without("routing_admin_alias"):
-        with waiting_at_most(0.1):
+        with lock_timeout(0.1):
             snapshot.look()
         since = snapshot.unread_since()
         assert since is not None

@@ -99,7 +99,7 @@ def test_the_newest_requests_are_looked_at_and_how_many_there_were_is_said(
 ) -> None:
     """A busy day costs no more than a quiet one."""
     monkeypatch.setattr(retrospect, "MOST", 2)
-    monkeypatch.setattr(retrospect, "MOST_COUNTED", 3)
+    monkeypatch.setattr(retrospect, "MAX_COUNTED", 3)
     for number in range(5):
         past(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
     answer = card(admin, design(2, 1, 3))

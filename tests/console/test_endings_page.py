@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.configuration import snapshot
@@ -28,7 +28,7 @@ def end(monkeypatch: pytest.MonkeyPatch) -> Any:
     found = default_catalogue().retirement_at("claude", ENDPOINT, MODEL)
     assert found is not None
     monkeypatch.setattr(timezone, "localdate", lambda: found.day - timedelta(days=10))
-    with ledger.change(Actor("user", "admin"), Act("service.add", "service", "sonnet")):
+    with ledger.change(Actor("user", "admin"), AuditedAction("service.add", "service", "sonnet")):
         row = Provider.objects.create(
             name="claude", endpoint=ENDPOINT, default_model=MODEL, protocol="anthropic", key_source="none"
         )

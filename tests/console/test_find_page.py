@@ -14,7 +14,7 @@ from artifacts.library.queries import find_artifacts_beginning
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
 from routing_admin.console.find.queries import find_requests
-from routing_admin.core.ranking import MOST_OF_KIND, Findable, FoundKind, rank
+from routing_admin.core.ranking import MAX_OF_KIND, Findable, FoundKind, rank
 from routing_admin.models import RequestLog
 from routing_admin.platform.databases.router import LOGS
 from tests.cast import HTMX, browser_of, key_of, person
@@ -58,7 +58,7 @@ def test_every_typed_word_has_to_fit_and_the_name_of_a_kind_is_such_a_word() -> 
 def test_of_one_kind_only_so_many_are_listed() -> None:
     """A thousand services leave room for the one route."""
     things = [*(named(f"echo-{number}") for number in range(1000)), named("my echo", FoundKind.ROUTE)]
-    assert len(found("echo", *things)) == MOST_OF_KIND + 1
+    assert len(found("echo", *things)) == MAX_OF_KIND + 1
     assert found("echo", *things)[-1] == "my echo"
 
 

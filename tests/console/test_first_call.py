@@ -14,11 +14,11 @@ from capabilities.models import AgentKey
 from capabilities.runtime import renew
 from routing_admin.models import MissedCall, RequestLog
 from routing_admin.platform.server.rejected_calls import (
-    MOST_KEPT,
-    MOST_NOTED,
+    MAX_KEPT,
+    MAX_NOTED,
     KeyShape,
-    MissedCalls,
-    missed_calls,
+    RejectedCalls,
+    rejected_calls,
     shape_of,
 )
 from routing_admin.request_log.journal import journal
@@ -32,14 +32,14 @@ CHAT = "/v1/chat/completions"
 
 @pytest.fixture
 def key() -> str:
-    renew(missed_calls)
+    renew(rejected_calls)
     return key_of("text-agent")
 
 
 def panel(client: Client, key: str, **query: Any) -> Any:
     """The panel of a key, once everything noted is written."""
     journal().flush()
-    missed_calls().write()
+    rejected_calls().write()
     return client.get(f"/first-call/{key[3:11]}/text-agent/", query)
 
 
@@ -96,7 +96,7 @@ def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key
     assert "It may have been cut off when copied" in page
     assert "Other calls arrived in the meantime" not in page
     narrow = key_of("text-agent", scopes=["registry:read"])
-    renew(missed_calls)
+    renew(rejected_calls)
     assert call(narrow) == 403
     assert "for which the key lacks the scope" in text_of(panel(admin, narrow))
 
@@ -154,12 +154,12 @@ def test_it_stands_with_a_key_that_is_new_or_was_never_used(admin: Client, viewe
 def test_few_are_noted_and_few_are_kept() -> None:
     """A flood costs five rows every two seconds, and 200 in all; no row has a secret or a query."""
     moments = iter(range(0, 1000, 3))
-    noted = MissedCalls(lambda: float(next(moments)))
-    for _ in range(MOST_KEPT // MOST_NOTED + 3):
-        for _ in range(MOST_NOTED * 2):
+    noted = RejectedCalls(lambda: float(next(moments)))
+    for _ in range(MAX_KEPT // MAX_NOTED + 3):
+        for _ in range(MAX_NOTED * 2):
             noted.note("key_invalid", "/v1/models", {"authorization": "Bearer ra_01234567_secret"})
         noted.write()
-    assert MissedCall.objects.count() <= MOST_KEPT
+    assert MissedCall.objects.count() <= MAX_KEPT
     row = MissedCall.objects.first()
     assert row is not None
     assert (row.key, row.shape) == ("01234567", "ra")

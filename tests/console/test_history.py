@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.models import Agent, Service
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration.agents.actions import issue_key, put_agent, save_agent
@@ -174,7 +174,7 @@ def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: N
 def test_pages_of_the_audit_log_keep_its_filters(admin: Client) -> None:
     """Keyset pages over one act only."""
     for action in ["key.issue"] * (PAGE + 3) + ["key.revoke"] * 5:
-        write_event(Actor("person", "ada"), Act(action))
+        write_event(Actor("person", "ada"), AuditedAction(action))
     first = admin.get(reverse("audit"), {"action": "key.issue"})
     second = admin.get(first.context["older"])
     assert [len(page.context["events"]) for page in (first, second)] == [PAGE, 3]

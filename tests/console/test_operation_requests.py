@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from capabilities.core.operations.table import OPERATIONS
-from routing_admin.gateway.operations.endpoints import OPERATION_DOORS
+from routing_admin.gateway.passthrough.endpoints import OPERATION_DOORS
 from routing_admin.models import RequestLog
 from routing_admin.request_log.operations import OPERATION_NAMES
 

@@ -11,12 +11,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.models import CatalogueEdition, Provider
 from routing_admin.configuration import exports
 from routing_admin.configuration.audit import write_event
-from routing_admin.configuration.editions import keep_edition
+from routing_admin.configuration.catalogue_versions import keep_edition
 from routing_admin.console.people.token_actions import issue_token
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.models import Alias, AttemptLog, Candidate, Language, RequestLog, Revision, TaskRoute
@@ -98,7 +98,7 @@ def add_everything() -> None:
         issue_token(Actor("person", "ada"), User.objects.get(username="admin"), f"token{number}", ["routes:read"])
         values = {"actor_kind": "person", "actor": "ada", "changes": first.changes, "snapshot": first.snapshot}
         Revision.objects.create(number=first.number + 1 + number, message=f"change {number}", sha256="x", **values)
-        write_event(Actor("person", "ada"), Act("user.invite", "user", f"user{number}"))
+        write_event(Actor("person", "ada"), AuditedAction("user.invite", "user", f"user{number}"))
     add_requests(30)
     add_attempts(RequestLog.objects.get(pk="r0"), 30)
 

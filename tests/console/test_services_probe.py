@@ -13,8 +13,8 @@ from capabilities.core.vocabulary import Capabilities
 from capabilities.models import ProbeTranscript, Provider, Service
 from routing_admin.console.providers.actions import save_provider
 from routing_admin.console.services.actions import save_service
-from routing_admin.dispatch import dial
-from routing_admin.dispatch.dial import DialAnswer
+from routing_admin.dispatch import provider_checks as dial
+from routing_admin.dispatch.provider_checks import CheckResult
 from routing_admin.models import Revision
 from tests.console.visits import text_of
 from tests.lab.reading_model import word_in
@@ -23,7 +23,7 @@ from tests.lab.received_requests import Media
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-Script = Mapping[str, str | DialAnswer | None]
+Script = Mapping[str, str | CheckResult | None]
 """By the type of the file: what is said of it, what comes instead, or None for who reads it. `text` is the greeting."""
 
 
@@ -34,37 +34,37 @@ class ScriptedDial:
         self.script = script
         self.asked: list[str] = []
 
-    def test(self, provider: str, model: str) -> DialAnswer:
+    def test(self, provider: str, model: str) -> CheckResult:
         """The greeting."""
         answer = self.script.get("text")
-        return answer if isinstance(answer, DialAnswer) else DialAnswer(12, text="Hello")
+        return answer if isinstance(answer, CheckResult) else CheckResult(12, text="Hello")
 
-    def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> list[DialAnswer]:
+    def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> list[CheckResult]:
         """The answers to probes."""
         return [self.answer(chat) for chat in chats]
 
-    def answer(self, chat: ChatRequest) -> DialAnswer:
+    def answer(self, chat: ChatRequest) -> CheckResult:
         """The answer to one."""
         file = chat.messages[0].parts[1]
         assert isinstance(file, NativePart)
         assert file.blob is not None
         self.asked.append(file.mime_type)
         answer = self.script[file.mime_type]
-        if isinstance(answer, DialAnswer):
+        if isinstance(answer, CheckResult):
             return answer
         word = word_in(Media("", data=b"".join(file.blob.blocks()))) or "NONE"
-        return DialAnswer(90, text=word if answer is None else answer, prompt_tokens=300, completion_tokens=4)
+        return CheckResult(90, text=word if answer is None else answer, prompt_tokens=300, completion_tokens=4)
 
-    def models(self, provider: str) -> DialAnswer:
+    def models(self, provider: str) -> CheckResult:
         """Nobody asks."""
-        return DialAnswer(0)
+        return CheckResult(0)
 
 
 @pytest.fixture
 def admin(demo: None, admin: Client) -> Iterator[Client]:
-    real = dial.dialler()
+    real = dial.provider_checker()
     yield admin
-    dial.dialler = real
+    dial.provider_checker = real
 
 
 def unknown_service() -> Service:
@@ -79,16 +79,16 @@ def unknown_service() -> Service:
 
 SEES: Script = {
     "image/png": None,
-    "audio/wav": DialAnswer(90, "http_400", 400, "audio is not supported"),
+    "audio/wav": CheckResult(90, "http_400", 400, "audio is not supported"),
     "video/mp4": "NONE. I cannot see any video.",
-    "application/pdf": DialAnswer(200, "http_429", 429, "slow down"),
+    "application/pdf": CheckResult(200, "http_429", 429, "slow down"),
 }
 
 
 def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
     """Seen is on, refused is off, both probed; what could not be found out stays unknown; one revision with Undo."""
     unknown_service()
-    dial.dialler = ScriptedDial(SEES)
+    dial.provider_checker = ScriptedDial(SEES)
     before = Revision.objects.count()
     answer = admin.post("/probe/new/")
     cells = {cell.name: cell for cell in Service.objects.get(service_id="new").capabilities.filter(side="input")}
@@ -107,7 +107,7 @@ def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
 def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None:
     """Of a yes the question, what each file held, the answers and the tokens; of all else the reason."""
     unknown_service()
-    dial.dialler = ScriptedDial(SEES)
+    dial.provider_checker = ScriptedDial(SEES)
     admin.post("/probe/new/")
     page = text_of(admin.get("/services/new/"))
     vision = ProbeTranscript.objects.get(capability="vision")
@@ -131,7 +131,7 @@ def test_what_is_unclear_changes_nothing_and_stands_beside_what_was_proved(admin
     """The yes of before stays with its transcript; the next that proves something takes the place of both."""
     unknown_service()
     for said in (None, "Yes, I can see it.", None):
-        dial.dialler = ScriptedDial({**SEES, "image/png": said})
+        dial.provider_checker = ScriptedDial({**SEES, "image/png": said})
         admin.post("/probe/new/")
         cell = Service.objects.get(service_id="new").capabilities.get(side="input", name="vision")
         assert (cell.supported, cell.source) == (True, "probed")
@@ -143,7 +143,7 @@ def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin:
     """An administrator's word wins over a probe; nothing is written, and the difference is told."""
     row = unknown_service()
     save_service(SYSTEM, row, capabilities=Capabilities(("text",), ("text",)))
-    dial.dialler = ScriptedDial(SEES)
+    dial.provider_checker = ScriptedDial(SEES)
     before = Revision.objects.count()
     answer = admin.post("/probe/new/")
     assert Revision.objects.count() == before
@@ -153,8 +153,8 @@ def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin:
 def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> None:
     """When words alone fail, no file is sent, nothing is recorded, and the page says what to do."""
     unknown_service()
-    model = ScriptedDial({"text": DialAnswer(40, "http_401", 401, "invalid key")})
-    dial.dialler = model
+    model = ScriptedDial({"text": CheckResult(40, "http_401", 401, "invalid key")})
+    dial.provider_checker = model
     page = text_of(admin.post("/probe/new/"))
     assert model.asked == []
     assert "The key was refused. Store a valid one." in page
@@ -167,7 +167,7 @@ def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> Non
     row.provider = Provider.objects.get(name="anthropic")
     save_service(SYSTEM, row)
     model = ScriptedDial({**SEES, "application/pdf": None})
-    dial.dialler = model
+    dial.provider_checker = model
     admin.post("/probe/new/")
     assert model.asked == ["image/png", "application/pdf"] * 3
 

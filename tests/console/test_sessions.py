@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from routing_admin.models import AuditEvent, SessionSighting
 from routing_admin.platform.auth.devices import program_and_system
-from routing_admin.platform.auth.session_activity import Sighting, Sightings, sightings
+from routing_admin.platform.auth.session_activity import SessionActivity, SessionUse, session_activity
 from tests.cast import PASSWORD, browser_of, person
 from tests.console.page import Page
 from tests.console.visits import text_of
@@ -56,7 +56,7 @@ def test_ones_page_lists_ones_sessions_with_device_address_and_this_one(viewer_a
 def test_no_page_and_no_row_holds_the_key_of_a_session(viewer_account: User, demo: None) -> None:
     """What names a session is a digest by which nobody comes in."""
     here = signed_in(viewer_account)
-    sightings().write()
+    session_activity().write()
     key = here.cookies["sid"].value
     digest = SessionSighting.objects.get().digest
     assert key not in text_of(here.get(home_of(viewer_account)))
@@ -70,7 +70,7 @@ def test_one_session_is_ended_and_the_others_go_on(viewer_account: User, demo: N
     page = Page(here.get(home_of(viewer_account)))
     safari = [each for each in page.controls if each.attributes.get("name") == "session"]
     digests = {str(each.attributes["value"]) for each in safari}
-    sightings().write()
+    session_activity().write()
     ending = SessionSighting.objects.get(user_agent=IPHONE).digest
     assert ending in digests
     here.post(reverse("session_end"), {"session": ending})
@@ -90,7 +90,7 @@ def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) 
 def test_nobody_ends_the_session_of_somebody_else_from_his_own_page(viewer_account: User, demo: None) -> None:
     """A digest of another person's session ends nothing."""
     other = signed_in(person("otto"))
-    sightings().write()
+    session_activity().write()
     digest = SessionSighting.objects.get().digest
     signed_in(viewer_account).post(reverse("session_end"), {"session": digest})
     assert is_in(other)
@@ -152,9 +152,9 @@ def test_a_changed_password_ends_all_sessions_but_the_one_that_changed_it(viewer
 
 def test_where_a_session_was_seen_is_noted_once_a_minute(db: Any) -> None:
     """A second request within the minute notes nothing; the first sight stays the first."""
-    book, now = Sightings(), timezone.now()
+    book, now = SessionActivity(), timezone.now()
     for seconds in (0, 30, 61):
-        book.note("key", Sighting(FIREFOX, "192.0.2.7", now + timedelta(seconds=seconds)))
+        book.note("key", SessionUse(FIREFOX, "192.0.2.7", now + timedelta(seconds=seconds)))
         assert book.write()
         assert SessionSighting.objects.get().last_seen == now + timedelta(seconds=0 if seconds < 60 else seconds)
     assert SessionSighting.objects.get().first_seen == now

@@ -15,7 +15,7 @@ from capabilities.errors import ConflictError
 from capabilities.models import Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.exports import export
-from routing_admin.configuration.installation import Keeping, directives, read_keeping
+from routing_admin.configuration.installation import Keeping, directives, read_retention_settings
 from routing_admin.console.demo import load as demo
 from routing_admin.console.services.actions import save_service
 from routing_admin.console.settings import actions
@@ -217,7 +217,7 @@ def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> Non
     """It is no configuration: the audit log says what it was and what it is."""
     sent = {"request_days": "7", "artifact_days": "", "quota": "512", "expected": "30 None None None"}
     assert admin.post(reverse("settings_retention"), sent).status_code == 302
-    assert read_keeping() == Keeping(7, None, 512 * 1024 * 1024)
+    assert read_retention_settings() == Keeping(7, None, 512 * 1024 * 1024)
     event = AuditEvent.objects.get(action="installation.retention")
     assert event.details == {"request_days": [30, 7], "quota_bytes": [None, 512 * 1024 * 1024]}
     assert not Revision.objects.exists()
@@ -233,7 +233,7 @@ def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
     assert space
     assert space.value == "12345"
     assert Page(page).error("Days requests are kept")
-    assert read_keeping() == Keeping(30)
+    assert read_retention_settings() == Keeping(30)
 
 
 def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admin: Client) -> None:
@@ -247,10 +247,10 @@ def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admi
     mine = Page(page).field("Days requests are kept")
     assert mine
     assert mine.value == "7"
-    assert read_keeping() == Keeping(90)
+    assert read_retention_settings() == Keeping(90)
     assert Page(page).hidden("expected") == "90 None None None"
     assert admin.post(reverse("settings_retention"), {**sent, "expected": "90 None None None"}).status_code == 302
-    assert read_keeping() == Keeping(7)
+    assert read_retention_settings() == Keeping(7)
 
 
 def test_an_action_refuses_what_it_did_not_expect() -> None:

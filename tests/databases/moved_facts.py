@@ -23,14 +23,14 @@ def make() -> None:
     from django.utils import timezone
 
     from artifacts.library import delete_artifacts, store_bytes
-    from capabilities.acts import SYSTEM, Act
+    from capabilities.acts import SYSTEM, AuditedAction
     from capabilities.models import Provider
     from capabilities.secrets import store_key
     from routing_admin.configuration.revisions import ledger
     from routing_admin.models import SignInAttempt
 
     call_command("bootstrap", stdout=sys.stderr)
-    with ledger.change(SYSTEM, Act("test")):
+    with ledger.change(SYSTEM, AuditedAction("test")):
         provider = Provider.objects.get(name="openai")
         provider.key_source, provider.stored_key = "stored", store_key("sk-very-secret-1234", provider.endpoint)
         provider.save()

@@ -20,12 +20,12 @@ from capabilities.doubts import NotedRefusals, RefusedFile
 from capabilities.last_use import EVERY, LastUses, last_uses
 from capabilities.models import AgentKey, Drift
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.newest import FRESH_SECONDS
+from routing_admin.configuration.stamped_cache import FRESH_SECONDS
 from routing_admin.console.base.tags.moments import exact
 from routing_admin.gateway import key_cache
 from routing_admin.gateway.admission import open_endpoint
-from routing_admin.platform.databases.lock_timeout import in_line, waiting_at_most
-from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_away
+from routing_admin.platform.databases.lock_timeout import in_line, lock_timeout
+from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
 from routing_admin.platform.server.upkeep import Upkeep
 from tests.cast import browser_of
 from tests.engines.others import LOG, MAIN, locked, other_connection
@@ -126,7 +126,7 @@ def test_the_agents_api_says_the_same_in_its_own_shape(tmp_path: Path) -> None:
 )
 def test_a_fault_of_ours_is_no_database_that_is_away(error: Exception, away: bool) -> None:
     """Only what cannot be asked just now is answered with 503; a broken constraint or bad SQL stays a 500."""
-    assert is_away(error) is away
+    assert is_unavailable(error) is away
 
 
 ASKED = "SELECT setting FROM pg_settings WHERE name = 'lock_timeout'"
@@ -161,7 +161,7 @@ def test_who_stood_in_line_behind_a_vain_wait_waits_the_less() -> None:
     def in_vain() -> None:
         raise OperationalError("database is locked")
 
-    with waiting_at_most(WAIT_SECONDS):
+    with lock_timeout(WAIT_SECONDS):
         first, next_one, behind = (in_line(each) for each in (waiting, in_vain, waiting))
     assert first() == WAIT_SECONDS
     with pytest.raises(OperationalError):
@@ -174,7 +174,7 @@ def test_who_stood_in_line_behind_a_vain_wait_waits_the_less() -> None:
 @pytest.mark.sqlite
 def test_a_statement_that_fails_is_let_go_at_once() -> None:
     """Else it would be collected as garbage by some other thread, which would then wait for the lock in its turn."""
-    with waiting_at_most(0), locked(), connection.cursor() as cursor:
+    with lock_timeout(0), locked(), connection.cursor() as cursor:
         with pytest.raises(OperationalError):
             cursor.execute("BEGIN IMMEDIATE")
         with pytest.raises(ProgrammingError, match="closed cursor"):
@@ -190,7 +190,7 @@ def browser_in(language: str, account: Any) -> Client:
 def test_a_page_that_must_write_to_a_locked_database_says_so(key: str, admin_account: Any) -> None:
     """503 with Retry-After instead of a crash, and nothing is changed."""
     client, before = browser_in("en", admin_account), snapshot.build().configuration
-    with waiting_at_most(0), locked():
+    with lock_timeout(0), locked():
         told = client.post(reverse("demo_remove"))
     assert (told.status_code, told.headers["Retry-After"]) == (503, "2")
     assert "The database is not responding" in told.content.decode()
@@ -206,7 +206,7 @@ def test_a_database_that_nobody_can_read_is_told_on_every_page(
     client, entered = browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
     assert isinstance(key_cache.principal_of_key(entered), Principal)
-    with waiting_at_most(0.2), without("routing_admin_installation", "capabilities_agentkey", "django_session"):
+    with lock_timeout(0.2), without("routing_admin_installation", "capabilities_agentkey", "django_session"):
         told = client.get(reverse("dashboard"))
         since = snapshot.unread_since()
         assert since is not None
@@ -241,7 +241,7 @@ def test_a_use_that_cannot_be_written_stays_noted(key: str) -> None:
     """Until the lock is gone; the pages know it meanwhile."""
     row, uses = AgentKey.objects.get(public_id=key.split("_")[1]), LastUses()
     uses.note(row, now := timezone.now())
-    with waiting_at_most(0), locked():
+    with lock_timeout(0), locked():
         assert not uses.write()
     assert uses.latest(row) == now
     assert uses.write()
@@ -293,7 +293,7 @@ def test_a_refused_file_is_written_by_the_upkeep_once_the_database_takes_it(key:
     refused = RefusedFile("echo", "echo-vision", frozenset({"vision", "audio"}), "r1", 400, timezone.now())
     refusals = NotedRefusals()
     refusals.note(refused)
-    with waiting_at_most(0), locked():
+    with lock_timeout(0), locked():
         assert not refusals.write()
     Upkeep(refusals=refusals).round()
     found = Drift.objects.get()

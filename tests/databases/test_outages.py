@@ -31,7 +31,7 @@ from django.utils import timezone
 
 from routing_admin.models import RequestLog
 from routing_admin.platform.databases.probing import check_writable
-from routing_admin.platform.databases.unavailable import DatabaseFault, explain, fault_of, is_away, is_of_values
+from routing_admin.platform.databases.unavailable import DatabaseFault, explain, fault_of, is_of_values, is_unavailable
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of
 from routing_admin.request_log.journal import BATCH, Journal
@@ -85,7 +85,7 @@ def test_postgresql_s_codes_tell_an_outage_from_a_value_and_from_our_code(
     """Whatever class the driver raises it as."""
     error = raised(kind, psycopg.errors.lookup(code)())
     assert fault_of(error) is fault
-    assert is_away(error) is (fault not in (DatabaseFault.VALUE, DatabaseFault.CODE))
+    assert is_unavailable(error) is (fault not in (DatabaseFault.VALUE, DatabaseFault.CODE))
     assert is_of_values(error) is (fault is DatabaseFault.VALUE)
 
 
@@ -189,7 +189,7 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
         assert (journal.lost, journal.spool.waiting()) == (0, BATCH + 5)
         with pytest.raises(DatabaseError) as failed:
             check_writable()
-        assert is_away(failed.value)
+        assert is_unavailable(failed.value)
     catch_up(journal)
     assert RequestLog.objects.count() == BATCH + 5
     check_writable()

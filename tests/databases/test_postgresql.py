@@ -16,7 +16,7 @@ from capabilities.core.worded import worded
 from routing_admin.configuration import snapshot
 from routing_admin.console.settings.pruning import prune_requests
 from routing_admin.models import AttemptLog, Installation, RequestLog
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.postgresql.notices import Listener
 from routing_admin.platform.databases.postgresql.partitions import AHEAD, make_days
 from routing_admin.request_log.entries import RequestFacts, entry_of
@@ -129,7 +129,7 @@ def test_a_lock_is_waited_for_no_longer_than_whoever_runs_the_statement_may(key:
     """Not for ever, as the server would; the next statement may wait as usual again."""
     with psycopg.connect(**plain_parameters()) as other:
         other.execute("LOCK TABLE routing_admin_installation IN EXCLUSIVE MODE")
-        with waiting_at_most(0.05), pytest.raises(OperationalError, match="lock timeout"):
+        with lock_timeout(0.05), pytest.raises(OperationalError, match="lock timeout"):
             Installation.objects.update(version=7)
         assert Installation.objects.get().version > 0
     Installation.objects.update(version=7)

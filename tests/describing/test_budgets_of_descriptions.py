@@ -14,7 +14,7 @@ from capabilities.acts import SYSTEM
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Agent
 from routing_admin.configuration.agents.actions import save_agent
-from routing_admin.limits.gate import keeper
+from routing_admin.limits.reservations import keeper
 from routing_admin.limits.uses import find_uses
 from tests.cast import AgentProgram
 from tests.describing.describers import LOOK, WORDS, bodies_to, describing_lab

@@ -104,7 +104,7 @@ def test_every_other_fault_of_a_describer_fails_no_call(
 ) -> None:
     """Nor does one that says nothing, or too little at a time, until the time for it is over."""
     if scenario in SLOW:
-        monkeypatch.setattr(describing, "MOST_SECONDS", 0.5)
+        monkeypatch.setattr(describing, "MAX_SECONDS", 0.5)
     with describing_lab({"seer": scenario}, retries=0) as lab:
         answer = ask(key)
         (got,) = bodies_to(lab, "blind")

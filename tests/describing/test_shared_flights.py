@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from routing_admin.dispatch.descriptions.flights import SharedFlights
+from routing_admin.dispatch.descriptions.single_flight import SingleFlight
 
 
 def asker(name: str, gate: asyncio.Event, asked: list[str], word: str = "words") -> Callable[[], Awaitable[str]]:
@@ -27,7 +27,7 @@ def test_one_asks_and_both_hear() -> None:
     """While the first is under way the second waits for it; the next one afterwards asks anew."""
 
     async def run() -> tuple[list[str], list[str]]:
-        flights, gate, asked = SharedFlights[str](), asyncio.Event(), list[str]()
+        flights, gate, asked = SingleFlight[str](), asyncio.Event(), list[str]()
         both = [asyncio.create_task(flights.join("k", asker(name, gate, asked), everybody)) for name in "ab"]
         await asyncio.sleep(0)
         gate.set()
@@ -42,7 +42,7 @@ def test_a_caller_that_leaves_lets_the_next_one_ask() -> None:
     """Who waited for it is told nothing by it, and asks itself."""
 
     async def run() -> tuple[str, list[str]]:
-        flights, gate, asked = SharedFlights[str](), asyncio.Event(), list[str]()
+        flights, gate, asked = SingleFlight[str](), asyncio.Event(), list[str]()
         first = asyncio.create_task(flights.join("k", asker("a", gate, asked), everybody))
         second = asyncio.create_task(flights.join("k", asker("b", gate, asked), everybody))
         await asyncio.sleep(0)
@@ -59,7 +59,7 @@ def test_what_is_one_caller_s_own_is_not_passed_on() -> None:
     """Its own budget says nothing to another."""
 
     async def run() -> tuple[list[str], list[str]]:
-        flights, gate, asked = SharedFlights[str](), asyncio.Event(), list[str]()
+        flights, gate, asked = SingleFlight[str](), asyncio.Event(), list[str]()
         mine = asyncio.create_task(flights.join("k", asker("a", gate, asked, "too poor"), everybody))
         yours = asyncio.create_task(flights.join("k", asker("b", gate, asked), lambda word: word != "too poor"))
         await asyncio.sleep(0)

@@ -18,7 +18,7 @@ from capabilities.core.delivery.receiver import Receiver, prepare, receiver
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Answer, Delta, Finish, Target, split_payload
-from routing_admin.dispatch.turns import TurnMemory, turn_of
+from routing_admin.dispatch.reasoning_cache import ReasoningCache, turn_of
 from routing_admin.gateway.chat.parsing import parse
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
 from tests.lab.strict_hosts import OFFERED, PLACES, ROUNDS, RefusedError, StrictHost, strict_host
@@ -40,7 +40,7 @@ class Talk:
 
     def __init__(self, *, stream: bool, keeps: bool) -> None:
         self.hosts = {name: strict_host(name, PLACES[name][0]) for name in PLACES}
-        self.memory = TurnMemory()
+        self.memory = ReasoningCache()
         self.stream, self.keeps = stream, keeps
         self.messages: list[dict[str, Any]] = [
             {"role": "system", "content": "Be short."},

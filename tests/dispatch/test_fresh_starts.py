@@ -18,7 +18,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import PoolKey
 from routing_admin.core.fallback.context import RunContext
 from routing_admin.core.fallback.policy import Policy
-from routing_admin.dispatch.fresh_starts import FreshStarts
+from routing_admin.dispatch.cooldown_resets import CooldownResets
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import AuditEvent
 from tests.console.visits import text_of
@@ -84,7 +84,7 @@ def test_a_name_that_no_provider_has_is_refused_in_a_line(context: RunContext) -
 def test_another_process_hears_of_it_once(context: RunContext) -> None:
     """By the audit log, when the installation has changed; what it finds later is its own."""
     snapshot.refresh()
-    elsewhere = FreshStarts()
+    elsewhere = CooldownResets()
     elsewhere.look()
     call_command("try_again", "openai", stdout=StringIO())
     empty("openai")
@@ -98,7 +98,7 @@ def test_another_process_hears_of_it_once(context: RunContext) -> None:
 def test_a_provider_with_another_key_is_tried_at_once(context: RunContext) -> None:
     """Whoever gives it a new key need not say more; others stay left alone."""
     snapshot.refresh()
-    elsewhere = FreshStarts()
+    elsewhere = CooldownResets()
     elsewhere.look()
     set_key("openai", "sk-another-key-0123456789")
     elsewhere.look()

@@ -11,8 +11,8 @@ from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.core.fallback.scripts import SCRIPTED
-from routing_admin.dispatch.dial import dialler
 from routing_admin.dispatch.plan import plan_request
+from routing_admin.dispatch.provider_checks import provider_checker
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import NOT_REACHED, simulate
 from routing_admin.gateway.media import part_of_bytes
@@ -121,9 +121,9 @@ def test_an_unknown_word_is_refused_before_anything_happens(state):
 
 def test_an_administrator_can_ask_a_provider_whether_it_answers(demo: None):
     """The embedded one does; one without a key is told so and not called; a failing one tells its fault."""
-    assert dialler().test("echo", "").fault == ""
-    assert dialler().models("echo").models == ("echo-text", "echo-vision", "echo-503")
-    refused = dialler().test("openai", "")
+    assert provider_checker().test("echo", "").fault == ""
+    assert provider_checker().models("echo").models == ("echo-text", "echo-vision", "echo-503")
+    refused = provider_checker().test("openai", "")
     assert refused.fault == "key_missing"
     assert "LLM_PROVIDER_OPENAI_API_KEY" in refused.message
 
@@ -136,7 +136,7 @@ def test_a_connection_is_tested_over_a_real_socket(demo: None):
                 name=name, endpoint=lab.url("openai", name), default_model="lab", protocol="openai", key_source="none"
             )
         snapshot.refresh()
-        good, bad = dialler().test("up", ""), dialler().test("down", "")
+        good, bad = provider_checker().test("up", ""), provider_checker().test("down", "")
         run_sync(process_upstream().close())
     assert (good.fault, good.status) == ("", 200)
     assert (bad.fault, bad.status) == ("http_401", 401)

@@ -20,10 +20,10 @@ from capabilities.core.delivery.tool_rules import restore_names, restore_names_i
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Answer, Delta, Finish, Target, split_payload
-from routing_admin.dispatch.turns import TurnMemory, turn_of
+from routing_admin.dispatch.reasoning_cache import ReasoningCache, turn_of
 from routing_admin.gateway.chat import parsing as chat_parsing
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
-from routing_admin.gateway.door import AnswerEvents, ChatCall
+from routing_admin.gateway.chat_api import AnswerEvents, ChatCall
 from routing_admin.gateway.messages import parsing as messages_parsing
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.rendering import message_json
@@ -204,7 +204,7 @@ class Conversation:
     def __init__(self, api: str, *, stream: bool) -> None:
         self.api, self.client, self.stream = api, APIS[api](), stream
         self.hosts = {name: strict_host(name, name) for name in VENDORS}
-        self.memory = TurnMemory()
+        self.memory = ReasoningCache()
 
     def turn(self, name: str) -> str:
         """The words of that vendor's answer; none where it called a tool, whose result is there at once."""

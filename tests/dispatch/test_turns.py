@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, ToolCall
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.wire import Answer, Delta, ToolCallDelta
-from routing_admin.dispatch.turns import AnsweredTurn, TurnMemory, turn_of
+from routing_admin.dispatch.reasoning_cache import AnsweredTurn, ReasoningCache, turn_of
 
 ORIGIN = "0123456789ab"
-THOUGHT = Thought(ThoughtForm.TEXT, "hm", "PROOF")
+THOUGHT = ReasoningBlock(ThoughtForm.TEXT, "hm", "PROOF")
 
 
 def called(*ids: str, **more: object) -> Answer:
@@ -23,7 +23,7 @@ def history(call_id: str = "c1", **more: object) -> ChatRequest:
 
 def test_a_turn_is_completed_by_the_id_of_its_call() -> None:
     """Words, proofs and signatures, marked by who gave them."""
-    memory = TurnMemory()
+    memory = ReasoningCache()
     memory.keep("ada", turn_of(called("c1", "c2")), ORIGIN)
     back = memory.complete("ada", history("c2")).messages[1]
     assert (back.reasoning, [each.proof for each in back.thoughts]) == ("hm", ["PROOF"])
@@ -33,16 +33,16 @@ def test_a_turn_is_completed_by_the_id_of_its_call() -> None:
 
 def test_what_a_caller_kept_stays_as_it_is() -> None:
     """Memory fills gaps and replaces nothing."""
-    memory = TurnMemory()
+    memory = ReasoningCache()
     memory.keep("ada", turn_of(called("c1")), ORIGIN)
-    own = Thought(ThoughtForm.TEXT, "mine", "OWN", origin=ORIGIN)
+    own = ReasoningBlock(ThoughtForm.TEXT, "mine", "OWN", origin=ORIGIN)
     back = memory.complete("ada", history(reasoning="mine", thoughts=(own,))).messages[1]
     assert (back.reasoning, back.thoughts) == ("mine", (own,))
 
 
 def test_another_agent_and_an_unknown_call_get_nothing() -> None:
     """An id is no key to what another agent's model thought."""
-    memory = TurnMemory()
+    memory = ReasoningCache()
     memory.keep("ada", turn_of(called("c1")), ORIGIN)
     for agent, call_id in (("bob", "c1"), ("ada", "c9")):
         chat = history(call_id)
@@ -60,20 +60,20 @@ def test_a_streamed_turn_is_kept_from_its_pieces() -> None:
         Delta(tool_calls=(ToolCallDelta(0, arguments="{}"),)),
     ):
         turn.add(delta)
-    memory = TurnMemory()
+    memory = ReasoningCache()
     memory.keep("ada", turn, ORIGIN)
     assert memory.complete("ada", history()) == _whole_turn()
 
 
 def _whole_turn() -> ChatRequest:
-    memory = TurnMemory()
+    memory = ReasoningCache()
     memory.keep("ada", turn_of(called("c1")), ORIGIN)
     return memory.complete("ada", history())
 
 
 def test_an_answer_without_calls_is_not_kept() -> None:
     """Nobody could find it again."""
-    memory = TurnMemory()
+    memory = ReasoningCache()
     memory.keep("ada", turn_of(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
     chat = history()
     assert memory.complete("ada", chat) is chat
@@ -81,7 +81,7 @@ def test_an_answer_without_calls_is_not_kept() -> None:
 
 def test_the_oldest_turns_make_room() -> None:
     """By their number, and by how much they hold."""
-    by_number, by_size = TurnMemory(most_turns=2), TurnMemory(most_characters=25)
+    by_number, by_size = ReasoningCache(most_turns=2), ReasoningCache(most_characters=25)
     for memory in (by_number, by_size):
         for call_id in ("c1", "c2", "c3"):
             memory.keep("ada", turn_of(called(call_id)), ORIGIN)

@@ -13,7 +13,7 @@ from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.chain import Plan, PoolKey
 from routing_admin.core.fallback.cooldown import LocalCooldowns
 from routing_admin.core.fallback.errors import UpstreamRefused
-from routing_admin.core.fallback.key_pools import MOST_CONVERSATIONS, KeyPools
+from routing_admin.core.fallback.key_pools import MAX_CONVERSATIONS, KeyPools
 from tests.fallback.expected_faults import EXPECTED, KEY_RESTS, NAMED_WAIT
 from tests.fallback.scripted_runs import Clock, FakeUpstream, Stage, pooled
 
@@ -161,7 +161,7 @@ def test_a_silent_conversation_is_forgotten_after_an_hour_and_no_more_are_known_
     assert [pools.choose("p", KEYS, "talk", ()).name for _ in range(2)] == ["a", "a"]
     clock.now += 3601
     assert pools.choose("p", KEYS, "talk", ()).name == "b"
-    for number in range(MOST_CONVERSATIONS):
+    for number in range(MAX_CONVERSATIONS):
         pools.choose("p", KEYS, f"conversation {number}", ())
     least = pools.choose("p", KEYS, "", ())
     assert pools.choose("p", KEYS, "talk", ()) != least, "forgotten: it takes the least used one again"

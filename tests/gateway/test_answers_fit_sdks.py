@@ -18,7 +18,7 @@ from capabilities.core.protocols.stream import mend_outcome
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Finish, Media, StreamEvent, Supplement
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
-from routing_admin.gateway.door import AnswerEvents, ChatCall
+from routing_admin.gateway.chat_api import AnswerEvents, ChatCall
 from routing_admin.gateway.errors import GatewayError, body_of
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.rendering import error_json, message_json

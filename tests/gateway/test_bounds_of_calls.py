@@ -12,7 +12,7 @@ import pytest
 
 from capabilities.fair_slots import FairSlots, heavy_work
 from routing_admin.gateway.counts import MANY
-from routing_admin.platform.server.places import LARGE_BODIES_MIB, bodies, parses
+from routing_admin.platform.server.fair_semaphore import LARGE_BODIES_MIB, bodies, parses
 from tests.cast import AgentProgram
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, headers, loopback_providers
 from tests.gateway.plane import post, said
@@ -20,7 +20,7 @@ from tests.gateway.plane import post, said
 rows = pytest.mark.django_db(databases=["default", "logs"])
 written = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
-DOORS = {"/v1/chat/completions": "messages", "/v1/messages": "messages", "/v1/responses": "input"}
+CHAT_APIS = {"/v1/chat/completions": "messages", "/v1/messages": "messages", "/v1/responses": "input"}
 COUNTS = {"/v1/messages/count_tokens": "/v1/messages", "/v1/responses/input_tokens": "/v1/responses"}
 WORD = {"role": "user", "content": "x"}
 PART = {"/v1/responses": {"type": "input_text", "text": "x"}}
@@ -42,7 +42,7 @@ def importer(caller: Callable[..., AgentProgram]) -> AgentProgram:
 
 def call_of(path: str, messages: list[Any], **more: Any) -> dict[str, Any]:
     """A body for that address."""
-    return {"model": "task:planning", "max_tokens": 9, DOORS[path]: messages, **more}
+    return {"model": "task:planning", "max_tokens": 9, CHAT_APIS[path]: messages, **more}
 
 
 def refusal(response: Any) -> tuple[int, str, str]:
@@ -52,7 +52,7 @@ def refusal(response: Any) -> tuple[int, str, str]:
 
 
 @rows
-@pytest.mark.parametrize("path", [*DOORS, *COUNTS])
+@pytest.mark.parametrize("path", [*CHAT_APIS, *COUNTS])
 def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key: str, settings: Any) -> None:
     """As many as may be are served; one more is 400 and names the setting. Parts of all messages count."""
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 6, 2
@@ -84,7 +84,7 @@ def test_parts_inside_parts_count(key: str, settings: Any) -> None:
 
 
 @rows
-@pytest.mark.parametrize("path", [*DOORS, *COUNTS, "/v1/embeddings"])
+@pytest.mark.parametrize("path", [*CHAT_APIS, *COUNTS, "/v1/embeddings"])
 def test_many_small_values_are_refused_packed_and_plain(path: str, key: str) -> None:
     """73 MiB of lists come as 60 KB of gzip; not one of them is made."""
     text = b'{"model":"task:planning","messages":[],"input":[' + b"[]," * 2_000_000 + b"[]]}"

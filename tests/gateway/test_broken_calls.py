@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.gemini import parsing as gemini
 from routing_admin.gateway.messages import parsing as messages

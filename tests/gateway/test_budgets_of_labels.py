@@ -20,8 +20,8 @@ from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.history.actions import undo
 from routing_admin.console.services.actions import save_service
 from routing_admin.console.usage.budget_actions import save_budget
-from routing_admin.limits.gate import keeper
-from routing_admin.limits.labels import MOST_USERS, OTHERS, CountedUsers
+from routing_admin.limits.labels import MAX_USERS, OTHERS, CountedUsers
+from routing_admin.limits.reservations import keeper
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import AuditEvent, LabelBudget
 from tests.cast import key_of
@@ -127,7 +127,7 @@ async def test_each_end_user_has_the_same_for_themselves(key, loopback):
 def test_more_end_users_than_can_be_counted_share_one_budget() -> None:
     """Callers make up names; those that came first stay counted by name."""
     users = CountedUsers()
-    names = [users.name_of("a", f"u{number}") for number in range(MOST_USERS + 2)]
+    names = [users.name_of("a", f"u{number}") for number in range(MAX_USERS + 2)]
     assert names[-2:] == [OTHERS, OTHERS]
     assert (users.name_of("a", "u0"), users.name_of("b", "new")) == ("u0", "new")
 

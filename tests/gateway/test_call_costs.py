@@ -23,7 +23,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.gateway import application
-from routing_admin.limits.gate import keeper
+from routing_admin.limits.reservations import keeper
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
 from tests.gateway.plane import logged
 

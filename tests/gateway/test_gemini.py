@@ -14,7 +14,7 @@ from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import FilePart, Role, TextPart, ToolCall
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.stream import mend_outcome
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import (
     Answer,
@@ -28,7 +28,7 @@ from capabilities.core.wire import (
     Usage,
 )
 from capabilities.models import Agent
-from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.gemini.events import GeminiChunks
 from routing_admin.gateway.gemini.fields import read_fields
@@ -321,8 +321,8 @@ def test_a_picture_for_a_text_model_is_described(key):
 def test_thoughts_of_every_vendor_come_back_in_a_signature():
     """As google-genai keeps and returns them: bytes, in the alphabet of URLs."""
     thoughts = (
-        Thought(ThoughtForm.TEXT, "Hm.", "abc=", 0, 0, dialect="anthropic-claude-v1"),
-        Thought(ThoughtForm.ENCRYPTED, "", "xyz", 2, 0, dialect="google-gemini-v1"),
+        ReasoningBlock(ThoughtForm.TEXT, "Hm.", "abc=", 0, 0, dialect="anthropic-claude-v1"),
+        ReasoningBlock(ThoughtForm.ENCRYPTED, "", "xyz", 2, 0, dialect="google-gemini-v1"),
     )
     answer = Answer("So", (ToolCall("c1", "f", "{}", "sig+/=="), ToolCall("c2", "g", "{}")), "Hm.", thoughts=thoughts)
     written = types.GenerateContentResponse.model_validate(response_json(answer, call_of(said("hi")), "m", ORIGIN))

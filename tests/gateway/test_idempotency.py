@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from capabilities.acts import SYSTEM
 from routing_admin.console.settings.pruning import prune
-from routing_admin.gateway.http import HttpCall, WaitingBody
+from routing_admin.gateway.http import HttpCall, RequestBytes
 from routing_admin.gateway.idempotency import fingerprint_of
 from routing_admin.models import IdempotencyRecord, RequestLog
 from routing_admin.request_log import outcomes
@@ -27,7 +27,7 @@ from tests.cast import key_of
 from tests.gateway.plane import logged, post, said
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-DOORS = {
+CHAT_APIS = {
     "/v1/chat/completions": said("hello"),
     "/v1/responses": {"model": "task:planning", "input": "hello"},
     "/v1/messages": {"model": "task:planning", "max_tokens": 50, "messages": [{"role": "user", "content": "hello"}]},
@@ -39,11 +39,11 @@ def records() -> int:
     return IdempotencyRecord.objects.count()
 
 
-@pytest.mark.parametrize("path", DOORS)
+@pytest.mark.parametrize("path", CHAT_APIS)
 def test_the_same_key_and_body_get_the_same_bytes_at_every_door(key: str, path: str) -> None:
     """Ids of answers are made anew for each, so equal bytes are the same answer; what is new is said in headers."""
-    first = post(key, DOORS[path], path, **{"idempotency-key": "once"})
-    again = post(key, DOORS[path], path, **{"idempotency-key": "once"})
+    first = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
+    again = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
     assert (first.status_code, again.status_code) == (200, 200)
     assert first.content == again.content
     assert again["content-type"] == first["content-type"]
@@ -74,8 +74,8 @@ def test_the_log_has_a_small_row_for_a_replay(key: str) -> None:
 )
 def test_another_body_is_422_in_the_words_of_the_door(key: str, path: str, place: str) -> None:
     """The sentence names the request that the key belongs to."""
-    first = post(key, DOORS[path], path, **{"idempotency-key": "k"})
-    other = post(key, {**DOORS[path], "temperature": 0.5}, path, **{"idempotency-key": "k"})
+    first = post(key, CHAT_APIS[path], path, **{"idempotency-key": "k"})
+    other = post(key, {**CHAT_APIS[path], "temperature": 0.5}, path, **{"idempotency-key": "k"})
     assert other.status_code == 422
     assert first["x-request-id"] in other.json()[place]["message"]
     assert other["x-should-retry"] == "false"
@@ -84,8 +84,8 @@ def test_another_body_is_422_in_the_words_of_the_door(key: str, path: str, place
 
 def test_another_door_is_422_too(key: str) -> None:
     """A key belongs to one call."""
-    post(key, DOORS["/v1/responses"], "/v1/responses", **{"idempotency-key": "k"})
-    assert post(key, DOORS["/v1/responses"], **{"idempotency-key": "k"}).json()["error"]["code"] == (
+    post(key, CHAT_APIS["/v1/responses"], "/v1/responses", **{"idempotency-key": "k"})
+    assert post(key, CHAT_APIS["/v1/responses"], **{"idempotency-key": "k"}).json()["error"]["code"] == (
         "idempotency_key_reused"
     )
 
@@ -181,7 +181,7 @@ def test_an_outcome_that_is_too_large_is_not_stored_and_says_so(key: str, monkey
 
 def call(body: bytes, **headers: str) -> HttpCall:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return HttpCall("POST", "/v1/chat/completions", "", named, "", "req_1", WaitingBody(body))
+    return HttpCall("POST", "/v1/chat/completions", "", named, "", "req_1", RequestBytes(body))
 
 
 def test_how_a_body_travels_is_no_part_of_it() -> None:

@@ -9,7 +9,7 @@ import httpx
 import openai
 import pytest
 
-from routing_admin.gateway.application import DOORS
+from routing_admin.gateway.application import CHAT_APIS
 from tests.gateway.serving import Server, served
 
 SPOKEN = ("talk.wav", b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0@\x1f\0\0\x80>\0\0\2\0\x10\0data\0\0\0\0", "audio/wav")
@@ -73,7 +73,7 @@ def client(server: Server) -> openai.OpenAI:
 
 def test_every_door_beside_chat_is_asked_here() -> None:
     """One that is added takes the header, too."""
-    assert set(ASKED) == set(DOORS) - {"/v1/chat/completions", "/v1/messages", "/v1/responses"}
+    assert set(ASKED) == set(CHAT_APIS) - {"/v1/chat/completions", "/v1/messages", "/v1/responses"}
 
 
 @pytest.mark.parametrize("path", ASKED)
@@ -88,7 +88,7 @@ def test_the_same_call_is_paid_for_once(client: openai.OpenAI, server: Server, p
         assert each.headers.get("x-routing-artifacts") == first.headers.get("x-routing-artifacts")
         assert each.headers["x-routing-original-request-id"] == first.headers["x-request-id"]
     row = server.timeline(others[0].headers["x-request-id"])
-    assert (row["surface"], row["answer"]) == (DOORS[path].surface, {"replayOf": first.headers["x-request-id"]})
+    assert (row["surface"], row["answer"]) == (CHAT_APIS[path].surface, {"replayOf": first.headers["x-request-id"]})
 
 
 def test_another_file_with_the_same_key_is_422(client: openai.OpenAI) -> None:

@@ -13,10 +13,10 @@ import pytest
 
 from capabilities.acts import SYSTEM
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.wire import Answer, Delta, Finish, ToolCallDelta
 from routing_admin.console.settings.pruning import prune
-from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.responses import references
 from routing_admin.gateway.responses.endpoints import RESPONSES
@@ -164,7 +164,7 @@ def test_an_item_is_referred_to_once(key: str) -> None:
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input[2].id")
 
 
-THOUGHT = Thought(ThoughtForm.ENCRYPTED, "", "cHJvb2Y=", 0, 0, id="rs_1", dialect="openai-responses-v1")
+THOUGHT = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "cHJvb2Y=", 0, 0, id="rs_1", dialect="openai-responses-v1")
 DELTAS = (
     Delta(reasoning="hm", thoughts=(THOUGHT,)),
     Delta("Hello"),

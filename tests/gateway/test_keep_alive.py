@@ -18,7 +18,7 @@ from capabilities.models import Agent, Provider
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.gateway import keep_alive
-from routing_admin.limits.gate import keeper
+from routing_admin.limits.reservations import keeper
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import Candidate, IdempotencyRecord, TaskRoute
 from routing_admin.platform.server.draining import draining

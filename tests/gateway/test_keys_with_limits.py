@@ -15,7 +15,7 @@ from capabilities.models import Agent, AgentKey
 from routing_admin.configuration import integrity
 from routing_admin.configuration.agents.actions import change_key, roll_key, save_agent
 from routing_admin.console.history.actions import restore, undo
-from routing_admin.limits.gate import keeper
+from routing_admin.limits.reservations import keeper
 from routing_admin.models import AuditEvent, Revision
 from tests.cast import key_of
 from tests.console.visits import text_of

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from routing_admin.configuration.newest import FRESH_SECONDS
+from routing_admin.configuration.stamped_cache import FRESH_SECONDS
 from tests.gateway.serving import Server, environment_of, manage, served
 
 HELLO = [{"role": "user", "content": "hello"}]

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import AnswerDetails, Delta, Finish, Media, ToolCallDelta, Usage
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.messages.thinking_blocks import UNSIGNED
-from routing_admin.gateway.origins import label_signature
+from routing_admin.gateway.reasoning_signatures import label_signature
 
 ORIGIN = "0123456789ab"
-SIGNED = Thought(ThoughtForm.TEXT, "hm", "sig", dialect="anthropic-claude-v1")
+SIGNED = ReasoningBlock(ThoughtForm.TEXT, "hm", "sig", dialect="anthropic-claude-v1")
 
 
 def write(deltas: Iterable[Delta], finish: Finish | None = None) -> bytes:
@@ -63,7 +63,7 @@ def test_thinking_is_signed_by_its_origin_and_stands_before_the_words():
     assert signature == label_signature("sig", ORIGIN)
 
 
-FOREIGN = Thought(ThoughtForm.ENCRYPTED, "", "c2ln", dialect="google-gemini-v1")
+FOREIGN = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "c2ln", dialect="google-gemini-v1")
 
 
 def kinds_of(stream: bytes) -> list[object]:
@@ -138,7 +138,7 @@ deltas = st.lists(
     st.one_of(
         words.map(lambda said: Delta(said)),
         words.map(lambda said: Delta(reasoning=said)),
-        st.just(Delta(thoughts=(Thought(ThoughtForm.ENCRYPTED, "", "ZGF0YQ", dialect="anthropic-claude-v1"),))),
+        st.just(Delta(thoughts=(ReasoningBlock(ThoughtForm.ENCRYPTED, "", "ZGF0YQ", dialect="anthropic-claude-v1"),))),
     ),
     max_size=12,
 )

@@ -7,10 +7,10 @@ import base64
 import pytest
 
 from capabilities.core.message import FilePart, Role, TextPart, ToolCall
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, AnswerDetails, Media, Usage
-from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.messages.parsing import needs_thread, parse
 from routing_admin.gateway.messages.rendering import message_json
@@ -180,10 +180,10 @@ def test_errors_are_in_anthropics_shape(key, status, body, kind):
 
 
 THOUGHTS = [
-    Thought(ThoughtForm.TEXT, "hm", "c2ln", 3, 0, dialect="anthropic-claude-v1"),
-    Thought(ThoughtForm.ENCRYPTED, "", "ZGF0YQ==", 3, 1, dialect="anthropic-claude-v1"),
-    Thought(ThoughtForm.ENCRYPTED, "", "b3RoZXI=", 3, 1, id="rs_1", dialect="openai-responses-v1"),
-    Thought(ThoughtForm.SUMMARY, "in short", None, 0, 0, id="rs_2", dialect="openai-responses-v1"),
+    ReasoningBlock(ThoughtForm.TEXT, "hm", "c2ln", 3, 0, dialect="anthropic-claude-v1"),
+    ReasoningBlock(ThoughtForm.ENCRYPTED, "", "ZGF0YQ==", 3, 1, dialect="anthropic-claude-v1"),
+    ReasoningBlock(ThoughtForm.ENCRYPTED, "", "b3RoZXI=", 3, 1, id="rs_1", dialect="openai-responses-v1"),
+    ReasoningBlock(ThoughtForm.SUMMARY, "in short", None, 0, 0, id="rs_2", dialect="openai-responses-v1"),
 ]
 
 
@@ -203,7 +203,7 @@ def test_data_that_somebody_changed_holds_no_thought(data):
 
 def test_an_answer_has_its_blocks_in_order():
     """Thinking where it stood, words, what was made, calls; the count without what the cache held."""
-    thought = Thought(ThoughtForm.TEXT, "hm", "sig", 0, 0, dialect="anthropic-claude-v1")
+    thought = ReasoningBlock(ThoughtForm.TEXT, "hm", "sig", 0, 0, dialect="anthropic-claude-v1")
     answer = Answer(
         "Hello",
         reasoning="hm",
@@ -278,7 +278,7 @@ TOOL = {"name": "add", "input_schema": {"type": "object"}}
 )
 def test_thinking_is_shown_where_thinking_or_tools_were_asked_for(asked, kinds):
     """And never last: Gemini signs at the end, where clients look for the answer."""
-    thought = Thought(ThoughtForm.ENCRYPTED, "", "c2ln", 2, 0, dialect="google-gemini-v1")
+    thought = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "c2ln", 2, 0, dialect="google-gemini-v1")
     answer = Answer("Hi", reasoning="let me see", thoughts=(thought,))
     call = call_of(request("x", **asked))
     body = message_json(answer, call, "m", ORIGIN)
@@ -289,7 +289,7 @@ def test_thinking_is_shown_where_thinking_or_tools_were_asked_for(asked, kinds):
 
 
 def test_a_message_of_nothing_but_another_vendors_proof_is_empty():
-    thought = Thought(ThoughtForm.ENCRYPTED, "", "c2ln", dialect="google-gemini-v1")
+    thought = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "c2ln", dialect="google-gemini-v1")
     assert (
         message_json(Answer("", thoughts=(thought,)), call_of(request("x", tools=[TOOL])), "m", ORIGIN)["content"] == []
     )

@@ -17,7 +17,7 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.stream import mend_outcome
 from capabilities.core.wire import Answer, Delta, Failure, Finish, StreamEvent, Supplement
 from routing_admin.gateway.chat.rendering import Chunks, completion_json
-from routing_admin.gateway.door import AnswerEvents, ChatCall
+from routing_admin.gateway.chat_api import AnswerEvents, ChatCall
 from routing_admin.gateway.gemini.events import GeminiChunks
 from routing_admin.gateway.gemini.rendering import response_json as gemini_json
 from routing_admin.gateway.messages.events import MessageEvents

@@ -13,12 +13,12 @@ import pytest
 
 from capabilities.fair_slots import requester
 from capabilities.runtime import renew
-from routing_admin.gateway.http import HttpCall, WaitingBody
+from routing_admin.gateway.http import HttpCall, RequestBytes
 from routing_admin.gateway.threads import run_in_own_share
-from routing_admin.platform.server.places import (
+from routing_admin.platform.server.fair_semaphore import (
     LARGE_BODIES_MIB,
     THREADS,
-    Places,
+    FairSemaphore,
     bodies,
     calls,
     lookups,
@@ -50,7 +50,7 @@ def four_places(settings: Any) -> Iterator[None]:
         renew(each)
 
 
-async def fill(places: Places, unanswered: list[Call]) -> list[asyncio.Task[Call]]:
+async def fill(places: FairSemaphore, unanswered: list[Call]) -> list[asyncio.Task[Call]]:
     """The calls of one caller, under way: three have a place, one waits for it."""
     running = []
     for each in unanswered:
@@ -133,7 +133,7 @@ def upload_headers(key: str) -> list[tuple[bytes, bytes]]:
 async def test_however_many_files_of_one_agent_wait_for_a_reader_another_one_finds_a_thread():
     """A reader takes seconds, and each file that waits for one takes a thread."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
-    call = HttpCall("POST", "/", "", {}, "", "req_1", WaitingBody(b""), in_own_threads=True)
+    call = HttpCall("POST", "/", "", {}, "", "req_1", RequestBytes(b""), in_own_threads=True)
     is_read = threading.Event()
     requester.set("many")
     slow = [asyncio.create_task(run_in_own_share(call, is_read.wait)) for _ in range(2 * THREADS)]

@@ -15,7 +15,7 @@ from capabilities.core.message import FilePart, Role, TextPart
 from capabilities.core.vocabulary import Kind
 from routing_admin.gateway.body import parse_object
 from routing_admin.gateway.chat.parsing import parse
-from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError
 from tests.gateway.plane import PNG, PNG_URL, image, said
 

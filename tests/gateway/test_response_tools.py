@@ -12,7 +12,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsBa
 
 from capabilities.core.message import Role, ToolCall
 from capabilities.core.wire import Answer, Delta, Finish, ToolCallDelta
-from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.parsing import OURS, VENDORS_OWN, parse

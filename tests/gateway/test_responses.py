@@ -10,10 +10,10 @@ import pytest
 
 from capabilities.core.delivery.vendor_items import fit_vendor_items
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, AnswerDetails, Delta, Finish, Media, ToolCallDelta, Usage
-from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.parsing import needs_thread, parse
@@ -23,7 +23,7 @@ from tests.gateway.plane import PNG, PNG_URL, logged, post
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ORIGIN = "0123456789ab"
 CALL = ChatCall(ChatRequest(()), "m")
-THOUGHT = Thought(ThoughtForm.ENCRYPTED, "", "cHJvb2Y=", 0, 0, id="rs_1", dialect="openai-responses-v1")
+THOUGHT = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "cHJvb2Y=", 0, 0, id="rs_1", dialect="openai-responses-v1")
 
 
 def request(*items: object, **more: object) -> dict[str, object]:

@@ -18,7 +18,7 @@ from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.agents.forms import AgentForm
 from routing_admin.console.base.limit_schemas import limit_fields
 from routing_admin.console.services.actions import save_service
-from routing_admin.limits.gate import keeper
+from routing_admin.limits.reservations import keeper
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import LabelBudget
 from routing_admin.request_log.journal import journal

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(path.relative_to(ROOT).as_posix() for place in (ROOT, ROOT / "docs") for path in place.glob("*.md"))
 RECORDS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "decisions").glob("*.md"))
 TOPS = ("artifacts", "capabilities", "docs", "routing_admin", "static", "templates", "tests")
-QUESTIONS, MOST_FILES = 12, 3
+QUESTIONS, MAX_FILES = 12, 3
 
 WORDS = re.compile(r"`([^`\n]+)`")
 ENDINGS = (".py", ".md", ".toml", ".html", ".css", ".js")
@@ -78,7 +78,7 @@ def answers_in(text: str) -> list[tuple[str, list[str]]]:
 
 def unanswered(text: str) -> list[str]:
     """Questions whose answer names no file, or more than a person wants to open."""
-    return [question for question, files in answers_in(text) if not 1 <= len(files) <= MOST_FILES]
+    return [question for question, files in answers_in(text) if not 1 <= len(files) <= MAX_FILES]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

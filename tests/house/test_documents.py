@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *PAGES, ROOT / "templates" / "components" / "README.md"]
 INDEX = ROOT / "docs" / "README.md"
-MOST_COLUMNS = 120
+MAX_COLUMNS = 120
 
 LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
 FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
@@ -41,7 +41,7 @@ def broken_links(text: str, document: Path) -> Iterator[str]:
 def long_lines(text: str) -> list[str]:
     """Lines beyond the most columns; tables and blocks of code may be as long as they are."""
     lines = FENCE.sub("", text).splitlines()
-    return [line for line in lines if len(line) > MOST_COLUMNS and not line.startswith("|")]
+    return [line for line in lines if len(line) > MAX_COLUMNS and not line.startswith("|")]
 
 
 def not_in_the_index(index: str) -> list[str]:

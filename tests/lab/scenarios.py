@@ -96,7 +96,7 @@ class ScriptedExchange:
         await self.line.reply(status, dump(body), JSON, named)
 
 
-Act = Callable[[ScriptedExchange], Awaitable[None]]
+AuditedAction = Callable[[ScriptedExchange], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Scenario:
 
     name: str
     meaning: str
-    act: Act
+    act: AuditedAction
     plain: Fault | None
     stream: Fault | None
     row: str
@@ -122,10 +122,10 @@ SAME = object()
 
 def scenario(
     name: str, meaning: str, plain: Fault | None = None, stream: Any = SAME, row: str = "", needs: tuple[str, ...] = ALL
-) -> Callable[[Act], Act]:
+) -> Callable[[AuditedAction], AuditedAction]:
     """Puts a scenario into the table; `stream` is the class of a streamed call where it differs."""
 
-    def enter(act: Act) -> Act:
+    def enter(act: AuditedAction) -> AuditedAction:
         SCENARIOS[name] = Scenario(name, meaning, act, plain, plain if stream is SAME else stream, row, needs)
         return act
 
@@ -590,8 +590,8 @@ _error("capability", "cannot read images, in `status` (400)", Fault.CAPABILITY_M
 # Streams (a plain call to these answers as if nothing were wrong, unless said otherwise)
 
 
-def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[[Act], Act]:
-    def enter(act: Act) -> Act:
+def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[[AuditedAction], AuditedAction]:
+    def enter(act: AuditedAction) -> AuditedAction:
         @scenario(name, meaning, None, fault, row=row)
         async def _(scene: ScriptedExchange) -> None:
             await (act if scene.heard.stream else ok)(scene)

@@ -11,7 +11,7 @@ from capabilities.core.prices import Price, Rates, Tier
 from capabilities.core.services.agent_limits import AgentLimits, Meter
 from capabilities.core.services.limit_holders import LimitHolder, agent_holder, key_holder
 from capabilities.core.wire import Usage
-from routing_admin.limits.gate import LimitReachedError, Reservation, keeper, reservation_of
+from routing_admin.limits.reservations import LimitReachedError, Reservation, keeper, reservation_of
 from routing_admin.limits.uses import find_uses
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])

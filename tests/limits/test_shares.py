@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Order, book
-from routing_admin.core.limits.shares import PARTS, Share, size_of_grant
+from routing_admin.core.limits.shares import GRANT_DIVISOR, Share, size_of_grant
 from routing_admin.core.limits.windows import Window
 
 DAY = Window("2026-11-22", datetime(2026, 11, 23, tzinfo=UTC))
@@ -108,7 +108,7 @@ def test_a_grant_is_never_more_than_is_left_and_small_where_little_is(limit, dra
     left, grant = limit - drawn, size_of_grant(limit, drawn, want, min(least, want))
     assert 0 <= grant <= max(0, left)
     assert grant == 0 or grant >= min(want, left)
-    assert grant <= max(want, left // PARTS)
+    assert grant <= max(want, left // GRANT_DIVISOR)
 
 
 def test_a_share_is_extended_once_and_by_its_last_draw():

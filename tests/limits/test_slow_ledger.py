@@ -15,9 +15,9 @@ from capabilities.core.services.agent_limits import AgentLimits, Meter
 from capabilities.core.services.limit_holders import agent_holder
 from routing_admin.core.limits.ledger import Booking, Order, book
 from routing_admin.core.limits.windows import Window
-from routing_admin.limits.cells import Waiter
-from routing_admin.limits.gate import LimitReachedError, Reservation
-from routing_admin.limits.keeper import ShareKeeper
+from routing_admin.limits.local_quota import Waiter
+from routing_admin.limits.quota_client import QuotaClient
+from routing_admin.limits.reservations import LimitReachedError, Reservation
 
 NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
 LIMIT, CALLS = 1000, 200
@@ -69,18 +69,18 @@ def ledger() -> SlowLedger:
 
 @pytest.fixture
 def keeper(ledger: SlowLedger, clock: Clock):
-    made = ShareKeeper(ledger, lambda: UTC, lambda: None, clock, lambda: NOON)
+    made = QuotaClient(ledger, lambda: UTC, lambda: None, clock, lambda: NOON)
     yield made
     ledger.gate.set()
     made.stop()
 
 
-def begin(keeper: ShareKeeper, count: int = CALLS, amount: int = 1) -> list[Window | Waiter]:
+def begin(keeper: QuotaClient, count: int = CALLS, amount: int = 1) -> list[Window | Waiter]:
     return [keeper.reserve("agent:a", Meter.REQUESTS_PER_MINUTE, LIMIT, amount) for _ in range(count)]
 
 
 def test_200_calls_at_once_wait_for_most_of_a_second_and_are_all_let_in(
-    keeper: ShareKeeper, ledger: SlowLedger, clock: Clock
+    keeper: QuotaClient, ledger: SlowLedger, clock: Clock
 ):
     """The busy machine answers after 0.9 s, more than four times of what was waited before; nothing is refused."""
     waiting = begin(keeper)
@@ -94,7 +94,7 @@ def test_200_calls_at_once_wait_for_most_of_a_second_and_are_all_let_in(
     assert [keeper.patience(each) for each in waiting if isinstance(each, Waiter)] == [0.0] * CALLS
 
 
-def first_share(keeper: ShareKeeper, ledger: SlowLedger) -> int:
+def first_share(keeper: QuotaClient, ledger: SlowLedger) -> int:
     """What is free of the first share, drawn while the ledger answers; then it falls silent."""
     ledger.gate.set()
     (waiter,) = begin(keeper, 1)
@@ -104,7 +104,7 @@ def first_share(keeper: ShareKeeper, ledger: SlowLedger) -> int:
     return keeper.share_of("agent:a", Meter.REQUESTS_PER_MINUTE, LIMIT).free
 
 
-def test_a_share_grows_within_the_limit_before_a_call_is_refused(keeper: ShareKeeper, ledger: SlowLedger, clock: Clock):
+def test_a_share_grows_within_the_limit_before_a_call_is_refused(keeper: QuotaClient, ledger: SlowLedger, clock: Clock):
     """While the ledger is silent by as much as a draw would bring; what is beyond that may come again in a moment."""
     free = first_share(keeper, ledger)
     found = begin(keeper, free + CALLS)
@@ -120,7 +120,7 @@ def test_a_share_grows_within_the_limit_before_a_call_is_refused(keeper: ShareKe
 
 
 def test_calls_on_extended_shares_are_two_lines_with_their_number(
-    keeper: ShareKeeper, ledger: SlowLedger, clock: Clock, caplog: pytest.LogCaptureFixture
+    keeper: QuotaClient, ledger: SlowLedger, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
     """One when the first needs it, one when the ledger answers."""
     free = first_share(keeper, ledger)
@@ -153,7 +153,7 @@ def test_a_ledger_that_only_reads_is_one_line_and_another_when_it_takes_writes(c
     """Without a traceback, however many rounds fail."""
     ledger = ReadOnlyLedger()
     ledger.gate.set()
-    keeper = ShareKeeper(ledger, lambda: UTC, lambda: None, Clock(), lambda: NOON)
+    keeper = QuotaClient(ledger, lambda: UTC, lambda: None, Clock(), lambda: NOON)
     (waiter,) = begin(keeper, 1)
     assert isinstance(waiter, Waiter)
     assert waiter.answer.result(60) is not None
@@ -164,7 +164,7 @@ def test_a_ledger_that_only_reads_is_one_line_and_another_when_it_takes_writes(c
 
 
 def test_a_call_is_told_of_a_limit_only_where_the_limit_has_not_so_much_left(
-    keeper: ShareKeeper, ledger: SlowLedger, clock: Clock
+    keeper: QuotaClient, ledger: SlowLedger, clock: Clock
 ):
     """One that the ledger was heard of while it waited, and that a further draw can help, is not refused with 429."""
     free = first_share(keeper, ledger)
@@ -176,7 +176,7 @@ def test_a_call_is_told_of_a_limit_only_where_the_limit_has_not_so_much_left(
     assert keeper.give_up(waiter) is not None
 
 
-async def test_a_call_that_the_limit_has_nothing_left_for_is_refused_with_429(keeper: ShareKeeper, ledger: SlowLedger):
+async def test_a_call_that_the_limit_has_nothing_left_for_is_refused_with_429(keeper: QuotaClient, ledger: SlowLedger):
     """At once, as soon as the ledger says so: it gains nothing by waiting."""
     ledger.gate.set()
     holder = agent_holder("a", AgentLimits(most={Meter.REQUESTS_PER_MINUTE: 1}))

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from capabilities.core.message import ChatRequest, ToolCall
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.thoughts import Thought
+from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.wire import (
     Annotation,
     Answer,
@@ -58,7 +58,7 @@ def exchange(protocol: str, url: str, model: str, chat: ChatRequest, *, stream: 
 def gathered(events: list[StreamEvent]) -> Answer | Failure:
     """The answer that a stream's events add up to, or the failure it ended with."""
     text = reasoning = refusal = ""
-    thoughts: tuple[Thought, ...] = ()
+    thoughts: tuple[ReasoningBlock, ...] = ()
     media: list[Media] = []
     cited: list[Annotation] = []
     calls: dict[int, list[str | None]] = {}

@@ -16,7 +16,7 @@ from capabilities.core.delivery.receiver import Prepared, prepare, receiver
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.parameter_document import with_table
-from capabilities.core.protocols.parameters import ALL_CHARS, MOST_NAMES, PARAMETERS, Treatment, brief_names
+from capabilities.core.protocols.parameters import ALL_CHARS, MAX_NAMES, PARAMETERS, Treatment, brief_names
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target
 from routing_admin.gateway.chat.parsing import parse
@@ -314,7 +314,7 @@ def test_what_says_nothing_is_not_named(protocol: str):
 def test_names_are_few_short_and_plain():
     """They stand in a header: twenty at most, ASCII, about a kilobyte, then a count."""
     names = brief_names([f"messages[{at}].名字" for at in range(30)])
-    assert len(names) == MOST_NAMES + 1
+    assert len(names) == MAX_NAMES + 1
     assert (names[0], names[-1]) == ("messages[0].\\u540d\\u5b57", "... and 10 more")
     assert len(", ".join(brief_names("x" * 99 + str(at) for at in range(30)))) < ALL_CHARS + 30
     assert brief_names(["a", "a"]) == ("a",)

@@ -11,7 +11,7 @@ import pytest
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, ToolCall
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.thought_fields import details_of, thoughts_of
-from capabilities.core.thoughts import Thought, ThoughtForm, mark_thoughts
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm, mark_thoughts
 from capabilities.core.wire import Answer, Target
 from tests.protocols.exchange import gathered
 
@@ -244,7 +244,7 @@ def test_nobody_else_gets_them(protocol: str, other: dict[str, str]) -> None:
     by, to = target(protocol), target(protocol, **other)
     if "host" in other:
         to = Target("q", by.endpoint, by.model, "k")
-    thoughts = (Thought(ThoughtForm.TEXT, "hm", "SECRET"), Thought(ThoughtForm.ENCRYPTED, "", "SECRET"))
+    thoughts = (ReasoningBlock(ThoughtForm.TEXT, "hm", "SECRET"), ReasoningBlock(ThoughtForm.ENCRYPTED, "", "SECRET"))
     answer = Answer("yes", (ToolCall("c1", "look", "{}", "SECRET"),), "hm", thoughts=thoughts)
     assert "SECRET" in json.dumps(shown_again(answer, by, protocol))
     assert "SECRET" not in json.dumps(shown_again(answer, by, protocol, to))

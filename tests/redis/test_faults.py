@@ -11,7 +11,7 @@ import environ
 import pytest
 
 from routing_admin.environment import redis_url
-from routing_admin.platform.redis.link import RedisAwayError, RedisLink, Script
+from routing_admin.platform.redis.link import RedisLink, RedisUnavailableError, Script
 from tests.engines.redis import RedisServer, free_port, redis_running
 
 
@@ -90,14 +90,14 @@ def test_a_server_that_never_answers_is_left_alone(own_redis: RedisServer):
     link = RedisLink(own_redis.url, "test")
     assert link.beat()
     own_redis.freeze()
-    with pytest.raises(RedisAwayError):
+    with pytest.raises(RedisUnavailableError):
         link.ask(lambda client: client.get("test"))
     assert (link.is_up, str(link.outage and link.outage.sentence)) == (
         False,
         f"Redis at 127.0.0.1:{own_redis.port} did not respond in time.",
     )
     asked: list[Any] = []
-    with pytest.raises(RedisAwayError):
+    with pytest.raises(RedisUnavailableError):
         link.ask(asked.append)
     assert asked == []
     own_redis.thaw()

@@ -9,7 +9,7 @@ import pytest
 from django.db.models import F
 
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.hints import TOPIC, follow_hints
+from routing_admin.configuration.change_notices import TOPIC, follow_changes
 from routing_admin.models import Installation
 from routing_admin.platform.redis.link import RedisLink, link
 from routing_admin.platform.redis.news import News
@@ -63,7 +63,7 @@ def test_a_hint_lets_a_process_look_at_once(demo, redis_server: RedisServer):
     ours, other = (News(RedisLink(redis_server.url, "test-hints"), wake=lambda: None) for _ in range(2))
     for news in (ours, other):
         news.link.beat()
-        follow_hints(news)
+        follow_changes(news)
     snapshot.current()
     before = snapshot.newest().stamp()
     Installation.objects.update(version=F("version") + 1)

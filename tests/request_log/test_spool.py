@@ -22,7 +22,7 @@ from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.server.metrics import OTHER, request_metrics
 from routing_admin.request_log import refused_files
-from routing_admin.request_log.call_signs import call_signs
+from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of
 from routing_admin.request_log.journal import AGAIN_SECONDS, BATCH, Journal
@@ -198,7 +198,7 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
     traced, doubted = list[str](), list[str]()
     monkeypatch.setattr(tracing(), "writer", SimpleNamespace(write=lambda each: traced.append(each.facts.id)))
     monkeypatch.setattr(refused_files, "find_refused_files", lambda each: doubted.append(each.facts.id) or ())
-    call_signs().take()
+    call_outcomes().take()
     before = counted_requests()
     if disk_is_full:
         journal.folder().write_text("no folder can be made here")
@@ -211,7 +211,7 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
     journal.flush()
     assert sorted(traced) == sorted(doubted) == sorted(ids())
     assert len(ids()) == BATCH + 4
-    assert [sign.outcome for sign in call_signs().take()] == ["http_401"]
+    assert [sign.outcome for sign in call_outcomes().take()] == ["http_401"]
     assert counted_requests() - before == BATCH + 4
 
 

@@ -16,7 +16,7 @@ from django.test import Client
 from routing_admin.asgi import application
 from routing_admin.configuration import snapshot
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from tests.cast import browser_of
 from tests.gateway.plane import without
 
@@ -106,7 +106,7 @@ def test_who_is_signed_in_is_known_and_who_signed_out_is_not(admin_account: Any,
 def test_while_nobody_can_look_nobody_is_called_a_stranger(key: str) -> None:
     """The call itself says then that the database does not answer."""
     snapshot.current()
-    with waiting_at_most(0), without("capabilities_agentkey"):
+    with lock_timeout(0), without("capabilities_agentkey"):
         assert run({"authorization": f"Bearer {key}"})
     assert connection.vendor == "sqlite"
 

@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from capabilities.acts import SYSTEM, Act
+from capabilities.acts import SYSTEM, AuditedAction
 from capabilities.core.wire import Failure, Fault
 from capabilities.models import AgentKey
 from capabilities.runtime import renew
@@ -76,7 +76,7 @@ def test_what_runs_here_and_when_it_was_saved_last(demo: None) -> None:
     assert (info["version"], info["database"], info["artifacts"]) == (program_version(), connection.vendor, "files")
     assert info["migration"].startswith("00")
     assert value("last_backup_timestamp_seconds") is None
-    with ledger.audit(SYSTEM, Act("installation.backup")):
+    with ledger.audit(SYSTEM, AuditedAction("installation.backup")):
         pass
     assert abs((value("last_backup_timestamp_seconds") or 0) - time.time()) < 3600
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.platform.server.places import CallPlace, OverloadedError, Places
+from routing_admin.platform.server.fair_semaphore import FairSemaphore, OverloadedError, Slot
 
 SOON, NEVER = 0.01, 60.0
 
 
-def names(places: Places, wanted: str) -> str:
+def names(places: FairSemaphore, wanted: str) -> str:
     """Those of the names that found a place at once."""
     return "".join(name for name in wanted if places.take(name))
 
@@ -21,17 +21,17 @@ def names(places: Places, wanted: str) -> str:
 @pytest.mark.parametrize(("most", "alone"), [(4, 3), (8, 6), (512, 384)])
 def test_one_alone_gets_three_quarters_and_each_newcomer_finds_a_place(most: int, alone: int):
     """As long as any is free; two who want all have the same."""
-    assert len(names(Places(most, 0), "a" * most)) == alone
-    places = Places(most, 0)
+    assert len(names(FairSemaphore(most, 0), "a" * most)) == alone
+    places = FairSemaphore(most, 0)
     assert names(places, "a" * most + "b") == "a" * alone + "b"
-    shared = names(Places(700, 0), "ab" * 700)
+    shared = names(FairSemaphore(700, 0), "ab" * 700)
     assert (shared.count("a"), shared.count("b")) == (300, 300)
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), max_size=100))
 def test_who_has_nothing_is_let_in_while_anything_is_free(wanted: list[str]):
     """Whatever the others hold."""
-    places = Places(16, 0)
+    places = FairSemaphore(16, 0)
     names(places, "".join(wanted))
     is_free = places.in_use < 16
     assert places.take("newcomer") == is_free
@@ -39,7 +39,7 @@ def test_who_has_nothing_is_let_in_while_anything_is_free(wanted: list[str]):
 
 async def test_a_place_that_becomes_free_goes_to_whoever_holds_least():
     """Not to who came first, and never past the line."""
-    places = Places(4, 8, NEVER)
+    places = FairSemaphore(4, 8, NEVER)
     assert names(places, "aaab") == "aaab"
     waiting = [asyncio.create_task(places.wait(name)) for name in "ac"]
     while places.waiting < 2:
@@ -54,7 +54,7 @@ async def test_a_place_that_becomes_free_goes_to_whoever_holds_least():
 
 async def test_who_left_the_line_a_moment_ago_takes_no_place():
     """When many leave at once a place may become free before those in line have noticed that they are gone."""
-    places = Places(2, 4, NEVER)
+    places = FairSemaphore(2, 4, NEVER)
     assert names(places, "ab") == "ab"
     leaving, staying = (asyncio.create_task(places.wait(name)) for name in "cd")
     while places.waiting < 2:
@@ -70,7 +70,7 @@ async def test_who_left_the_line_a_moment_ago_takes_no_place():
 
 async def test_the_line_is_as_short_as_it_says_and_shared_like_the_places():
     """Who is too many is refused at once; who waits too long is refused then, and stands in nobody's way."""
-    places = Places(1, 4, NEVER)
+    places = FairSemaphore(1, 4, NEVER)
     assert places.take("a")
     waiting = [asyncio.create_task(places.wait(name)) for name in "aaa"]
     while places.waiting < 3:
@@ -88,9 +88,9 @@ async def test_the_line_is_as_short_as_it_says_and_shared_like_the_places():
 
 async def test_a_place_that_came_at_the_last_moment_is_given_back():
     """Its call was cancelled in the same turn of the loop."""
-    places = Places(1, 4, NEVER)
+    places = FairSemaphore(1, 4, NEVER)
     assert places.take("a")
-    task = asyncio.create_task(CallPlace(places).enter("b"))
+    task = asyncio.create_task(Slot(places).enter("b"))
     while not places.waiting:
         await asyncio.sleep(0)
     places.leave("a")

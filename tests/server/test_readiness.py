@@ -12,7 +12,7 @@ from django.test import Client
 
 from artifacts.core.bucket import Bucket
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.newest import OUTAGE_SECONDS
+from routing_admin.configuration.stamped_cache import OUTAGE_SECONDS
 from routing_admin.platform.server import readiness
 from routing_admin.platform.server.draining import Draining
 from routing_admin.platform.server.readiness import DependencyCheck

@@ -20,7 +20,7 @@ PROVIDERS, SERVICES, ROUTES, ARTIFACTS, REQUESTS, PEOPLE = 30, 100, 40, 200, 200
 
 def add_configuration() -> None:
     """Providers, services, routes, aliases and agents as one revision; of each the first has the wide name."""
-    from capabilities.acts import SYSTEM, Act
+    from capabilities.acts import SYSTEM, AuditedAction
     from capabilities.core.vocabulary import Capabilities
     from routing_admin.configuration import rows
     from routing_admin.configuration.revisions import ledger
@@ -57,7 +57,7 @@ def add_configuration() -> None:
     ]
     aliases = [specs.AliasSpec(name_of("alias", n), services[n % SERVICES].id) for n in range(60)]
     agents = [specs.AgentSpec(name_of("agent", n), WIDE, service_id=services[n].id) for n in range(40)]
-    with ledger.change(SYSTEM, Act("configuration.import", message=WIDE)):
+    with ledger.change(SYSTEM, AuditedAction("configuration.import", message=WIDE)):
         now = rows.read()
         rows.write(
             specs.Configuration(
@@ -145,13 +145,13 @@ def add_people() -> None:
     """Who may sign in, and what the audit log says of them."""
     from django.contrib.auth.models import User
 
-    from capabilities.acts import Act, Actor
+    from capabilities.acts import Actor, AuditedAction
     from routing_admin.configuration.audit import write_event
 
     for number in range(PEOPLE):
         User.objects.create(username=name_of("user", number), password="!", is_staff=bool(number % 2))
         name = name_of("user", number)
-        write_event(Actor("person", name), Act("user.invite", "user", name))
+        write_event(Actor("person", name), AuditedAction("user.invite", "user", name))
 
 
 def add_edition() -> None:
@@ -160,7 +160,7 @@ def add_edition() -> None:
 
     from capabilities.core.providers.catalogue import default_catalogue
     from capabilities.core.providers.catalogue.refreshing import read_own_list
-    from routing_admin.configuration.editions import keep_edition
+    from routing_admin.configuration.catalogue_versions import keep_edition
 
     entries = [
         {"id": name_of("model", at), "context_length": 1000, "capabilities": {"vision": True}} for at in range(300)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capabilities.core.permissions import UserRole
-from routing_admin.configuration.installation import Keeping, read_keeping
+from routing_admin.configuration.installation import Keeping, read_retention_settings
 from routing_admin.console.people import actions as people
 from routing_admin.console.settings import actions as installation
 from routing_admin.models import AdminToken, Installation, Language
@@ -67,7 +67,7 @@ def test_retention_that_changed_meanwhile_shows_both_versions_in_place(admin_pag
     expect(admin_page.locator("#id_request_days")).to_have_value("7")
     admin_page.locator("#retention").get_by_role("button", name="Save").click()
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Retention saved")
-    assert read_keeping().request_days == 7
+    assert read_retention_settings().request_days == 7
 
 
 def test_an_invited_person_joins_in_chinese_with_a_password_of_their_own(

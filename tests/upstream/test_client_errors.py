@@ -23,7 +23,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Delta, Failure, Fault, StreamDecoder, StreamEvent, Target
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.faults import CLIENT_ERRORS, ORDER, SENTENCES, ForbiddenAddressError, fault_of
-from routing_admin.upstream.head import READ_AFTER_END
+from routing_admin.upstream.response import READ_AFTER_END
 from tests.fallback.network_runs import HELLO, QUICK, protocol
 from tests.lab import Lab
 

@@ -19,9 +19,9 @@ from capabilities.core.wire import Failure, Fault, UpstreamRequest
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream.direct import DirectCalls
 from routing_admin.upstream.exchange import read_body, send
-from routing_admin.upstream.head import Head
 from routing_admin.upstream.phase_timer import PhaseTimer
 from routing_admin.upstream.pools import Pools
+from routing_admin.upstream.response import UpstreamResponse
 
 QUICK = Timeouts(2.0, 2.0, 2.0, 4.0)
 FINE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
@@ -85,7 +85,7 @@ async def ask(pools: Pools, host: Host, **headers: str) -> tuple[int, bytes] | F
     timer = PhaseTimer(QUICK.total)
     try:
         head = await send(request, pools.get(""), QUICK, timer)
-        if not isinstance(head, Head):
+        if not isinstance(head, UpstreamResponse):
             return head
         read = await read_body(head, QUICK, timer)
         return read if isinstance(read, Failure) else (head.status, read)
@@ -194,7 +194,7 @@ async def test_a_body_that_was_too_much_at_once_goes_on_when_it_is_read(
     async with Host(answering(CHUNKED, *chunks(100_000, 50))).serve() as host:
         timer = PhaseTimer(QUICK.total)
         head = await send(UpstreamRequest(f"http://127.0.0.1:{host.port}/", {}), pools.get(""), QUICK, timer)
-        assert isinstance(head, Head)
+        assert isinstance(head, UpstreamResponse)
         await paused.wait()
         assert await read_body(head, QUICK, timer) == bytes(5_000_000)
         timer.close()

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from capabilities.models import Provider
 from routing_admin.configuration import snapshot
-from routing_admin.dispatch.dial import dialler
+from routing_admin.dispatch.provider_checks import provider_checker
 from routing_admin.upstream import process_upstream, run_sync
 from tests.console.visits import text_of
 from tests.gateway.serving import Server, routing, served
@@ -108,7 +108,7 @@ def test_a_malformed_list_of_models_is_told_like_any_other_fault(caplog, demo: N
     """Fetching the models goes the same way out."""
     with banner(b"220 mail.example ESMTP\r\n\r\n") as url:
         provider(url)
-        result = dialler().models("up")
+        result = provider_checker().models("up")
         run_sync(process_upstream().close())
     assert (result.fault, result.models) == ("bad_http", ())
     assert result.message == "The provider's answer is not valid HTTP."

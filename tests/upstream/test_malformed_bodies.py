@@ -16,9 +16,9 @@ from capabilities.core.wire import Answer, Delta, Failure, Fault, StreamEvent, T
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.exchange import read_body, send
-from routing_admin.upstream.head import Head, end_with
 from routing_admin.upstream.phase_timer import PhaseTimer
 from routing_admin.upstream.pools import Pool, Pools
+from routing_admin.upstream.response import UpstreamResponse, end_with
 from tests.fallback.network_runs import HELLO, protocol
 from tests.lab.malformed import CHUNKS
 from tests.lab.scenarios import dump
@@ -76,7 +76,7 @@ async def test_a_body_that_breaks_its_framing_is_a_fault_at_once(pool: Pool, bro
     first = CHUNKED % b"application/json" + chunk(b'{"choices"')
     async with saying(first, broken, go_on=go_on) as url:
         head = await send(request_to(url), pool, PATIENT, timer := PhaseTimer(PATIENT.total))
-        assert isinstance(head, Head)
+        assert isinstance(head, UpstreamResponse)
         go_on.set()
         body = await read_body(head, PATIENT, timer)
     assert isinstance(body, Failure)
@@ -108,7 +108,7 @@ async def test_a_body_whose_connection_closes_early_broke_off(pool: Pool, rest: 
     go_on = asyncio.Event()
     async with saying(CHUNKED % b"application/json" + chunk(b"{"), rest, go_on=go_on, close=True) as url:
         head = await send(request_to(url), pool, PATIENT, timer := PhaseTimer(PATIENT.total))
-        assert isinstance(head, Head)
+        assert isinstance(head, UpstreamResponse)
         go_on.set()
         body = await read_body(head, PATIENT, timer)
     assert isinstance(body, Failure)

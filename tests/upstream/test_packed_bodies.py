@@ -19,8 +19,8 @@ from routing_admin.upstream.bodies import (
     decompress,
 )
 from routing_admin.upstream.exchange import read_body
-from routing_admin.upstream.head import Head
 from routing_admin.upstream.phase_timer import PhaseTimer
+from routing_admin.upstream.response import UpstreamResponse
 from routing_admin.upstream.streams import event_batches
 from tests.fallback.network_runs import protocol
 from tests.lab.shapes import VENDORS, ReplyText
@@ -29,14 +29,14 @@ TIMES = Timeouts(connect=10, first_content=600, between=600, total=600)
 PACKED = gzip.compress(b"hello, ") + gzip.compress(b"") + gzip.compress(b"you")
 
 
-def head_of(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> Head:
+def head_of(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> UpstreamResponse:
     """An answer whose body comes in these blocks."""
     left: Iterator[bytes] = iter(blocks)
 
     async def read() -> bytes:
         return next(left, b"")
 
-    return Head(status, {"content-encoding": encoding}, read, lambda: None)
+    return UpstreamResponse(status, {"content-encoding": encoding}, read, lambda: None)
 
 
 @pytest.mark.parametrize("size", [1, 7, len(PACKED)])

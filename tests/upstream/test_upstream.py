@@ -24,7 +24,7 @@ from capabilities.core.wire import Answer, Failure, Fault, Finish, Target, Upstr
 from routing_admin.core.fallback.chain import Plan, PlannedCandidate, RunResult, Timeouts
 from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.run import FallbackRun
-from routing_admin.dispatch.dial import ModelList
+from routing_admin.dispatch.provider_checks import ModelList
 from routing_admin.dispatch.transport import NetworkTransport
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.bodies import media_blocks

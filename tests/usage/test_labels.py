@@ -21,7 +21,7 @@ from routing_admin.models import RequestLog, UsageSum
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.sum_labels import MOST_TEAMS, MOST_USERS, OTHERS, sum_labels
+from routing_admin.request_log.sum_labels import MAX_TEAMS, MAX_USERS, OTHERS, sum_labels
 from routing_admin.request_log.usage import sum_usage
 from tests.cast import key_of
 from tests.console.visits import text_of
@@ -127,12 +127,12 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
 
 def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:
     """The first of a day are named, also by a process that starts anew; all others stand together, nothing is lost."""
-    write([entry(f"a{number}", Labels(user=f"u{number}")) for number in range(MOST_USERS + 5)])
+    write([entry(f"a{number}", Labels(user=f"u{number}")) for number in range(MAX_USERS + 5)])
     renew(sum_labels)
     write([entry("b", Labels(user="late")), entry("c", Labels(user="u1"))])
-    write([entry(f"d{number}", Labels(team=f"t{number}")) for number in range(MOST_TEAMS + 5)])
+    write([entry(f"d{number}", Labels(team=f"t{number}")) for number in range(MAX_TEAMS + 5)])
     days = UsageSum.objects.filter(span=UsageSum.DAY)
-    assert days.count() <= MOST_USERS + MOST_TEAMS + 2
+    assert days.count() <= MAX_USERS + MAX_TEAMS + 2
     users = dict(days.values_list("end_user", "requests").filter(team=""))
     assert (users[OTHERS], users["u1"], "late" in users) == (6, 2, False)
-    assert sum(days.values_list("requests", flat=True)) == MOST_USERS + 5 + 2 + MOST_TEAMS + 5
+    assert sum(days.values_list("requests", flat=True)) == MAX_USERS + 5 + 2 + MAX_TEAMS + 5

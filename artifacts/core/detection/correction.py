@@ -13,8 +13,8 @@ from artifacts.core.detection.kinds import UNDECLARED, clean_mime, kind_of
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import Worded, worded
 
-LONGEST_TYPE = 150
-LONGEST_WORD = 60
+MAX_TYPE = 150
+MAX_WORD = 60
 """Characters of a wrong word that its refusal repeats."""
 
 
@@ -74,25 +74,25 @@ def _read_word(
 
 def _type_of(word: str) -> str | None:
     mime = clean_mime(word)
-    return mime if mime and len(mime) <= LONGEST_TYPE else None
+    return mime if mime and len(mime) <= MAX_TYPE else None
 
 
 def _refuse_type(word: str) -> Worded:
     if word.lower() in UNDECLARED:
         return worded("%(word)s is too general. Enter the file's actual type.", word=word)
     if near := _near_type(word):
-        return worded("%(word)s is not a valid type. Did you mean %(near)s?", word=word[:LONGEST_WORD], near=near)
+        return worded("%(word)s is not a valid type. Did you mean %(near)s?", word=word[:MAX_WORD], near=near)
     return worded(
-        ("%(word)s is not a valid type. Enter one like %(example)s."), word=word[:LONGEST_WORD], example="image/png"
+        ("%(word)s is not a valid type. Enter one like %(example)s."), word=word[:MAX_WORD], example="image/png"
     )
 
 
 def _refuse_encoding(word: str) -> Worded:
-    close = get_close_matches(word[:LONGEST_WORD].lower(), {*CHOICES, *NAMES}, 1)
+    close = get_close_matches(word[:MAX_WORD].lower(), {*CHOICES, *NAMES}, 1)
     if near := canonical(close[0]) if close else None:
-        return worded("There is no encoding %(word)s. Did you mean %(near)s?", word=word[:LONGEST_WORD], near=near)
+        return worded("There is no encoding %(word)s. Did you mean %(near)s?", word=word[:MAX_WORD], near=near)
     known = "utf-8, gb18030"
-    return worded("There is no encoding %(word)s. Examples: %(known)s.", word=word[:LONGEST_WORD], known=known)
+    return worded("There is no encoding %(word)s. Examples: %(known)s.", word=word[:MAX_WORD], known=known)
 
 
 def _refuse_both(mime: str) -> Worded:
@@ -103,5 +103,5 @@ def _near_type(word: str) -> str | None:
     """The type that a word means: an extension, or a type with a slip in it."""
     by_extension = MIME_OF_EXTENSION.get(word.lower().lstrip("."))
     return by_extension or next(
-        iter(get_close_matches(word[:LONGEST_WORD].lower(), set(MIME_OF_EXTENSION.values()), 1)), None
+        iter(get_close_matches(word[:MAX_WORD].lower(), set(MIME_OF_EXTENSION.values()), 1)), None
     )

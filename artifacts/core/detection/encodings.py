@@ -29,7 +29,7 @@ MARKS = (
     (b"\xfe\xff", "utf-16"),
 )
 """Byte order mark → encoding; the decoder takes the mark away."""
-LONGEST_MARK = max(len(mark) for mark, _ in MARKS)
+MAX_MARK = max(len(mark) for mark, _ in MARKS)
 
 RARE = 200
 """One control character in so many is rare (security reference §2.5: 0.5 %)."""
@@ -96,7 +96,7 @@ def _settle_order(blocks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], 
     begun = b""
     for block in blocks:
         begun += block
-        if len(begun) >= LONGEST_MARK:
+        if len(begun) >= MAX_MARK:
             break
     return chain((begun,), blocks), name if is_marked(begun, name) else f"{name}-le"
 

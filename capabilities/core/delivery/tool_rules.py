@@ -16,7 +16,7 @@ from capabilities.core.message import ChatRequest, Message
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer, Delta, StreamEvent
 
-MOST_NAME_CHARS = 64
+MAX_NAME_CHARS = 64
 HASH_CHARS = 8
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
@@ -66,7 +66,7 @@ def fit_tools(chat: ChatRequest, protocol: str) -> tuple[ChatRequest, Mapping[st
 
 def _fit_name(name: str) -> str:
     """The name in plain letters with a hash of it behind, which keeps apart what was different."""
-    start = _OTHER.sub("_", name)[: MOST_NAME_CHARS - HASH_CHARS - 2]
+    start = _OTHER.sub("_", name)[: MAX_NAME_CHARS - HASH_CHARS - 2]
     if not start[:1].isalpha():
         start = f"_{start}"
     return f"{start}_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:HASH_CHARS]}"

@@ -96,7 +96,7 @@ _NAMED = re.compile(
 _OTHER_VALUES = re.compile(r"supported values (are|include)", re.IGNORECASE)
 """OpenAI's words for a parameter that the model takes with another value, as `reasoning_effort` without `minimal`."""
 _LISTED = re.compile(r"unrecognized request arguments supplied: ([\w, ]+)", re.IGNORECASE)
-MOST_FURTHER = 10
+MAX_FURTHER = 10
 NEEDED = frozenset({"model", "messages", "contents", "system", "stream", "input"})
 """Parameters without which there is no request: leaving them out is no way to try again."""
 _KINDS = (("vision", r"image|vision|multimodal"), ("audio", "audio"), ("video", "video"), ("file", "file|pdf|document"))
@@ -247,7 +247,7 @@ def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
     listed = _LISTED.search(text)
     names = re.findall(r"\w+", listed[1]) if listed else []
     names += [name for found in _NAMED.finditer(text) for name in found.groups() if name]
-    return tuple(name for name in dict.fromkeys(names) if name != first and name not in NEEDED)[:MOST_FURTHER]
+    return tuple(name for name in dict.fromkeys(names) if name != first and name not in NEEDED)[:MAX_FURTHER]
 
 
 def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:

@@ -15,7 +15,7 @@ from typing import Any
 
 from capabilities.core.message import ChatRequest
 
-MOST_NAMES = 20
+MAX_NAMES = 20
 """Names of what was dropped that are told for one call; the rest are counted."""
 NAME_CHARS, ALL_CHARS = 80, 1000
 """Characters that one such name, and all of them together, have at most."""
@@ -235,7 +235,7 @@ def brief_names(names: Iterable[str]) -> tuple[str, ...]:
     """Names for people and headers: each once, plain ASCII, cut; those beyond the bounds above are only counted."""
     plain = [name.encode("ascii", "backslashreplace").decode()[:NAME_CHARS] for name in dict.fromkeys(names)]
     room, kept = ALL_CHARS, 0
-    for name in plain[:MOST_NAMES]:
+    for name in plain[:MAX_NAMES]:
         room -= len(name) + 2
         if room < 0:
             break

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
-LONGEST_SECONDS = 86_400.0
+MAX_SECONDS = 86_400.0
 """A wait beyond a day is taken as nonsense."""
 _NUMBER = re.compile(r"\s*\d{1,15}(\.\d{0,15})?\s*", re.ASCII)
 
@@ -44,7 +44,7 @@ def seconds(value: str | None) -> float | None:
 
 def check_wait(value: float) -> float | None:
     """The wait where it is one: finite, not negative, at most a day."""
-    return value if math.isfinite(value) and 0 <= value <= LONGEST_SECONDS else None
+    return value if math.isfinite(value) and 0 <= value <= MAX_SECONDS else None
 
 
 def http_date(value: str | None) -> float | None:

@@ -13,7 +13,7 @@ from typing import Any
 from capabilities.core.protocols.dialects import HARD_PATTERN, MEANINGLESS, PHRASES, Dialect
 from capabilities.core.protocols.schema_references import (
     DEFINITIONS,
-    MOST_DEPTH,
+    MAX_DEPTH,
     NAMED,
     ONE,
     SEVERAL,
@@ -24,7 +24,7 @@ from capabilities.core.protocols.schema_references import (
     properties_of,
 )
 
-MOST_NODES, MOST_REPLACED = 5000, 100
+MAX_NODES, MAX_REPLACED = 5000, 100
 """Subschemas that are looked at in one schema, and references in it that are replaced by what they name."""
 ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 NO_ROOT = (*ALTERNATIVES, "enum", "not")
@@ -82,7 +82,7 @@ class _SchemaFitter:
         if not isinstance(schema, Mapping):
             return schema
         self.nodes += 1
-        if self.nodes > MOST_NODES or self.depth > MOST_DEPTH:
+        if self.nodes > MAX_NODES or self.depth > MAX_DEPTH:
             raise UnfitSchemaError
         self.depth += 1
         reference = schema.get("$ref")
@@ -99,7 +99,7 @@ class _SchemaFitter:
     def _replace_reference(self, schema: Schema, reference: str) -> Schema:
         """What it names with the words beside it; in a circle the reference in an alternative of its own."""
         self.replaced += 1
-        if self.replaced > MOST_REPLACED or (reference in self.inside and "anyOf" in schema):
+        if self.replaced > MAX_REPLACED or (reference in self.inside and "anyOf" in schema):
             raise UnfitSchemaError
         if reference not in self.inside:
             return self.references.resolve(schema)

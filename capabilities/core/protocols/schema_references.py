@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 """Schemas within schemas, and references that lead to references."""
 NAMED = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
 """Keywords whose value has a schema under each name."""
@@ -70,7 +70,7 @@ class SchemaReferences:
         def visit(schema: Any) -> None:
             for reference in _references(schema, only_required=only_required):
                 target = self.find(reference)
-                if target is None or reference in open_ or len(open_) > MOST_DEPTH:
+                if target is None or reference in open_ or len(open_) > MAX_DEPTH:
                     raise UnfitSchemaError
                 if reference not in done:
                     open_[reference] = None

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.protocols.fields import filled
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 
 DETAILS = "reasoning_details"
 EXTRA = "extra_content"
@@ -26,30 +26,30 @@ TYPES: Mapping[ThoughtForm, tuple[str, str]] = MappingProxyType(
 FORMS: Mapping[str, ThoughtForm] = MappingProxyType({type_: form for form, (type_, _) in TYPES.items()})
 
 
-def message_thoughts(message: Mapping[str, Any]) -> tuple[Thought, ...]:
+def message_thoughts(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
     """What an answer's message wants to be shown again."""
     return (*thoughts_of(message.get(DETAILS)), *own_thought(message))
 
 
-def own_thought(message: Mapping[str, Any]) -> tuple[Thought, ...]:
+def own_thought(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
     """Google's proof of the words of a message, or of a piece of one."""
     signature = signature_of(message)
-    return (Thought(ThoughtForm.ENCRYPTED, "", signature, dialect=GOOGLE),) if signature else ()
+    return (ReasoningBlock(ThoughtForm.ENCRYPTED, "", signature, dialect=GOOGLE),) if signature else ()
 
 
-def message_fields(thoughts: Sequence[Thought], first: int = 0) -> dict[str, Any]:
+def message_fields(thoughts: Sequence[ReasoningBlock], first: int = 0) -> dict[str, Any]:
     """The same, written beside an assistant's words; `first` is how many thoughts were told before these."""
     listed = [thought for thought in thoughts if thought.dialect != GOOGLE]
     signature = next((thought.proof for thought in thoughts if thought.dialect == GOOGLE), None)
     return ({DETAILS: details_of(listed, first)} if listed else {}) | signature_field(signature)
 
 
-def details_of(thoughts: Iterable[Thought], first: int = 0) -> list[dict[str, Any]]:
+def details_of(thoughts: Iterable[ReasoningBlock], first: int = 0) -> list[dict[str, Any]]:
     """The thoughts as the list that goes with an assistant's message."""
     return [_detail(thought, index) for index, thought in enumerate(thoughts, first)]
 
 
-def _detail(thought: Thought, index: int) -> dict[str, Any]:
+def _detail(thought: ReasoningBlock, index: int) -> dict[str, Any]:
     type_, field = TYPES[thought.form]
     out: dict[str, Any] = {"type": type_, field: thought.text}
     if thought.form is ThoughtForm.ENCRYPTED:
@@ -60,9 +60,9 @@ def _detail(thought: Thought, index: int) -> dict[str, Any]:
     return {**out, **identity, "format": thought.dialect or "unknown", "index": index}
 
 
-def thoughts_of(value: Any) -> tuple[Thought, ...]:
+def thoughts_of(value: Any) -> tuple[ReasoningBlock, ...]:
     """The thoughts in such a list; pieces of one that came in several are one again. What is none is passed over."""
-    thoughts: list[Thought] = []
+    thoughts: list[ReasoningBlock] = []
     indexes: list[Any] = []
     for item in value if isinstance(value, list) else []:
         thought = _thought(item) if isinstance(item, dict) else None
@@ -77,7 +77,7 @@ def thoughts_of(value: Any) -> tuple[Thought, ...]:
     return tuple(thoughts)
 
 
-def _thought(item: Mapping[str, Any]) -> Thought | None:
+def _thought(item: Mapping[str, Any]) -> ReasoningBlock | None:
     form = FORMS.get(str(item.get("type")))
     if form is None:
         return None
@@ -85,16 +85,16 @@ def _thought(item: Mapping[str, Any]) -> Thought | None:
     proof = words if encrypted else filled(item.get("signature"))
     if not (words or proof):
         return None
-    return Thought(
+    return ReasoningBlock(
         form, "" if encrypted else words or "", proof, id=filled(item.get("id")), dialect=filled(item.get("format"))
     )
 
 
-def join(first: Thought, more: Thought) -> Thought:
+def join(first: ReasoningBlock, more: ReasoningBlock) -> ReasoningBlock:
     """Two pieces of one thought."""
     encrypted = first.form is ThoughtForm.ENCRYPTED
     proof = (first.proof or "") + (more.proof or "") if encrypted else more.proof or first.proof
-    return Thought(
+    return ReasoningBlock(
         first.form,
         first.text + more.text,
         proof,

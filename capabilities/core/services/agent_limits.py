@@ -18,7 +18,7 @@ UNPRICED, UNPRICED_PRICE = "unpriced", "unpricedPrice"
 """The keys of what a budget of money does with a call that has no known price, and of the price it may count then."""
 MOST = 10**15
 """The largest amount of anything but money."""
-MOST_MONEY = 10**8
+MAX_MONEY = 10**8
 """The largest amount of money, in the unit of its currency."""
 
 

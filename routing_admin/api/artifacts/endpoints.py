@@ -143,7 +143,7 @@ def _parse_object(text: str) -> Any:
         raise InvalidError([Problem("metadata", "metadata must be a JSON object.", "type")]) from None
 
 
-def _label_fields(request: HttpRequest, body: TextArtifactIn | UploadIn) -> actions.LabelFields:
+def _label_fields(request: HttpRequest, body: TextArtifactIn | UploadIn) -> actions.MetadataFields:
     return {
         "owner": principal_of(request).agent,
         "filename": body.filename,

@@ -123,7 +123,7 @@ def _store(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     if arguments.get("text") is None:
         size = arguments.get("size")
         return link_json(actions.offer_upload(caller.agent, caller.key, filename, declared, size), caller.base_url)
-    fields: actions.LabelFields = {"owner": caller.agent, "filename": filename, "declared": declared}
+    fields: actions.MetadataFields = {"owner": caller.agent, "filename": filename, "declared": declared}
     return _brief(actions.store_text(caller.actor, arguments["text"], **fields))
 
 

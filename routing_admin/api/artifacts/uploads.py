@@ -14,7 +14,7 @@ from ninja import Router
 from artifacts.core.store import BLOCK
 from artifacts.library import OfferedUpload, offer_upload, upload_by_link
 from artifacts.storage.upload_tokens import PATH
-from artifacts.storage.uploads import LONGEST_NAME, UploadFailedError
+from artifacts.storage.uploads import MAX_NAME, UploadFailedError
 from capabilities.access import principal_of
 from routing_admin.api.artifacts.as_json import artifact_json
 from routing_admin.api.artifacts.schemas import ArtifactOut, UploadLinkIn, UploadLinkOut
@@ -68,7 +68,7 @@ def receive_upload(request: HttpRequest, token: str) -> HttpResponse:
         raise CallError(415, "unsupported_media_type", message)
     declared = "" if request.content_type in UNDECLARED else request.content_type or ""
     charset = (request.content_params or {}).get("charset", "")
-    encoding = charset if declared and 0 < len(charset) <= LONGEST_NAME else None
+    encoding = charset if declared and 0 < len(charset) <= MAX_NAME else None
     address, request_id = request.META.get("REMOTE_ADDR") or "", getattr(request, "request_id", "")
     row = upload_by_link(token, _blocks(request), declared, encoding, address, request_id)
     return answer(artifact_json(row), 201)

@@ -15,7 +15,7 @@ from capabilities.acts import Actor
 from capabilities.core.permissions import TOOL_SCOPES
 from routing_admin.api.artifacts.tool_calls import ToolCaller
 from routing_admin.api.artifacts.uploads import base_url_of
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 
@@ -51,7 +51,7 @@ async def identify(scope: Mapping[str, Any], headers: Mapping[str, str], request
     refusal = refuse_query(scope["query_string"].decode("latin-1"))
     if refusal is not None:
         return refusal
-    with waiting_at_most(WAIT_SECONDS):
+    with lock_timeout(WAIT_SECONDS):
         caller = await asyncio.to_thread(_look_up, headers)
     if isinstance(caller, Refusal):
         return caller

@@ -13,12 +13,12 @@ from capabilities.fair_slots import OverloadedError, requester
 from capabilities.json_bodies import LARGE_BYTES, JsonTooLargeError, lift_texts
 from routing_admin.api.mcp.callers import KEY, TEXTS, McpCaller, identify
 from routing_admin.core.fallback.endings import UNAVAILABLE
-from routing_admin.limits.gate import LimitReachedError, Reservation, limit_headers, reservation_of
+from routing_admin.limits.reservations import LimitReachedError, Reservation, limit_headers, reservation_of
 from routing_admin.platform.databases import unavailable as away
 from routing_admin.platform.server.body_limit import Receive, Send, announced_length, headers_of_scope
+from routing_admin.platform.server.fair_semaphore import parses, slot
 from routing_admin.platform.server.hosts import is_known_host
 from routing_admin.platform.server.metrics import request_metrics
-from routing_admin.platform.server.places import parses, slot
 from routing_admin.platform.server.refusals import send_refusal
 from routing_admin.platform.server.request_id import make_request_id
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 NO_STREAM = "MCP is spoken here by POST alone: there are no sessions, and so no stream to open and nothing to end."
 
 
-class McpDoor:
+class McpApp:
     """Answers at `/mcp`; its server runs in a task of its own, from the first call until the process ends."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class McpDoor:
         try:
             caller = await identify(scope, headers, request_id)
         except Exception as error:
-            if not away.is_away(error):
+            if not away.is_unavailable(error):
                 raise
             log.error("a call over MCP needs the database, which does not answer: %s", error)
             await send_refusal(scope, 503, UNAVAILABLE, away.explain(error), send)

@@ -30,10 +30,10 @@ from capabilities.errors import ActionError
 from capabilities.fair_slots import requester
 from routing_admin.api.artifacts.tool_calls import TOOLS, ToolAnswer, choose_language
 from routing_admin.api.mcp.callers import KEY, PATH, TEXTS, McpCaller
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
-from routing_admin.platform.server.places import slot, threads
+from routing_admin.platform.server.fair_semaphore import slot, threads
 
 INSTRUCTIONS = (
     "Files that agents hand to one another are artifacts, named artifact:<id>. get_artifact gives one in the form that "
@@ -100,7 +100,7 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
         return _error(refusal)
     try:
         async with slot(threads(), caller.principal.key_owner):
-            with waiting_at_most(WAIT_SECONDS):
+            with lock_timeout(WAIT_SECONDS):
                 answer = await asyncio.to_thread(_run, params.name, caller, language, arguments)
     except (ActionError, ArtifactError) as error:
         return _error(str(error))

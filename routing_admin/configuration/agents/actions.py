@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.access import filter_living, make_key
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.core.problems import Problem
 from capabilities.core.services.agent_limits import MODELS
@@ -26,10 +26,10 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.models import TaskRoute
 
 
-def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> Act:
+def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> AuditedAction:
     """Writes an agent that an administrator keeps. Raises `InvalidError` for what is not there to be used."""
     new = row.pk is None
-    with ledger.change(actor, Act("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
+    with ledger.change(actor, AuditedAction("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
         check_uses_one_thing(row)
         check_allowed_names(row)
         save_row(row, expected)
@@ -52,7 +52,7 @@ def put_agent(
     `expires_in` is in seconds. Raises `ConflictError` when somebody else made an agent with this id, `InvalidError`
     when it would use a service and a route both, or one that is not there.
     """
-    with ledger.audit(actor, Act("agent.put", "agent", agent_id)):
+    with ledger.audit(actor, AuditedAction("agent.put", "agent", agent_id)):
         mine = Agent.objects.get(agent_id=owner)
         row = Agent.objects.filter(agent_id=agent_id).first()
         if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != mine.pk):
@@ -136,9 +136,9 @@ def check_can_delete_agent(row: Agent) -> None:
     check_unused(made, _("This agent created others that still exist: %(users)s. Delete them first."))
 
 
-def delete_agent(actor: Actor, row: Agent) -> Act:
+def delete_agent(actor: Actor, row: Agent) -> AuditedAction:
     """Deletes an agent with its keys; what it stored stays. One made at run time makes no revision."""
-    act = Act("agent.delete", "agent", row.agent_id)
+    act = AuditedAction("agent.delete", "agent", row.agent_id)
     kept = row.origin == Agent.Origin.ADMINISTRATOR
     with ledger.change(actor, act) if kept else ledger.audit(actor, act):
         check_can_delete_agent(row)
@@ -189,7 +189,7 @@ def _make_key(
 ) -> tuple[str, AgentKey]:
     key, public, digest = make_key()
     facts = {"key": f"ra_{public}", "scopes": list(scopes), **({"terms": terms} if terms else {})}
-    act = Act("key.issue", "agent", agent.agent_id, facts)
+    act = AuditedAction("key.issue", "agent", agent.agent_id, facts)
     with ledger.audit(actor, act):
         row = AgentKey.objects.create(
             agent=agent,
@@ -212,7 +212,7 @@ def change_key(
     label: str,
     terms: Mapping[str, Any],
     expires_at: datetime | EllipsisType | None = ...,
-) -> Act:
+) -> AuditedAction:
     """Gives a key another name and other terms, which hold at once; undoing it brings back those of before.
 
     `expires_at` is another end, None for none; left out, the end stays. Undoing it does not bring that back.
@@ -225,7 +225,7 @@ def change_key(
     ends = row.expires_at if isinstance(expires_at, EllipsisType) else expires_at
     if ends != row.expires_at:
         facts |= {"end": [each.isoformat(timespec="seconds") if each else None for each in (row.expires_at, ends)]}
-    act = Act("key.change", "agent", row.agent.agent_id, facts)
+    act = AuditedAction("key.change", "agent", row.agent.agent_id, facts)
     kept = row.agent.origin == Agent.Origin.ADMINISTRATOR
     with ledger.change(actor, act) if kept else ledger.audit(actor, act):
         row.label, row.terms, row.expires_at = label, dict(terms), ends
@@ -235,7 +235,7 @@ def change_key(
 
 def revoke_key(actor: Actor, row: AgentKey) -> None:
     """Ends a key at once; it cannot be brought back."""
-    with ledger.audit(actor, Act("key.revoke", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
+    with ledger.audit(actor, AuditedAction("key.revoke", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
         row.revoked_at = timezone.now()
         row.save(update_fields=["revoked_at"])
 
@@ -246,7 +246,7 @@ def roll_key(actor: Actor, row: AgentKey, *, overlap: timedelta) -> tuple[str, A
     Raises `ConflictError` for a key that is revoked.
     """
     ends = timezone.now() + overlap
-    with ledger.audit(actor, Act("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
+    with ledger.audit(actor, AuditedAction("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
         row.refresh_from_db()
         if row.revoked_at is not None:
             raise ConflictError(_("The key %(key)s is revoked. Issue a new one.") % {"key": f"ra_{row.public_id}"})

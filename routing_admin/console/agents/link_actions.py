@@ -9,7 +9,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from capabilities.access import digest_of, make_key
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.services.link_texts import LINK_KIND, secret_in
 from capabilities.models import Agent, AgentLink
 from capabilities.signing import name_of_secret, newest_secret
@@ -31,7 +31,7 @@ def make_link(
     text, public, digest = make_key(LINK_KIND)
     facts = {"link": f"{LINK_KIND}_{public}", "name": name, "bodies": with_bodies}
     ends = expires_at.isoformat(timespec="seconds") if expires_at else None
-    with ledger.audit(actor, Act("link.make", "agent", agent.agent_id, {**facts, "expires": ends})):
+    with ledger.audit(actor, AuditedAction("link.make", "agent", agent.agent_id, {**facts, "expires": ends})):
         row = AgentLink.objects.create(
             agent=agent,
             name=name,
@@ -48,7 +48,7 @@ def revoke_link(actor: Actor, row: AgentLink) -> None:
     """Ends a link at once, for good; asking twice is no fault."""
     if row.revoked_at is None:
         facts = {"link": f"{LINK_KIND}_{row.public_id}", "name": row.name}
-        with ledger.audit(actor, Act("link.revoke", "agent", row.agent.agent_id, facts)):
+        with ledger.audit(actor, AuditedAction("link.revoke", "agent", row.agent.agent_id, facts)):
             row.revoked_at = timezone.now()
             row.save(update_fields=["revoked_at"])
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from django.db.models import F, Q, QuerySet
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.worded import data_of, text_of
 from routing_admin.configuration.revisions import ledger
-from routing_admin.core.alerts.kinds import KINDS, AlertKind, Severity, Trouble
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity
 from routing_admin.core.alerts.webhook import Webhook
 from routing_admin.models import Alert
 from routing_admin.platform.server.alert_file import KeptAlert, alert_file
@@ -35,7 +35,7 @@ STAY = timedelta(days=90)
 """How long what is over stays on the page; `prune` removes it then."""
 
 
-def note_trouble(trouble: Trouble, at: datetime) -> None:
+def note_trouble(trouble: Condition, at: datetime) -> None:
     """A trouble as it was found at that moment: it begins, goes on, or is older than what is known of it."""
     rows = Alert.objects.filter(kind=trouble.kind, subject=trouble.subject[:400])
     row = rows.first()
@@ -49,20 +49,20 @@ def note_trouble(trouble: Trouble, at: datetime) -> None:
         _begin_again(rows.filter(ended_at=row.ended_at), row, trouble, at)
 
 
-def _go_on(rows: QuerySet[Alert], row: Alert, trouble: Trouble, at: datetime) -> None:
+def _go_on(rows: QuerySet[Alert], row: Alert, trouble: Condition, at: datetime) -> None:
     """What is looked at every few seconds is written down less often; a call's sign has its very moment."""
     step = trouble.lasts / OFTEN if trouble.is_state else timedelta(0)
     if at - row.last_seen_at > step:
         rows.filter(last_seen_at__lt=at).update(last_seen_at=at, expires_at=max(row.expires_at, at + trouble.lasts))
 
 
-def log_begin(trouble: Trouble) -> None:
+def log_begin(trouble: Condition) -> None:
     """Say in the server's log what a chat is told."""
     level = logging.ERROR if KINDS[trouble.kind].severity is Severity.CRITICAL else logging.WARNING
     log.log(level, "alert %s about %s: %s", trouble.kind, trouble.subject, trouble.sentence)
 
 
-def _begin_again(ended: QuerySet[Alert], row: Alert, trouble: Trouble, at: datetime) -> None:
+def _begin_again(ended: QuerySet[Alert], row: Alert, trouble: Condition, at: datetime) -> None:
     if _is_flapping(row, at):
         due = at if row.sent_at is None else None
         ended.update(ended_at=None, last_seen_at=at, expires_at=at + trouble.lasts, next_try_at=due)
@@ -111,7 +111,7 @@ def list_known(now: datetime, *, only_sent: bool) -> Known:
     return {(kind, subject): ended_at for kind, subject, ended_at in found.values_list("kind", "subject", "ended_at")}
 
 
-def _beginning(trouble: Trouble, at: datetime) -> dict[str, Any]:
+def _beginning(trouble: Condition, at: datetime) -> dict[str, Any]:
     return {
         "sentence": data_of(trouble.sentence),
         "first_seen_at": at,
@@ -205,7 +205,9 @@ def _rows_of(claimed: ClaimedAlert) -> QuerySet[Alert]:
 
 def record_test(actor: Actor, webhook: Webhook | None, *, arrived: bool) -> None:
     """Somebody sent a test: to which host, and whether it was taken."""
-    with ledger.audit(actor, Act("alert.test", "webhook", webhook.host if webhook else "", {"arrived": arrived})):
+    with ledger.audit(
+        actor, AuditedAction("alert.test", "webhook", webhook.host if webhook else "", {"arrived": arrived})
+    ):
         pass
 
 

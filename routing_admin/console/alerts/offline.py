@@ -9,11 +9,11 @@ from datetime import datetime
 
 from capabilities.core.worded import data_of, text_of
 from routing_admin.console.alerts.actions import WAITS, ClaimedAlert, log_begin
-from routing_admin.core.alerts.kinds import AlertKind, Trouble
+from routing_admin.core.alerts.kinds import AlertKind, Condition
 from routing_admin.platform.server.alert_file import KeptAlert, alert_file
 
 
-def note_trouble(trouble: Trouble, at: datetime) -> None:
+def note_trouble(trouble: Condition, at: datetime) -> None:
     """A trouble as it was found at that moment: it begins or goes on."""
     with alert_file().edit() as kept:
         key = (trouble.kind.value, trouble.subject)

@@ -28,7 +28,7 @@ from routing_admin.limits.uses import find_uses
 from routing_admin.models import Alert
 from routing_admin.platform.server.alert_file import alert_file
 
-MOST_LINES = 200
+MAX_LINES = 200
 """Alerts on the page, those that last first."""
 
 
@@ -66,8 +66,8 @@ def list_alerts() -> list[AlertLine]:
     """
     kept = [_line_of(row) for row in _list_kept()]
     rows = Alert.objects.order_by("ended_at", "-first_seen_at", "-id")
-    lines = [_line_of(row) for row in rows.filter(ended_at=None)[:MOST_LINES]]
-    over = rows.filter(ended_at__isnull=False).order_by("-ended_at", "-id")[: MOST_LINES - len(lines)]
+    lines = [_line_of(row) for row in rows.filter(ended_at=None)[:MAX_LINES]]
+    over = rows.filter(ended_at__isnull=False).order_by("-ended_at", "-id")[: MAX_LINES - len(lines)]
     return [*kept, *lines, *(_line_of(row) for row in over)]
 
 

@@ -18,7 +18,7 @@ from capabilities.core.worded import Worded, worded
 from routing_admin.console.alerts import actions as rows
 from routing_admin.console.alerts.actions import ClaimedAlert
 from routing_admin.console.alerts.messages import write_notice, write_test
-from routing_admin.core.alerts.kinds import AlertKind, Trouble, trouble_of
+from routing_admin.core.alerts.kinds import AlertKind, Condition, trouble_of
 from routing_admin.core.alerts.shapes import Notice, ShapeName, refusal_in, write
 from routing_admin.core.alerts.webhook import Webhook
 from routing_admin.core.fallback.chain import Timeouts
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 TIMEOUTS = Timeouts(connect=5, first_content=10, between=5, total=15)
 """Less than the shortest wait between two tries, so that no two of them are under way."""
-MOST_IN_A_ROUND = 15
+MAX_IN_A_ROUND = 15
 """Chats take some 20 messages a minute."""
 FAILURES = 3
 """So many failed tries of one alert are an alert of their own."""
@@ -100,7 +100,7 @@ NO_WEBHOOK = worded("No webhook is set. Set ROUTING_ADMIN_ALERT_WEBHOOK and rest
 class AlertLedger(Protocol):
     """Where alerts are written down: rows or, while the database is unavailable, a file."""
 
-    def note_trouble(self, trouble: Trouble, at: datetime) -> None:
+    def note_trouble(self, trouble: Condition, at: datetime) -> None:
         """A trouble as it was found at that moment."""
 
     def end_kind(self, kind: AlertKind, at: datetime) -> None:
@@ -125,7 +125,7 @@ def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, asking
     The ledger is read and written inside `asking`, so that the caller can tell a ledger that hangs from a webhook that
     is slow.
     """
-    for _ in range(MOST_IN_A_ROUND):
+    for _ in range(MAX_IN_A_ROUND):
         with asking():
             alert = ledger.claim_next(now)
         if alert is None:

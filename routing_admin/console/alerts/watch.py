@@ -30,10 +30,10 @@ from routing_admin.console.alerts.actions import (
     list_known,
     note_trouble,
 )
+from routing_admin.console.alerts.conditions import SERVER, SETTLED, find_outages, find_overdue, find_troubles
 from routing_admin.console.alerts.sending import AlertLedger, send_due
-from routing_admin.console.alerts.troubles import SERVER, SETTLED, find_outages, find_overdue, find_troubles
-from routing_admin.core.alerts.kinds import AlertKind, Stage, Trouble, trouble_of
-from routing_admin.core.alerts.signs import weigh
+from routing_admin.core.alerts.call_outcomes import evaluate
+from routing_admin.core.alerts.kinds import AlertKind, Condition, Stage, trouble_of
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.platform.databases.probing import check_writable
 from routing_admin.platform.databases.router import renew_connections
@@ -41,7 +41,7 @@ from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of
 from routing_admin.platform.server.alert_file import alert_file
 from routing_admin.platform.server.process_mark import process_mark
 from routing_admin.platform.server.repeating_thread import RepeatingThread
-from routing_admin.request_log.call_signs import CallSigns, call_signs
+from routing_admin.request_log.call_outcomes import CallOutcomes, call_outcomes
 from routing_admin.request_log.journal import journal
 
 log = logging.getLogger(__name__)
@@ -58,12 +58,12 @@ class AlertWatch:
     `asking_since` is when the database was first asked without an answer since, None while it answers.
     """
 
-    signs: CallSigns = field(default_factory=call_signs)
+    signs: CallOutcomes = field(default_factory=call_outcomes)
     asking_since: datetime | None = None
     _is_read_only: bool = False
     _known: Known = field(default_factory=dict)
     _lost: int = 0
-    _events: list[tuple[Trouble, datetime]] = field(default_factory=list)
+    _events: list[tuple[Condition, datetime]] = field(default_factory=list)
     _jobs_due: datetime | None = None
     _threads: tuple[RepeatingThread, ...] = field(init=False)
 
@@ -130,7 +130,7 @@ class AlertWatch:
         if settings.ALERT_WEBHOOK is not None:
             send_due(settings.ALERT_WEBHOOK, now, offline)
 
-    def _is_known(self, trouble: Trouble, since: datetime) -> bool:
+    def _is_known(self, trouble: Condition, since: datetime) -> bool:
         """Whether the chat has it as lasting: its end is not sent before `CALM`, and not without the database."""
         key = (trouble.kind.value, trouble.subject)
         ended_at = self._known.get(key)
@@ -141,7 +141,7 @@ class AlertWatch:
         adopt_kept_alerts()
         state, signs = snapshot.current(), self.signs.take()
         try:
-            findings, living = weigh(signs), subjects_of(state)
+            findings, living = evaluate(signs), subjects_of(state)
             for trouble, at in findings.troubles:
                 if trouble.subject in living[trouble.kind]:
                     note_trouble(trouble, at)
@@ -165,7 +165,7 @@ class AlertWatch:
             ledger.note_trouble(*event)
             self._events.remove(event)
 
-    def _find_overdue(self, now: datetime) -> Iterator[Trouble]:
+    def _find_overdue(self, now: datetime) -> Iterator[Condition]:
         if self._jobs_due is None or self._jobs_due <= now:
             yield from find_overdue(now)
             self._jobs_due = now + JOBS_PAUSE

@@ -25,7 +25,7 @@ from routing_admin.console.base.answers import require_found
 from routing_admin.console.base.tags.highlight import json_text
 from routing_admin.dispatch.preview import Previewer
 
-MOST_LINES = 500
+MAX_LINES = 500
 """Lines of each text that are compared."""
 
 
@@ -89,7 +89,7 @@ def _compare(left: DeliveryCard, right: DeliveryCard) -> dict[str, Any]:
         ],
         "texts": list(_texts(left, right)) if may_read else [],
         "may_read": may_read,
-        "most_lines": MOST_LINES,
+        "most_lines": MAX_LINES,
     }
 
 
@@ -134,5 +134,5 @@ def _texts(left: DeliveryCard, right: DeliveryCard) -> list[ComparedText]:
 def compare_texts(label: str, left: str, right: str) -> ComparedText:
     """Where the beginnings of two texts differ."""
     lines = [text.splitlines() for text in (left, right)]
-    first, second = ("\n".join(each[:MOST_LINES]) for each in lines)
-    return ComparedText(label, lines_beside(first, second), any(len(each) > MOST_LINES for each in lines))
+    first, second = ("\n".join(each[:MAX_LINES]) for each in lines)
+    return ComparedText(label, lines_beside(first, second), any(len(each) > MAX_LINES for each in lines))

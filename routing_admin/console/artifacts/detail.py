@@ -18,7 +18,7 @@ from artifacts.storage.content import byte_store
 from artifacts.storage.downloads import HEADERS, PLAYABLE, download
 from artifacts.storage.thumbnails import thumbnail_of
 from capabilities.access import actor_of, may
-from capabilities.acts import Act
+from capabilities.acts import AuditedAction
 from capabilities.core.permissions import READINGS, PagePart
 from capabilities.core.texts.friendly import friendly_type
 from capabilities.core.vocabulary import Kind
@@ -82,7 +82,7 @@ def artifact_page(
 
 def note_reading(request: HttpRequest, row: Artifact) -> None:
     """Has the audit log say that this person saw what stands in the file."""
-    act = Act(READINGS[PagePart.ARTIFACT_BYTES], "artifact", row.pk, {"filename": row.filename})
+    act = AuditedAction(READINGS[PagePart.ARTIFACT_BYTES], "artifact", row.pk, {"filename": row.filename})
     ledger.note_reading(actor_of(request), act)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from django.conf import settings
 from django.utils import timezone
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.quantities import size_text
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.backups import databases
@@ -51,7 +51,7 @@ def back_up_before_migrating(tell: Callable[[str], object]) -> Path | None:
 
 def note_backup(actor: Actor, out: Path) -> None:
     """Has the audit log tell of it, once its table is what the program expects."""
-    with ledger.audit(actor, Act("installation.backup", details={"folder": out.name})):
+    with ledger.audit(actor, AuditedAction("installation.backup", details={"folder": out.name})):
         pass
 
 

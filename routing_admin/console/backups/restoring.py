@@ -18,7 +18,7 @@ from django.utils import timezone
 from artifacts.core.store import BLOCK
 from artifacts.storage.content import byte_store
 from artifacts.storage.files import FileStore
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.signing import read_secrets_again
 from routing_admin.configuration import exports, integrity, snapshot
 from routing_admin.configuration.audit import NOTED, find_head, note_head
@@ -59,7 +59,7 @@ def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
         _bring_back(folder, manifest)
     remarks = tuple(_remarks(folder, manifest))
     details = {"createdAt": manifest.created_at, "revision": manifest.revision, "auditHead": manifest.audit_head}
-    with ledger.audit(actor, Act("installation.restore", details=details)):
+    with ledger.audit(actor, AuditedAction("installation.restore", details=details)):
         pass
     if (head := find_head()) is not None:
         note_head(head)

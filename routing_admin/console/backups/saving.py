@@ -20,7 +20,7 @@ from artifacts.core.errors import CorruptError, MissingError
 from artifacts.core.store import ByteStore
 from artifacts.storage.content import byte_store
 from artifacts.storage.files import FileStore
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from routing_admin.configuration import exports
 from routing_admin.configuration.audit import note_head
 from routing_admin.configuration.revisions import ledger
@@ -57,7 +57,7 @@ def back_up(actor: Actor, out: Path, *, with_secrets: bool = False) -> Manifest:
 
 def record_backup(actor: Actor, details: dict[str, Any]) -> None:
     """Note that a backup is complete, for the audit log, the metric and the alert."""
-    with ledger.audit(actor, Act("installation.backup", details=details)):
+    with ledger.audit(actor, AuditedAction("installation.backup", details=details)):
         pass
     end_kind(AlertKind.BACKUP_OVERDUE, timezone.now())
 

@@ -17,9 +17,9 @@ from capabilities.core.permissions import Right, least_role
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.platform.auth.permissions import READING
-from routing_admin.platform.databases.unavailable import AGAIN_SECONDS, DatabaseFault, fault_of, is_away
+from routing_admin.platform.databases.unavailable import AGAIN_SECONDS, DatabaseFault, fault_of, is_unavailable
 from routing_admin.platform.server.disk_space import low_disk_space
-from routing_admin.platform.server.places import OverloadedError
+from routing_admin.platform.server.fair_semaphore import OverloadedError
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return _come_again(render(request, "503.html", where, status=503))
     if isinstance(error, OverloadedError):
         return _come_again(render(request, "503.html", {"overloaded": True}, status=503))
-    if not is_away(error):
+    if not is_unavailable(error):
         return render(request, "500.html", status=500)
     snapshot.look()
     request.user = AnonymousUser()  # who is signed in stands in the database, too

@@ -12,10 +12,10 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.services.agent_limits import (
     CURRENCY,
+    MAX_MONEY,
     MODELS,
     MONEY,
     MOST,
-    MOST_MONEY,
     UNPRICED,
     UNPRICED_PRICE,
     Meter,
@@ -33,7 +33,7 @@ LIMITS: dict[Meter, tuple[Any, Any]] = {
 }
 """What each limit is called, in the order of the form, and what is to be known of it."""
 COUNT_BOUNDS: dict[str, Any] = {"min_value": 1, "max_value": MOST}
-MONEY_BOUNDS: dict[str, Any] = {"min_value": Decimal("0.000001"), "max_value": MOST_MONEY, "decimal_places": 6}
+MONEY_BOUNDS: dict[str, Any] = {"min_value": Decimal("0.000001"), "max_value": MAX_MONEY, "decimal_places": 6}
 USUAL_CURRENCY = "USD"
 UNPRICED_CHOICES = {
     UnpricedPolicy.ALLOW: gettext_lazy("let pass, not counted"),

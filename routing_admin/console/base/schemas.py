@@ -11,12 +11,12 @@ from pydantic import Field
 from capabilities.core.services.labels import LONGEST
 from routing_admin.api.bodies import Body
 from routing_admin.console.settings.forms import CENTURY, MEBIBYTE
-from routing_admin.core.planning.model_names import LONGEST_NAME
+from routing_admin.core.planning.model_names import MAX_NAME
 
 Thing = dict[str, object]
-MOST_SECONDS = 31 * 86_400
-LONGEST_LABEL = max(LONGEST.values())
-MOST_BYTES = 1024 * MEBIBYTE * MEBIBYTE
+MAX_SECONDS = 31 * 86_400
+MAX_LABEL = max(LONGEST.values())
+MAX_BYTES = 1024 * MEBIBYTE * MEBIBYTE
 
 
 class EntriesOut(Schema):
@@ -176,8 +176,8 @@ class KeyTermsIn(Body):
     """
 
     label: Annotated[str | None, Field(max_length=100)] = None
-    team: Annotated[str | None, Field(max_length=LONGEST_LABEL)] = None
-    project: Annotated[str | None, Field(max_length=LONGEST_LABEL)] = None
+    team: Annotated[str | None, Field(max_length=MAX_LABEL)] = None
+    project: Annotated[str | None, Field(max_length=MAX_LABEL)] = None
     limits: Thing | None = None
     expiresAt: Annotated[str | None, Field(max_length=40)] = None
 
@@ -186,8 +186,8 @@ class KeyIn(Body):
     """A new key; without `scopes` the usual ones, without `days` it does not expire. Its terms are as in a change."""
 
     label: Annotated[str | None, Field(max_length=100)] = None
-    team: Annotated[str | None, Field(max_length=LONGEST_LABEL)] = None
-    project: Annotated[str | None, Field(max_length=LONGEST_LABEL)] = None
+    team: Annotated[str | None, Field(max_length=MAX_LABEL)] = None
+    project: Annotated[str | None, Field(max_length=MAX_LABEL)] = None
     limits: Thing | None = None
     scopes: Annotated[list[str] | None, Field(min_length=1, max_length=20)] = None
     days: Annotated[int | None, Field(ge=1, le=3650)] = None
@@ -196,7 +196,7 @@ class KeyIn(Body):
 class RotateIn(Body):
     """For how many seconds the old key keeps working."""
 
-    overlapSeconds: Annotated[int | None, Field(ge=0, le=MOST_SECONDS)] = None
+    overlapSeconds: Annotated[int | None, Field(ge=0, le=MAX_SECONDS)] = None
 
 
 class IssuedOut(Schema):
@@ -321,7 +321,7 @@ class AliasOut(EntriesOut):
 class AliasIn(Body):
     """Where an alias leads: `task:` and a task type, a service's id, `provider/model`, or `auto`."""
 
-    target: Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+    target: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
 
 class LanguageThing(Schema):
@@ -375,6 +375,6 @@ class SettingsIn(Body):
     contentPolicy: Annotated[str | None, Field(max_length=40)] = None
     requestDays: Annotated[int, Field(ge=1, le=CENTURY)] = 1
     artifactDays: Annotated[int | None, Field(ge=1, le=CENTURY)] = None
-    quotaBytes: Annotated[int | None, Field(ge=MEBIBYTE, le=MOST_BYTES)] = None
-    agentQuotaBytes: Annotated[int | None, Field(ge=MEBIBYTE, le=MOST_BYTES)] = None
+    quotaBytes: Annotated[int | None, Field(ge=MEBIBYTE, le=MAX_BYTES)] = None
+    agentQuotaBytes: Annotated[int | None, Field(ge=MEBIBYTE, le=MAX_BYTES)] = None
     recordBodies: bool = False

@@ -9,7 +9,7 @@ from django import forms
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
-from capabilities.core.ranges import LONGEST_SECONDS, SHORTEST_SECONDS
+from capabilities.core.ranges import MAX_SECONDS, SHORTEST_SECONDS
 
 TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
     ("connect", gettext_lazy("Connect")),
@@ -27,7 +27,7 @@ def make_timeout_fields(stored: Mapping[str, Any]) -> dict[str, forms.Field]:
             label=str(label),
             required=False,
             min_value=SHORTEST_SECONDS,
-            max_value=LONGEST_SECONDS,
+            max_value=MAX_SECONDS,
             initial=stored.get(name),
         )
         for name, label in TIMEOUTS

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.core.providers.catalogue import list_host, with_own_tables
 from capabilities.core.providers.catalogue.document import CatalogueDocument
@@ -24,7 +24,7 @@ from capabilities.core.vocabulary import Cell, Source
 from capabilities.errors import InvalidError, NotFoundError
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.editions import find_catalogue, find_edition, keep_edition
+from routing_admin.configuration.catalogue_versions import find_catalogue, find_edition, keep_edition
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.services.catalogue_actions import fill_from_catalogue, list_open_cells
 from routing_admin.models import Installation
@@ -88,21 +88,21 @@ def _cell_changes(row: Service, cells_by_source: Mapping[Source, Mapping[Cell, b
                 yield CellChange(row.service_id, *cell, on, source)
 
 
-def take_edition(actor: Actor, pk: int) -> Act:
+def take_edition(actor: Actor, pk: int) -> AuditedAction:
     """Puts an edition in use, and fills from it what nobody declared or probed: one revision.
 
     Raises `NotFoundError` for a number there is not.
     """
     name, _document = _require(pk)
-    return _use(actor, Act("catalogue.take", "installation", name), name)
+    return _use(actor, AuditedAction("catalogue.take", "installation", name), name)
 
 
-def drop_edition(actor: Actor) -> Act:
+def drop_edition(actor: Actor) -> AuditedAction:
     """Goes back to the catalogue that came with the program, and fills from that: one revision."""
-    return _use(actor, Act("catalogue.drop", "installation"), "")
+    return _use(actor, AuditedAction("catalogue.drop", "installation"), "")
 
 
-def _use(actor: Actor, act: Act, name: str) -> Act:
+def _use(actor: Actor, act: AuditedAction, name: str) -> AuditedAction:
     with ledger.change(actor, act):
         row = Installation.current()
         row.catalogue = name

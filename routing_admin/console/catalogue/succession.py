@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError
 from capabilities.models import Provider, Service
@@ -16,7 +16,7 @@ from routing_admin.console.services.catalogue_actions import fill_from_catalogue
 from routing_admin.models import Candidate, TaskRoute
 
 
-def replace_model(actor: Actor, provider: Provider, model: str, successor: str) -> Act:
+def replace_model(actor: Actor, provider: Provider, model: str, successor: str) -> AuditedAction:
     """Puts the successor that the catalogue names in the model's place everywhere, as one revision.
 
     What an administrator declared that a service reads stays; what was looked up or probed is the catalogue's word on
@@ -26,7 +26,7 @@ def replace_model(actor: Actor, provider: Provider, model: str, successor: str) 
     retirement = retirement_of(provider, model)
     if retirement is None or not successor or (retirement.model, retirement.successor) != (model, successor):
         raise ActionError(_("The catalogue does not name this successor. Choose a model on the service's page."))
-    act = Act("model.replace", "provider", provider.name, {"model": model, "by": successor})
+    act = AuditedAction("model.replace", "provider", provider.name, {"model": model, "by": successor})
     with ledger.change(actor, act):
         services = list(Service.objects.filter(provider=provider, model=model))
         for service in services:

@@ -24,9 +24,9 @@ from routing_admin.console.catalogue.actions import CellChange
 from routing_admin.console.catalogue.queries import find_called_provider, list_called_providers
 from routing_admin.console.matrix.cells import explain_fact
 from routing_admin.console.providers import dialling
-from routing_admin.dispatch.dial import Dialler
+from routing_admin.dispatch.provider_checks import ProviderChecker
 
-MOST_LINES = 200
+MAX_LINES = 200
 """Changed models that a page lists; the others are counted."""
 
 
@@ -50,7 +50,7 @@ def read_edition(request: HttpRequest) -> int:
         row = find_called_provider(request.POST.get("provider", ""))
         if row is None:
             raise NotFoundError(_("Choose a provider."))
-        answer = Dialler().models(row.name)
+        answer = ProviderChecker().models(row.name)
         if answer.fault:
             result = dialling.explain_answer(row.name, answer)
             raise NotFoundError(f"{result.sentence} {result.advice}".strip())
@@ -107,11 +107,11 @@ def catalogue_edition(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "preview": preview,
         "ours": list(service_lines(preview.cells)),
-        "lines": lines[:MOST_LINES],
+        "lines": lines[:MAX_LINES],
         "added": len(preview.change.added),
         "removed": len(preview.change.removed),
         "changed": len(preview.change.changed),
-        "more": len(lines) - len(lines[:MOST_LINES]),
+        "more": len(lines) - len(lines[:MAX_LINES]),
         "in_use": snapshot.current().configuration.catalogue == preview.name,
     }
     return render(request, "catalogue/edition.html", context)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.errors import NotFoundError
 from capabilities.sentences import join_words
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import FRESH_START, ledger
-from routing_admin.dispatch.fresh_starts import forget_failures
+from routing_admin.dispatch.cooldown_resets import forget_failures
 from routing_admin.dispatch.send import process_run_context
 
 
@@ -27,7 +27,7 @@ def try_again(actor: Actor, names: Sequence[str] = ()) -> list[str]:
         raise NotFoundError(text % {"name": missing[0], "names": join_words(known)})
     wanted = [name for name in known if not names or name in names]
     with ledger.audit(
-        actor, Act(FRESH_START, "provider", wanted[0] if len(wanted) == 1 else "", {"providers": wanted})
+        actor, AuditedAction(FRESH_START, "provider", wanted[0] if len(wanted) == 1 else "", {"providers": wanted})
     ):
         pass
     forget_failures(process_run_context(), wanted)

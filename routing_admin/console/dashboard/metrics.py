@@ -14,7 +14,7 @@ from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import list_runs
-from routing_admin.configuration.installation import read_keeping
+from routing_admin.configuration.installation import read_retention_settings
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.alerts.queries import count_open
 from routing_admin.console.people.token_queries import tokens_behind
@@ -24,8 +24,8 @@ from routing_admin.console.usage.budget_queries import find_agent_uses
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.environment import program_version
-from routing_admin.limits.gate import keeper
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.limits.reservations import keeper
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.probing import check_writable
 from routing_admin.platform.databases.schema import newest_migration
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
@@ -80,7 +80,7 @@ def list_families() -> Iterator[MetricFamily]:
     yield number("artifact_store_up", "Whether the bucket with the artifacts answers, where there is one.", is_store_up)
     found, is_up = list[MetricFamily](), True
     try:
-        with waiting_at_most(WAIT_SECONDS):
+        with lock_timeout(WAIT_SECONDS):
             found += _of_rows()
             found += _of_agents()
             check_writable()
@@ -171,7 +171,7 @@ def routes_family(state: Snapshot) -> MetricFamily:
 def _of_rows() -> Iterator[MetricFamily]:
     yield number("artifacts", "Living artifacts.", Artifact.objects.living().count())
     yield number("artifact_bytes", "Bytes of artifacts, equal ones once.", count_used_bytes())
-    quota = read_keeping().quota_bytes
+    quota = read_retention_settings().quota_bytes
     yield number("artifact_quota_bytes", "The space for artifacts, where a setting limits it.", quota)
     yield MetricFamily(
         name="routing_admin_keys_behind",

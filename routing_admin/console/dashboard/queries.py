@@ -18,7 +18,7 @@ from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import AuditEvent, Installation, RequestLog, Revision
 from routing_admin.request_log.search import failed_condition, fell_back_condition
-from routing_admin.request_log.stretches import back_from, within
+from routing_admin.request_log.time_ranges import back_from, within
 from routing_admin.request_log.window import window_start
 
 TROUBLED = 8

@@ -9,7 +9,7 @@ from django.db.models import Sum
 
 from artifacts.library import count_used_bytes
 from artifacts.models import Artifact
-from routing_admin.configuration.installation import Keeping, read_keeping
+from routing_admin.configuration.installation import Keeping, read_retention_settings
 
 NEAR = 0.9
 """From this part of a quota on it is told of."""
@@ -28,7 +28,7 @@ class QuotaUse:
 
 def list_low_quotas() -> list[QuotaUse]:
     """The installation's quota first, then agents', where nine tenths are used; one query where there is none."""
-    keeping = read_keeping()
+    keeping = read_retention_settings()
     return [*_of_all(keeping), *_of_agents(keeping)]
 
 

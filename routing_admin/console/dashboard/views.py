@@ -43,9 +43,9 @@ from routing_admin.request_log.journal import journal
 
 NAMED = 4
 """So many providers in trouble are called by their names."""
-MOST_BUDGETS = 5
+MAX_BUDGETS = 5
 """So many budgets that run out."""
-MOST_DRIFTS = 5
+MAX_DRIFTS = 5
 """So many doubts about models, and changes of them, stand here whole."""
 
 
@@ -127,10 +127,10 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "cooling": list_cooling_lines(process_run_context().cooldowns),
         "key_refusals": list_key_refusals(state),
         "blocked": [each for each in standings if not each.ready],
-        "drifts": drifts[:MOST_DRIFTS],
-        "more_drifts": len(drifts[MOST_DRIFTS:]),
-        "low_budgets": [(LIMITS[each.meter][0], each) for each in low[:MOST_BUDGETS]],
-        "more_low_budgets": len(low[MOST_BUDGETS:]),
+        "drifts": drifts[:MAX_DRIFTS],
+        "more_drifts": len(drifts[MAX_DRIFTS:]),
+        "low_budgets": [(LIMITS[each.meter][0], each) for each in low[:MAX_BUDGETS]],
+        "more_low_budgets": len(low[MAX_BUDGETS:]),
         "tiles": tiles[:SHOWN],
         "more_tiles": len(tiles[SHOWN:]),
         "figures": figures_of(*health.two_days(now), health.first_content(now), now),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from artifacts.library import delete_artifacts, store_bytes
 from artifacts.models import Artifact
-from capabilities.acts import SYSTEM, Act, Actor
+from capabilities.acts import SYSTEM, Actor, AuditedAction
 from capabilities.core.consequence import Consequence
 from capabilities.models import Agent, Service
 from routing_admin.configuration import rows, snapshot
@@ -42,7 +42,7 @@ KEYED_AGENT = "text-agent"
 
 def load() -> None:
     """Fills an empty installation: providers, services, routes, agents, as one revision."""
-    with ledger.change(SYSTEM, Act("demo.load")):
+    with ledger.change(SYSTEM, AuditedAction("demo.load")):
         import_configuration(SYSTEM, [path.read_bytes() for path in FILES])
         for agent_id, description, service in AGENTS:
             Agent.objects.update_or_create(
@@ -69,7 +69,7 @@ def issue_demo_key() -> str:
 
 def load_single(env: Mapping[str, str], *, demo_too: bool) -> None:
     """The one provider that the environment names, as the default route with echo as its fallback (decision 13)."""
-    with ledger.change(SYSTEM, Act("environment.load", message="LLM_API_KEY")):
+    with ledger.change(SYSTEM, AuditedAction("environment.load", message="LLM_API_KEY")):
         if demo_too:
             load()
         single, now = configuration_from_env(env), rows.read()
@@ -114,12 +114,12 @@ def preview_removal() -> RemovalPreview:
     return RemovalPreview(names, tuple(one for one in foresee(after) if one.name not in names.get(one.kind, ())))
 
 
-def remove(actor: Actor) -> Act:
+def remove(actor: Actor) -> AuditedAction:
     """Takes the demo away as one revision, so that Undo brings it back, its sample files too.
 
     What somebody added to it stays: only what is exactly as the demo brought it, and unused, goes.
     """
-    act = Act("demo.remove")
+    act = AuditedAction("demo.remove")
     with ledger.change(actor, act):
         rows.write(subtract_demo(rows.read(), demo_configuration()))
         act.details["artifacts"] = delete_artifacts(actor, sample_ids())

@@ -10,7 +10,7 @@ from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.acts import SYSTEM, Act, Actor
+from capabilities.acts import SYSTEM, Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.errors import ActionError, InvalidError, NotFoundError
 from routing_admin.configuration import snapshot
@@ -51,7 +51,7 @@ def start_drill(actor: Actor, provider: str, seconds: int) -> DrillWindow:
         raise InvalidError([Problem("seconds", message, "enum")])
     if not spec.enabled:
         raise DrillRefusedError(_("%(name)s is disabled, so it is not called anyway.") % {"name": provider})
-    with ledger.audit(actor, Act(DRILL_START, "provider", provider, {"seconds": seconds})):
+    with ledger.audit(actor, AuditedAction(DRILL_START, "provider", provider, {"seconds": seconds})):
         now = timezone.now()
         _refuse_second(now)
         ends_at = now + timedelta(seconds=seconds)
@@ -73,7 +73,7 @@ def stop_drill(actor: Actor, provider: str | None = None) -> str:
 
     Raises `NotFoundError` where none goes on.
     """
-    with ledger.audit(actor, act := Act(DRILL_STOP, "provider")):
+    with ledger.audit(actor, act := AuditedAction(DRILL_STOP, "provider")):
         now = timezone.now()
         rows = FireDrill.objects.filter(noted_at=None, ends_at__gt=now)
         row = (rows if provider is None else rows.filter(provider=provider)).first()
@@ -108,6 +108,8 @@ def note_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
 
 def _note_end(row: FireDrill, now: datetime) -> None:
     result = find_result(row.provider, row.started_at, row.ends_at)
-    with ledger.audit(SYSTEM, Act(DRILL_END, "provider", row.provider, result.as_json(row.started_at, row.ends_at))):
+    with ledger.audit(
+        SYSTEM, AuditedAction(DRILL_END, "provider", row.provider, result.as_json(row.started_at, row.ends_at))
+    ):
         if not FireDrill.objects.filter(pk=row.pk, noted_at=None).update(noted_at=now):
             raise _NotedError

@@ -14,7 +14,7 @@ from routing_admin.core.fallback.drill import DrillWindow
 from routing_admin.models import FireDrill
 from routing_admin.request_log.drill_results import DrillResult, answers_per_minute, find_result
 
-MOST_DRILLS = 5
+MAX_DRILLS = 5
 """Drills of a provider that its page has, the newest first."""
 
 
@@ -44,7 +44,7 @@ def find_running_drill(now: datetime | None = None) -> DrillWindow | None:
 def list_drills(provider: str) -> list[DrillLine]:
     """The newest drills of a provider, each with its result; two queries for each that somebody met."""
     now = timezone.now()
-    rows = FireDrill.objects.filter(provider=provider).order_by("-id")[:MOST_DRILLS]
+    rows = FireDrill.objects.filter(provider=provider).order_by("-id")[:MAX_DRILLS]
     return [
         DrillLine(row, find_result(provider, row.started_at, min(row.ends_at, now)), row.ends_at > now) for row in rows
     ]

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.core.providers.origins import policy_of, proxy_refusal, refusal
 from capabilities.core.worded import Worded, worded
@@ -145,7 +145,7 @@ def import_configuration(
     """Imports the files as one revision. Raises `InvalidError` with every problem, `ConflictError` when `expected`
     is not the newest revision any more; then nothing is written.
     """
-    act, now = Act("configuration.import", message=message or _("Import")), timezone.now()
+    act, now = AuditedAction("configuration.import", message=message or _("Import")), timezone.now()
     with telling_of_rejection(actor, now), ledger.change(actor, act):
         preview = preview_import(files, prune=prune)
         if expected is not None and expected != (preview.revision or 0):

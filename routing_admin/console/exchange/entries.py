@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError
 from routing_admin.configuration import rows
@@ -51,7 +51,7 @@ def put_entry(
         changes, is_new = diff(before, merged.configuration), entry is None
         if not changes and not merged.keys:
             return EntryChange(is_new, (), merged.problems, None, entry or {})
-        act = Act(f"{kind}.{'add' if is_new else 'change'}", kind.value, name)
+        act = AuditedAction(f"{kind}.{'add' if is_new else 'change'}", kind.value, name)
         with ledger.change(actor, act):
             rows.write(with_keys(merged.configuration, merged.keys, merged.further_keys))
         entry = write_entry(rows.read(), kind, name) or {}

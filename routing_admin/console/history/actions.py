@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 from artifacts.library import restore_artifacts
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.errors import ConflictError, ForbiddenError
 from capabilities.models import Agent
 from routing_admin.configuration import rows
@@ -21,7 +21,7 @@ Kinds = frozenset[str]
 """Kinds of things in the configuration that whoever goes back may change; None for all."""
 
 
-def restore(actor: Actor, number: int, *, message: str = "", kinds: Kinds | None = None) -> Act:
+def restore(actor: Actor, number: int, *, message: str = "", kinds: Kinds | None = None) -> AuditedAction:
     """Makes the configuration what it was in that revision, as a new revision; none when it was so.
 
     Agents made since stay with their keys. Raises `NotFoundError` for a number that no revision has, `ForbiddenError`
@@ -32,8 +32,8 @@ def restore(actor: Actor, number: int, *, message: str = "", kinds: Kinds | None
         return _go_back(actor, number, keep_agents(then, rows.read()), message, kinds)
 
 
-def _go_back(actor: Actor, number: int, value: Configuration, message: str, kinds: Kinds | None) -> Act:
-    act = Act("configuration.restore", "revision", str(number), {"restores": number}, message=message)
+def _go_back(actor: Actor, number: int, value: Configuration, message: str, kinds: Kinds | None) -> AuditedAction:
+    act = AuditedAction("configuration.restore", "revision", str(number), {"restores": number}, message=message)
     with ledger.change(actor, act):
         check_kinds(value, number, kinds)
         rows.write(value)
@@ -50,11 +50,11 @@ def check_kinds(value: Configuration, number: int, kinds: Kinds | None) -> None:
         raise ForbiddenError(message % {"number": number})
 
 
-def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> Act:
+def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> AuditedAction:
     """Takes the newest revision back. Raises `ConflictError` when others came after it: restore one in History then;
     `ForbiddenError` as `restore` does, `InUseError` where an agent goes that made others.
     """
-    act = Act("configuration.undo", "revision", str(number))
+    act = AuditedAction("configuration.undo", "revision", str(number))
     with ledger.change(actor, act):
         if newest_number() != number:
             raise ConflictError(_("It has changed since. Choose the version to restore in History."))

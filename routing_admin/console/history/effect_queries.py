@@ -24,8 +24,8 @@ ANSWERED, FAILED = RequestEnding.ANSWERED.value, RequestEnding.FAILED.value
 LONGEST = timedelta(hours=24)
 MOST = 2000
 """Requests of a side that are looked at, shared among the routes."""
-MOST_ROUTES = 40
-MOST_LATER = 200
+MAX_ROUTES = 40
+MAX_LATER = 200
 """So many later revisions are searched for the one that ends the window."""
 
 
@@ -53,7 +53,7 @@ def find_effect(row: Revision, before: Configuration, after: Configuration, now:
         return None
     number, stop = _find_end(row, routes, after, now)
     length = stop - row.created_at
-    names = sorted(routes)[:MOST_ROUTES]
+    names = sorted(routes)[:MAX_ROUTES]
     most = MOST // len(names)
     rows = _read_rows(names, row.created_at, length, most)
     then = [each for each in rows if each[0] % 2 == 0]
@@ -69,7 +69,7 @@ def _find_end(
     """The next revision that touches one of the routes, and when; without one the end of the window."""
     stop = min(now, row.created_at + LONGEST)
     later = Revision.objects.filter(number__gt=row.number, created_at__lt=stop).order_by("number")
-    for number, made_at, changes in later.values_list("number", "created_at", "changes")[:MOST_LATER]:
+    for number, made_at, changes in later.values_list("number", "created_at", "changes")[:MAX_LATER]:
         if routes & routes_of_changes(changes, after):
             return number, max(made_at, row.created_at)
     return None, max(stop, row.created_at)

@@ -151,14 +151,14 @@ ACTS: Mapping[str, Text] = {
 LONGEST = 200
 
 
-MOST_ROWS = 500
+MAX_ROWS = 500
 """Lines of two files side by side that a page shows; what changed stands in words above them, however much it is."""
 
 
 def compare_texts(old: Configuration, new: Configuration) -> dict[str, Any]:
     """Both files of two configurations side by side, keys masked, and how many lines are left out."""
     rows = side_by_side(old, new)
-    return {"rows": [mask_row(row) for row in rows[:MOST_ROWS]], "more_rows": max(0, len(rows) - MOST_ROWS)}
+    return {"rows": [mask_row(row) for row in rows[:MAX_ROWS]], "more_rows": max(0, len(rows) - MAX_ROWS)}
 
 
 def mask_row(row: SideBySideRow) -> SideBySideRow:

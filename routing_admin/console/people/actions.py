@@ -18,7 +18,7 @@ from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
 
 from capabilities.access import role_of
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.permissions import UserRole
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError, NotFoundError
@@ -71,7 +71,7 @@ def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
 
     Raises `InvalidError` when the name is taken, in any case of its letters.
     """
-    with ledger.audit(actor, Act("user.invite", "user", username, {"role": role})):
+    with ledger.audit(actor, AuditedAction("user.invite", "user", username, {"role": role})):
         if User.objects.filter(username__iexact=username).exists():
             message = _("The user %(name)s already exists.") % {"name": username}
             raise InvalidError([Problem("username", message, "duplicate")])
@@ -83,7 +83,7 @@ def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
 
 def new_link(actor: Actor, user: User) -> str:
     """The token of a link by which this user chooses a (new) password; links of an invitation made before are void."""
-    with ledger.audit(actor, Act("user.link", "user", user.get_username())):
+    with ledger.audit(actor, AuditedAction("user.link", "user", user.get_username())):
         user = lock_user(user.pk)
         check_is_active(user)
         if is_invited(user):
@@ -109,7 +109,7 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
             raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
         if role == role_of(user):
             return user
-        act = Act("user.role", "user", user.get_username(), {"from": expected, "to": role})
+        act = AuditedAction("user.role", "user", user.get_username(), {"from": expected, "to": role})
         with ledger.audit(actor, act):
             if role != UserRole.ADMINISTRATOR:
                 check_can_step_down(user)
@@ -134,7 +134,7 @@ def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
         if user.is_active == active:
             return user
         action = "user.reactivate" if active else "user.deactivate"
-        act = Act(action, "user", user.get_username())
+        act = AuditedAction(action, "user", user.get_username())
         with ledger.audit(actor, act):
             if not active:
                 check_can_step_down(user)
@@ -152,7 +152,7 @@ def withdraw(actor: Actor, user_id: int) -> str:
             raise ConflictError(
                 _("%(name)s has accepted the invitation. Deactivate the user instead.") % {"name": user.get_username()}
             )
-        with ledger.audit(actor, Act("user.withdraw", "user", user.get_username())):
+        with ledger.audit(actor, AuditedAction("user.withdraw", "user", user.get_username())):
             user.delete()
     return user.get_username()
 
@@ -191,7 +191,7 @@ def choose_password(actor: Actor, user: User, password: str, *, language: str = 
     """
     action = "user.join" if is_invited(user) else "user.password"
     hashed = make_password(password)  # before the transaction: hashing may wait, and writers would wait with it
-    with ledger.audit(actor, Act(action, "user", user.get_username())):
+    with ledger.audit(actor, AuditedAction(action, "user", user.get_username())):
         if lock_user(user.pk).password != user.password:
             raise ConflictError(_("The password was changed in the meantime. Sign in with the new one."))
         user.password = hashed
@@ -214,4 +214,4 @@ def note_sign_in(actor: Actor, act: str, names: Iterable[str]) -> None:
     A name is kept where there is such a user: what nobody is called may be a password typed into the wrong field.
     """
     known = User.objects.filter(username__in=list(names)).values_list("username", flat=True).first() or ""
-    revisions.write_event(Actor(actor.kind, known, actor.address, actor.request_id), Act(act, "user", known))
+    revisions.write_event(Actor(actor.kind, known, actor.address, actor.request_id), AuditedAction(act, "user", known))

@@ -20,7 +20,7 @@ from capabilities.core.permissions import UserRole
 from routing_admin.platform.auth import throttle
 from routing_admin.platform.auth.addresses import address_in
 from routing_admin.platform.auth.password_hashing import hashing_slots
-from routing_admin.platform.server.places import OverloadedError
+from routing_admin.platform.server.fair_semaphore import OverloadedError
 
 if TYPE_CHECKING:
     _SetPasswordForm = SetPasswordForm[User]

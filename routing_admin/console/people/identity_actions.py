@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.errors import ConflictError, NotFoundError
 from routing_admin.configuration import revisions
 from routing_admin.configuration.revisions import ledger
@@ -47,7 +47,7 @@ def note_admission(actor: Actor, user: User, identity: Identity) -> None:
 
 def note_failure(actor: Actor, provider: str) -> None:
     """Appends to the audit that a provider was asked who somebody is, and gave no answer that counts."""
-    revisions.write_event(actor, Act("user.sign_in_failed", "user", "", {"provider": provider}))
+    revisions.write_event(actor, AuditedAction("user.sign_in_failed", "user", "", {"provider": provider}))
 
 
 def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
@@ -65,7 +65,9 @@ def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
                 _("%(name)s has no password, so this is the only way to sign in. Create a password link first.")
                 % {"name": user.get_username()}
             )
-        with ledger.audit(actor, Act("user.unlink", "user", user.get_username(), _facts(linked.provider, linked.name))):
+        with ledger.audit(
+            actor, AuditedAction("user.unlink", "user", user.get_username(), _facts(linked.provider, linked.name))
+        ):
             linked.delete()
     return linked.name
 
@@ -88,7 +90,9 @@ def _free_name(name: str) -> str:
 
 def _link(actor: Actor, user: User, identity: Identity) -> None:
     act = "user.join" if people.is_invited(user) else "user.link_identity"
-    with ledger.audit(actor, Act(act, "user", user.get_username(), _facts(identity.provider, identity.title))):
+    with ledger.audit(
+        actor, AuditedAction(act, "user", user.get_username(), _facts(identity.provider, identity.title))
+    ):
         LinkedIdentity.objects.create(
             user=user, provider=identity.provider, subject=identity.subject, name=identity.title[:255]
         )
@@ -97,7 +101,9 @@ def _link(actor: Actor, user: User, identity: Identity) -> None:
 def _note(actor: Actor, act: str, user: User | None, identity: Identity, admission: Admission) -> None:
     name = user.get_username() if user else ""
     facts = _facts(identity.provider, identity.title) | {"outcome": admission.value}
-    revisions.write_event(Actor(actor.kind, name, actor.address, actor.request_id), Act(act, "user", name, facts))
+    revisions.write_event(
+        Actor(actor.kind, name, actor.address, actor.request_id), AuditedAction(act, "user", name, facts)
+    )
 
 
 def _facts(provider: str, name: str) -> dict[str, str]:

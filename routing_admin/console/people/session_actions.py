@@ -7,7 +7,7 @@ from collections.abc import Collection
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from routing_admin.configuration.revisions import ledger
 from routing_admin.models import SessionSighting
 from routing_admin.platform.auth.session_activity import digest_of_session, sessions_of
@@ -15,7 +15,7 @@ from routing_admin.platform.auth.session_activity import digest_of_session, sess
 
 def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
     """Ends the person's sessions of those digests, or all, but the one with the key `staying`; how many ended."""
-    act = Act("session.end", "user", user.get_username())
+    act = AuditedAction("session.end", "user", user.get_username())
     with ledger.audit(actor, act):
         act.details["sessions"] = count = delete_sessions(user, digests, staying=staying)
     return count

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from routing_admin.models import SessionSighting
 from routing_admin.platform.auth.devices import program_and_system
-from routing_admin.platform.auth.session_activity import digest_of_session, sessions_of, sightings
+from routing_admin.platform.auth.session_activity import digest_of_session, session_activity, sessions_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
     """The person's sessions that have not ended, the one with that key first, then the last seen first. Two queries."""
     found = dict(sessions_of(user_id))
     rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(found))}
-    noted, own = sightings().waiting(), digest_of_session(own_key) if own_key else ""
+    noted, own = session_activity().waiting(), digest_of_session(own_key) if own_key else ""
     lines = []
     for digest, session in found.items():
         row, sight = rows.get(digest), noted.get(digest)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.access import digest_of, make_key
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
@@ -22,7 +22,7 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.models import AdminToken
 from routing_admin.platform.auth.admin_tokens import KIND, AdminCaller
 
-DAYS, MOST_DAYS = 90, 365
+DAYS, MAX_DAYS = 90, 365
 """How long a token lives where nobody says otherwise, and at most."""
 EVERY = timedelta(minutes=1)
 """How often a token's last use is written at most."""
@@ -47,9 +47,9 @@ def issue_token(
         }
         raise InvalidError([Problem("name", message, "duplicate")])
     token, public, digest = make_key(KIND)
-    ends = now + timedelta(days=min(days, MOST_DAYS))
+    ends = now + timedelta(days=min(days, MAX_DAYS))
     details = {"token": f"{KIND}_{public}", "scopes": wanted, "expires": ends.isoformat(timespec="seconds")}
-    with ledger.audit(actor, Act("token.issue", "token", name, details)):
+    with ledger.audit(actor, AuditedAction("token.issue", "token", name, details)):
         row = AdminToken.objects.create(
             owner=owner,
             name=name,
@@ -65,7 +65,9 @@ def issue_token(
 def revoke_token(actor: Actor, row: AdminToken) -> None:
     """Ends a token at once, for good; asking twice is no fault."""
     if row.revoked_at is None:
-        with ledger.audit(actor, Act("token.revoke", "token", row.name, {"token": f"{KIND}_{row.public_id}"})):
+        with ledger.audit(
+            actor, AuditedAction("token.revoke", "token", row.name, {"token": f"{KIND}_{row.public_id}"})
+        ):
             row.revoked_at = timezone.now()
             row.save(update_fields=["revoked_at"])
 
@@ -90,7 +92,7 @@ def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
         AdminToken.objects.filter(pk=caller.row.pk).update(last_used_at=now, **signature)
         if last is None or now - last > A_DAY:
             actor = Actor("token", caller.name, address, request_id)
-            act = Act("token.use", "token", caller.row.name, {"token": f"{KIND}_{caller.row.public_id}"})
+            act = AuditedAction("token.use", "token", caller.row.name, {"token": f"{KIND}_{caller.row.public_id}"})
             revisions.write_event(actor, act)
     except (DatabaseError, InterfaceError):
         return

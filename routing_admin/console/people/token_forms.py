@@ -7,7 +7,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from capabilities.core.permissions import ADMIN_SCOPES
-from routing_admin.console.people.token_actions import DAYS, MOST_DAYS
+from routing_admin.console.people.token_actions import DAYS, MAX_DAYS
 
 MEANINGS: dict[str, str | Promise] = {
     "providers:read": _("see providers"),
@@ -49,7 +49,7 @@ class TokenForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": _("Choose what the token may do.")},
     )
-    days = forms.IntegerField(label=_("Expires after (days)"), min_value=1, max_value=MOST_DAYS, initial=DAYS)
+    days = forms.IntegerField(label=_("Expires after (days)"), min_value=1, max_value=MAX_DAYS, initial=DAYS)
 
     @property
     def scope_boxes(self) -> list[tuple[str, str | Promise, bool]]:

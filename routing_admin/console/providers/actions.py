@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import (
     KeyNotation,
@@ -47,10 +47,12 @@ class KeyChange:
         return f"KeyChange({self.act.value})"
 
 
-def save_provider(actor: Actor, row: Provider, *, key: KeyChange | None = None, expected: int | None = None) -> Act:
+def save_provider(
+    actor: Actor, row: Provider, *, key: KeyChange | None = None, expected: int | None = None
+) -> AuditedAction:
     """Writes a provider, new or changed. A stored key does not follow to another origin (security by origin)."""
     new = row.pk is None
-    act = Act("provider.add" if new else "provider.change", "provider", row.name)
+    act = AuditedAction("provider.add" if new else "provider.change", "provider", row.name)
     with ledger.change(actor, act):
         if new:
             row.position = next_position(Provider)
@@ -124,7 +126,7 @@ def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -
     """Switches several providers on or off as one revision."""
     changed = [row for row in rows if row.enabled != enabled]
     names = ", ".join(row.name for row in changed)
-    act = Act("provider.enable" if enabled else "provider.disable", "provider", names[:300])
+    act = AuditedAction("provider.enable" if enabled else "provider.disable", "provider", names[:300])
     with ledger.change(actor, act):
         for row in changed:
             row.enabled = enabled
@@ -140,9 +142,9 @@ def check_can_delete_provider(row: Provider) -> None:
     check_unused(services, _("Services still belong to this provider: %(users)s. Delete them first."))
 
 
-def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None) -> Act:
+def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None) -> AuditedAction:
     """Deletes a provider that nothing uses; Undo brings it back, its stored key included."""
-    with ledger.change(actor, Act("provider.delete", "provider", row.name)) as act:
+    with ledger.change(actor, AuditedAction("provider.delete", "provider", row.name)) as act:
         check_version(Provider.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_provider(row)
         row.delete()

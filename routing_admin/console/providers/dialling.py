@@ -19,8 +19,8 @@ from capabilities.quantities import duration_text
 from capabilities.sentences import join_sentences, translate_sentence
 from routing_admin.console.providers.forms import write_value
 from routing_admin.console.providers.test_actions import record_key_tests, record_tests
-from routing_admin.dispatch import dial
-from routing_admin.dispatch.dial import DialAnswer
+from routing_admin.dispatch import provider_checks as dial
+from routing_admin.dispatch.provider_checks import CheckResult
 
 if TYPE_CHECKING:
     from capabilities.models import Provider
@@ -75,31 +75,31 @@ class DialResult:
 
 def test(row: Provider) -> DialResult:
     """Send one tiny chat request to the default model, and keep what came of it."""
-    answer = dial.dialler().test(row.name, row.default_model)
+    answer = dial.provider_checker().test(row.name, row.default_model)
     record_tests({row.name: answer})
     return explain_answer(row.name, answer)
 
 
 def test_each(rows: Sequence[Provider]) -> list[tuple[str, DialResult]]:
     """The same for each, all at once; by name, in their order."""
-    answers = dial.dialler().test_each({row.name: row.default_model for row in rows})
+    answers = dial.provider_checker().test_each({row.name: row.default_model for row in rows})
     record_tests(answers)
     return [(row.name, explain_answer(row.name, answers[row.name])) for row in rows]
 
 
 def test_keys(row: Provider, names: Sequence[str]) -> list[tuple[str, DialResult]]:
     """The same with each key of the provider, or with those named; what came of it is kept by the key's name."""
-    answers = dial.dialler().test_keys(row.name, row.default_model, names)
+    answers = dial.provider_checker().test_keys(row.name, row.default_model, names)
     record_key_tests(row.name, answers)
     return [(name, explain_answer(row.name, answer)) for name, answer in answers.items()]
 
 
 def models(row: Provider) -> DialResult:
     """The provider's own list of models."""
-    return explain_answer(row.name, dial.dialler().models(row.name))
+    return explain_answer(row.name, dial.provider_checker().models(row.name))
 
 
-def explain_answer(name: str, result: DialAnswer) -> DialResult:
+def explain_answer(name: str, result: CheckResult) -> DialResult:
     """The result of a call to a provider in words."""
     took = duration_text(result.ms)
     if not result.fault:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import (
     FIRST_KEY,
@@ -20,12 +20,12 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.console.providers.actions import KeyAct, KeyChange, find_stored, to_variable
 
 
-def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> Act:
+def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> AuditedAction:
     """One more key that takes turns with the others; an empty name is the next free number.
 
     Raises `InvalidError` for a name or a key that is there already, and for what is no key.
     """
-    act = Act("provider.key_add", "provider", row.name)
+    act = AuditedAction("provider.key_add", "provider", row.name)
     with ledger.change(actor, act):
         further = list(row.more_keys.select_related("stored_key"))
         new = ProviderKey(provider=row, name=name or _free_number(row, further), position=_next_place(further))
@@ -40,9 +40,9 @@ def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> 
     return act
 
 
-def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str, enabled: bool) -> Act:
+def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str, enabled: bool) -> AuditedAction:
     """Names a key otherwise, and switches it off or on. Raises `NotFoundError`, and `InvalidError` for a name taken."""
-    act = Act("provider.key_change", "provider", row.name)
+    act = AuditedAction("provider.key_change", "provider", row.name)
     with ledger.change(actor, act):
         further = list(row.more_keys.all())
         key = next((each for each in further if each.name == name), None)
@@ -59,12 +59,12 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
     return act
 
 
-def remove_provider_key(actor: Actor, row: Provider, name: str) -> Act:
+def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction:
     """Takes a key out; where it was the first, the next one becomes the first. Undo brings it back.
 
     Raises `NotFoundError`, and `InvalidError` for the only one, which the provider's form changes.
     """
-    act = Act("provider.key_remove", "provider", row.name)
+    act = AuditedAction("provider.key_remove", "provider", row.name)
     with ledger.change(actor, act):
         further = list(row.more_keys.select_related("stored_key"))
         key = next((each for each in further if each.name == name), None)
@@ -81,12 +81,12 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> Act:
     return act
 
 
-def confirm_key_origin(actor: Actor, row: Provider, variable: str, origin: str) -> Act:
+def confirm_key_origin(actor: Actor, row: Provider, variable: str, origin: str) -> AuditedAction:
     """Allow the key in a variable to be sent to the provider's origin, which has to be the one that was shown.
 
     Raises `ConflictError` where the address was changed meanwhile.
     """
-    act = Act("provider.key_origin", "provider", row.name, {"variable": variable, "origin": origin})
+    act = AuditedAction("provider.key_origin", "provider", row.name, {"variable": variable, "origin": origin})
     with ledger.audit(actor, act):
         now = Provider.objects.select_for_update().filter(pk=row.pk).first()
         if now is None or origin_of(now.endpoint) != origin:

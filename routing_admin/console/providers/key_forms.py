@@ -19,7 +19,7 @@ KEY_ACTS = (
     (KeyAct.ENVIRONMENT.value, gettext_lazy("Read it from the environment")),
     (KeyAct.NONE.value, gettext_lazy("No key is needed")),
 )
-LONGEST_KEY_NAME = 60
+MAX_KEY_NAME = 60
 FIELDS = {KeyAct.SET.value: ("key",), KeyAct.ENVIRONMENT.value: ("key_variable", "env_name")}
 """The fields that each choice needs; a form that lacks one of them shows the others."""
 
@@ -37,7 +37,7 @@ class KeyNameForm(forms.Form):
     """What one of several keys is called, and whether it takes its turn."""
 
     key = forms.CharField(widget=forms.HiddenInput)
-    name = forms.CharField(label=gettext_lazy("Name"), max_length=LONGEST_KEY_NAME)
+    name = forms.CharField(label=gettext_lazy("Name"), max_length=MAX_KEY_NAME)
     enabled = forms.BooleanField(label=gettext_lazy("In rotation"), required=False)
 
 
@@ -97,7 +97,7 @@ class FurtherKeyForm(ProviderKeyForm):
     prefix = "further"
     name = forms.CharField(
         label=gettext_lazy("Name"),
-        max_length=LONGEST_KEY_NAME,
+        max_length=MAX_KEY_NAME,
         required=False,
         help_text=gettext_lazy("Shown instead of the key in logs and on pages. Empty: a number."),
     )

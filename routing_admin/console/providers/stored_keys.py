@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from capabilities import secrets
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.models import AgentKey, AgentLink
 from capabilities.signing import name_of_secret, newest_secret, read_secrets_again
 from routing_admin.configuration.revisions import ledger
@@ -38,7 +38,7 @@ def rotate_stored_keys(actor: Actor) -> int:
 
     Raises `KeyUnreadableError` for one that no encryption key opens.
     """
-    with ledger.audit(actor, Act("keys.rotate")) as act:
+    with ledger.audit(actor, AuditedAction("keys.rotate")) as act:
         act.details["keys"] = count = secrets.rotate()
     return count
 
@@ -49,7 +49,7 @@ def add_secrets(actor: Actor) -> None:
     A serving process takes them up by itself. Raises `SecretElsewhereError` before anything is written.
     """
     check_files()
-    with ledger.audit(actor, Act("secrets.add")):
+    with ledger.audit(actor, AuditedAction("secrets.add")):
         for name, path in settings.SECRET_FILES.items():
             _write(path, [MADE[name](), *_lists()[name]])
     read_secrets_again()
@@ -78,7 +78,7 @@ def agents_behind() -> list[str]:
 def drop_secrets(actor: Actor) -> None:
     """Leaves only the newest secret of each kind in the files. Raises `SecretElsewhereError`."""
     check_files()
-    with ledger.audit(actor, Act("secrets.drop")):
+    with ledger.audit(actor, AuditedAction("secrets.drop")):
         for name, path in settings.SECRET_FILES.items():
             _write(path, _lists()[name][:1])
     read_secrets_again()

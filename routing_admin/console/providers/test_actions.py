@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from django.utils import timezone
 
 from capabilities.models import KeyTest, ProviderTest
-from routing_admin.dispatch.dial import DialAnswer
+from routing_admin.dispatch.provider_checks import CheckResult
 
 
-def record_tests(answers: Mapping[str, DialAnswer]) -> None:
+def record_tests(answers: Mapping[str, CheckResult]) -> None:
     """Keeps the answers by their providers' names, each in place of the one before; one query."""
     now = timezone.now()
     rows = [ProviderTest(name=name, at=now, ms=each.ms, fault=each.fault[:40]) for name, each in answers.items()]
@@ -19,7 +19,7 @@ def record_tests(answers: Mapping[str, DialAnswer]) -> None:
     )
 
 
-def record_key_tests(provider: str, answers: Mapping[str, DialAnswer]) -> None:
+def record_key_tests(provider: str, answers: Mapping[str, CheckResult]) -> None:
     """Keeps the answers that a provider gave to its keys, by their names; one query."""
     now = timezone.now()
     rows = [

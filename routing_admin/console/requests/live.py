@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from routing_admin.configuration import snapshot
-from routing_admin.request_log.search import MOST_NEW, count_newer
+from routing_admin.request_log.search import MAX_NEW, count_newer
 from routing_admin.request_log.search_words import parse
 from routing_admin.request_log.suggestions import suggest
 
@@ -23,7 +23,7 @@ def requests_newer(request: HttpRequest) -> HttpResponse:
     count = count_newer(parse(typed), after)
     if str(count) == shown:
         return HttpResponse(status=NOTHING_NEW)
-    context = {"count": count, "is_more": count == MOST_NEW, "typed": typed, "place": after}
+    context = {"count": count, "is_more": count == MAX_NEW, "typed": typed, "place": after}
     return render(request, "requests/newer.html", context)
 
 

@@ -32,7 +32,7 @@ from routing_admin.request_log.asked import asked_for
 from routing_admin.request_log.costs import sum_waste
 from routing_admin.request_log.lookup import find_earlier_request, find_logged_request, find_logged_requests
 from routing_admin.request_log.operations import operation_name
-from routing_admin.request_log.search import MOST_COUNTED, count_matches, find, write_cursor, write_place
+from routing_admin.request_log.search import MAX_COUNTED, count_matches, find, write_cursor, write_place
 from routing_admin.request_log.search_words import KEYS, Search, parse
 from routing_admin.request_log.sentences import render_logged
 
@@ -128,8 +128,8 @@ def _count_sentence(count: int | None) -> str:
     """How many requests match in all; empty where that was not counted."""
     if count is None:
         return ""
-    if count > MOST_COUNTED:
-        return _("More than %(count)s requests match.") % {"count": f"{MOST_COUNTED:,}"}
+    if count > MAX_COUNTED:
+        return _("More than %(count)s requests match.") % {"count": f"{MAX_COUNTED:,}"}
     text = ngettext("%(count)s request matches.", "%(count)s requests match.", count)
     return text % {"count": f"{count:,}"}
 

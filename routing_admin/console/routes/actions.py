@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.errors import InUseError, InvalidError
 from capabilities.models import Agent, Provider
@@ -20,7 +20,9 @@ from routing_admin.core.planning.model_names import task_name
 from routing_admin.models import Alias, TaskRoute
 
 
-def save_route_as(actor: Actor, row: TaskRoute | None, spec: RouteSpec, *, expected: int | None = None) -> Act:
+def save_route_as(
+    actor: Actor, row: TaskRoute | None, spec: RouteSpec, *, expected: int | None = None
+) -> AuditedAction:
     """Makes a route, without a row a new one, what the value says, its chain too, as one revision.
 
     Raises `ConflictError` when `expected` is not its version any more, `InvalidError` with every problem.
@@ -33,10 +35,10 @@ def save_route_as(actor: Actor, row: TaskRoute | None, spec: RouteSpec, *, expec
 
 def save_route(
     actor: Actor, row: TaskRoute, chain: Sequence[CandidateSpec] | None = None, *, expected: int | None = None
-) -> Act:
+) -> AuditedAction:
     """Writes a route, and with `chain` its candidates in that order, as one revision."""
     new = row.pk is None
-    with ledger.change(actor, Act("route.add" if new else "route.change", "route", row.task_type)) as act:
+    with ledger.change(actor, AuditedAction("route.add" if new else "route.change", "route", row.task_type)) as act:
         if new:
             row.position = next_position(TaskRoute)
         save_row(row, expected)
@@ -70,9 +72,9 @@ def check_can_delete_route(row: TaskRoute) -> None:
     check_unused(aliases, _("Aliases still lead to this task route: %(users)s. Change them first."))
 
 
-def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -> Act:
+def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -> AuditedAction:
     """Deletes a route; what asks for its task type then goes to the default route."""
-    with ledger.change(actor, Act("route.delete", "route", row.task_type)) as act:
+    with ledger.change(actor, AuditedAction("route.delete", "route", row.task_type)) as act:
         check_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_route(row)
         write_chain(row, (), {})
@@ -80,9 +82,9 @@ def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -
     return act
 
 
-def save_alias(actor: Actor, name: str, target: str) -> Act:
+def save_alias(actor: Actor, name: str, target: str) -> AuditedAction:
     """Makes `name` lead to `target`; an empty target takes the alias away."""
-    with ledger.change(actor, Act("alias.change" if target else "alias.delete", "alias", name)) as act:
+    with ledger.change(actor, AuditedAction("alias.change" if target else "alias.delete", "alias", name)) as act:
         if target:
             Alias.objects.update_or_create(name=name, defaults={"target": target})
         else:

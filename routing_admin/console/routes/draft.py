@@ -183,24 +183,24 @@ def _card(data: QueryDict, card: str) -> CandidateDraft:
 
 
 @dataclass(frozen=True, slots=True)
-class Press:
+class EditorAction:
     """A button of the page: what it does and to which card."""
 
     verb: str
     target: str = ""
 
 
-def press_in(data: QueryDict) -> Press:
+def read_action(data: QueryDict) -> EditorAction:
     """The button that sent the page; `check` when none is named."""
     if _text(data, "move"):
         card, _, way = _text(data, "move").partition(":")
-        return Press(way, card)
+        return EditorAction(way, card)
     if _text(data, "remove"):
-        return Press("remove", _text(data, "remove"))
-    return Press(_text(data, "act") or "check")
+        return EditorAction("remove", _text(data, "remove"))
+    return EditorAction(_text(data, "act") or "check")
 
 
-def apply_press(data: QueryDict, press: Press, configuration: Configuration) -> QueryDict:
+def apply_action(data: QueryDict, press: EditorAction, configuration: Configuration) -> QueryDict:
     """The page's data after a button that changes the chain: moved, removed or added."""
     cards = list(dict.fromkeys(data.getlist("card")))
     after = data.copy()
@@ -219,7 +219,7 @@ def apply_press(data: QueryDict, press: Press, configuration: Configuration) -> 
     return after
 
 
-def focus_after(press: Press, cards: Sequence[str]) -> str:
+def focus_after(press: EditorAction, cards: Sequence[str]) -> str:
     """The button that takes the focus where the pressed one is gone: of the next card, or the other way at an end."""
     if press.verb == "remove" and cards:
         return f"drop {cards[0]}"

@@ -32,15 +32,15 @@ from routing_admin.console.routes.draft import (
     NUMBERS,
     CandidateDraft,
     Draft,
-    Press,
-    apply_press,
+    EditorAction,
+    apply_action,
     draft_in,
     draft_of,
     focus_after,
-    press_in,
+    read_action,
 )
 from routing_admin.console.routes.listing import find_delete_refusal
-from routing_admin.console.routes.past import tell_past
+from routing_admin.console.routes.past import render_retrospective
 from routing_admin.console.routes.queries import find_route, find_route_with_chain
 from routing_admin.console.services.drift_queries import map_drifts
 from routing_admin.console.simulate.panel import Panel, panel_in, set_outcomes
@@ -102,7 +102,7 @@ class EditorPage:
     row: TaskRoute | None
     base: RouteSpec
     draft: Draft
-    press: Press
+    press: EditorAction
     data: QueryDict
 
 
@@ -126,16 +126,16 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
     state = snapshot.current()
     if request.method == "GET":
         draft = draft_of(base, row.version if row else None)
-        return show(request, EditorPage(state, row, base, draft, Press("open"), QueryDict()))
-    press = press_in(request.POST)
-    data = apply_press(request.POST, press, state.configuration)
+        return show(request, EditorPage(state, row, base, draft, EditorAction("open"), QueryDict()))
+    press = read_action(request.POST)
+    data = apply_action(request.POST, press, state.configuration)
     if row is not None:
         data["task_type"] = row.task_type
     editor = can_edit(request)  # a viewer's page has no fields to send: what is simulated is what is stored
     draft = draft_in(data) if editor else draft_of(base, row.version if row else None)
     page = EditorPage(state, row, base, draft, press, data)
     if press.verb == "past":  # the card alone, which is asked for once a draft has settled
-        return render(request, "routes/past.html", tell_past(state, base if row else None, draft.spec(base)))
+        return render(request, "routes/past.html", render_retrospective(state, base if row else None, draft.spec(base)))
     return save(request, page) if press.verb == "save" else show(request, page)
 
 

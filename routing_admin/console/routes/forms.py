@@ -10,13 +10,13 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from capabilities.core.ranges import LONGEST_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
+from capabilities.core.ranges import MAX_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
 from capabilities.core.storable import is_storable
 from routing_admin.console.base.content_policies import policy_choices
 from routing_admin.console.base.json_objects import JsonObjectField
 from routing_admin.core.configuration.specs import NO_DIRECTIVE, REFUSE, SKIP
 from routing_admin.core.fallback.policy import ErrorPreset
-from routing_admin.core.planning.model_names import LONGEST_NAME
+from routing_admin.core.planning.model_names import MAX_NAME
 
 PRESETS = (
     (ErrorPreset.SEED.value, _("seed: retry, then the next; the caller's own mistakes are raised")),
@@ -42,7 +42,7 @@ ANSWERS = (
     ("yes", _("up to 8, each a call of its own")),
 )
 
-SECONDS = (SHORTEST_SECONDS, LONGEST_SECONDS)
+SECONDS = (SHORTEST_SECONDS, MAX_SECONDS)
 
 
 class Number(forms.FloatField):
@@ -83,7 +83,7 @@ class RouteForm(forms.Form):
     deadline = Number(label=_("Total deadline, seconds"), between=SECONDS, inherited="600")
     keep_alive_seconds = Number(
         label=_("Keep-alive comments after, seconds"),
-        between=(0, LONGEST_SECONDS),
+        between=(0, MAX_SECONDS),
         inherited=f"{settings.KEEP_ALIVE_SECONDS:g}",
     )
     preset = forms.ChoiceField(label=_("Preset"), choices=PRESETS)
@@ -120,5 +120,5 @@ class AliasForm(forms.Form):
         label=pgettext_lazy("alias", "Model name callers use"), max_length=200, validators=[text_that_can_be_stored]
     )
     target = forms.CharField(
-        label=pgettext_lazy("alias", "Leads to"), max_length=LONGEST_NAME, validators=[text_that_can_be_stored]
+        label=pgettext_lazy("alias", "Leads to"), max_length=MAX_NAME, validators=[text_that_can_be_stored]
     )

@@ -85,7 +85,7 @@ class PastBar:
     legend: tuple[tuple[str, Text, int], ...]
 
 
-def tell_past(state: Snapshot, base: RouteSpec | None, draft: RouteSpec) -> dict[str, Any]:
+def render_retrospective(state: Snapshot, base: RouteSpec | None, draft: RouteSpec) -> dict[str, Any]:
     """What the card says of a draft of the route `base`, None for a new one; without changes how many requests came."""
     now = timezone.now()
     if not draft.task_type:

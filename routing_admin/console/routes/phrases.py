@@ -15,7 +15,7 @@ from capabilities.core.providers.catalogue import Retirement
 from capabilities.core.providers.probes.drift import DOUBTS
 from capabilities.labels import CONTENTS
 from capabilities.sentences import join_words, translate_sentence
-from routing_admin.console.routes.draft import Draft, Press
+from routing_admin.console.routes.draft import Draft, EditorAction
 from routing_admin.core.configuration.route_changes import RouteChange, RouteChangeKind
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, Configuration, RouteSpec
 from routing_admin.core.planning.describers import DescribeRouteState, describe_route_state, wants_describer_along
@@ -169,7 +169,7 @@ def change_text(change: RouteChange) -> str:
     return insert_facts(_("%(field)s set to %(value)s"), values)
 
 
-def place_text(press: Press, draft: Draft) -> str:
+def place_text(press: EditorAction, draft: Draft) -> str:
     """Where a card stands that was moved, for those who do not see it; empty after any other button."""
     cards = [card.id for card in draft.cards]
     if press.verb not in ("up", "down") or press.target not in cards:

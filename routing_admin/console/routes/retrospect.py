@@ -28,13 +28,13 @@ from routing_admin.request_log.window import window_start
 
 MOST = 2000
 """So many of the newest requests are looked at."""
-MOST_COUNTED = 20_000
+MAX_COUNTED = 20_000
 """So many are counted; of more only that is said."""
-MOST_OF_DEFAULT = 5000
+MAX_OF_DEFAULT = 5000
 """Among so many of the newest requests to `default` those are looked for that asked for a task type without a route."""
-MOST_CALLS = 2000
+MAX_CALLS = 2000
 """So many of a provider's newest calls say how often its models answer."""
-MOST_SHARES = 3
+MAX_SHARES = 3
 """Of so many models it is said how often they answer."""
 
 
@@ -74,21 +74,21 @@ class DraftPast:
 def count_past(configuration: Configuration, task_type: str, now: datetime) -> RoutePast:
     """How many requests of the last 24 hours are a route's past, none of them read. One query."""
     rows, to_default = _rows_of(configuration, task_type, window_start(now))
-    count = rows.order_by()[: MOST_COUNTED + 1].count()
-    return RoutePast((), min(count, MOST_COUNTED), count > MOST_COUNTED, to_default)
+    count = rows.order_by()[: MAX_COUNTED + 1].count()
+    return RoutePast((), min(count, MAX_COUNTED), count > MAX_COUNTED, to_default)
 
 
 def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datetime) -> DraftPast:
     """The requests of the last 24 hours for that task type, as they go by the draft instead of what is in use.
 
-    Three queries of the log, and one for each of at most `MOST_SHARES` models nobody knows of.
+    Three queries of the log, and one for each of at most `MAX_SHARES` models nobody knows of.
     """
     past = _read_past(state.configuration, name, now)
     before, after = chain_of(state, state.configuration, name), chain_of(state, draft, name)
     retrospect = look_back(past.requests, before, after)
     unknown = [word for kind, word in retrospect.differences if kind is DifferenceKind.UNKNOWN]
     keys = {place.name: place.key for place in (*after.places, *before.places)}
-    shares = {each: _find_share(keys[each], window_start(now)) for each in unknown[:MOST_SHARES]}
+    shares = {each: _find_share(keys[each], window_start(now)) for each in unknown[:MAX_SHARES]}
     return DraftPast(past, retrospect, shares)
 
 
@@ -120,7 +120,7 @@ def _rows_of(configuration: Configuration, task_type: str, since: datetime) -> t
     route: RouteSpec | None = configuration.route(task_type)
     if task_type == DEFAULT_ROUTE or (route is not None and is_taken(route)):
         return rows.filter(task_type=task_type), False
-    newest = rows.filter(task_type=DEFAULT_ROUTE).order_by("-started_at").values("pk")[:MOST_OF_DEFAULT]
+    newest = rows.filter(task_type=DEFAULT_ROUTE).order_by("-started_at").values("pk")[:MAX_OF_DEFAULT]
     return rows.filter(pk__in=newest, matched=False, asked_model=task_name(task_type)), True
 
 
@@ -160,6 +160,6 @@ def _find_share(key: CandidateKey, since: datetime) -> AnswerShare:
     """How often a model answered when it was asked; one query over its provider's newest calls."""
     provider, model = key
     rows = AttemptLog.objects.filter(provider=provider, at__gte=since).order_by("-at")
-    newest = rows.values_list("model", "outcome")[:MOST_CALLS]
+    newest = rows.values_list("model", "outcome")[:MAX_CALLS]
     outcomes = [outcome for name, outcome in newest if name == model and outcome not in UNASKED]
     return AnswerShare(len(outcomes), outcomes.count(OK))

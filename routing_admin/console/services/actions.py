@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.vocabulary import Capabilities, Cell, Source
 from capabilities.models import Service, ServiceCapability
 from routing_admin.configuration.guards import check_unused, check_version, save_fields, save_row
@@ -23,13 +23,15 @@ def save_service(
     capabilities: Capabilities | None = None,
     cells: Mapping[Cell, bool] = MappingProxyType({}),
     expected: int | None = None,
-) -> Act:
+) -> AuditedAction:
     """Writes a service, new or changed, as one revision; with what an administrator declares it can do.
 
     `capabilities` are exactly what it can do from now on, `cells` the switches that changed.
     """
     new = row.pk is None
-    with ledger.change(actor, Act("service.add" if new else "service.change", "service", row.service_id)) as act:
+    with ledger.change(
+        actor, AuditedAction("service.add" if new else "service.change", "service", row.service_id)
+    ) as act:
         if row.pk is None:
             row.position = next_position(Service)
         save_row(row, expected)
@@ -59,7 +61,9 @@ def declare(row: Service, capabilities: Capabilities) -> None:
         row.save(update_fields=["declares_capabilities"])
 
 
-def set_cell(actor: Actor, row: Service, cell: Cell, *, supported: bool, source: Source = Source.DECLARED) -> Act:
+def set_cell(
+    actor: Actor, row: Service, cell: Cell, *, supported: bool, source: Source = Source.DECLARED
+) -> AuditedAction:
     """Switches one cell of the matrix."""
     return set_capabilities(actor, {row: {cell: supported}}, source=source)
 
@@ -70,7 +74,7 @@ def set_capabilities(
     *,
     source: Source = Source.DECLARED,
     action: str = "service.capabilities",
-) -> Act:
+) -> AuditedAction:
     """Switches several cells, of one service or of many, as one revision; `action` is what the audit log calls it."""
     return set_sourced_capabilities(actor, {row: {source: cells} for row, cells in cells_by_service.items()}, action)
 
@@ -79,10 +83,10 @@ def set_sourced_capabilities(
     actor: Actor,
     cells_by_service: Mapping[Service, Mapping[Source, Mapping[Cell, bool]]],
     action: str = "service.capabilities",
-) -> Act:
+) -> AuditedAction:
     """The same for cells that come from several sources."""
     names = ", ".join(row.service_id for row in cells_by_service)
-    with ledger.change(actor, Act(action, "service", names[:300])) as act:
+    with ledger.change(actor, AuditedAction(action, "service", names[:300])) as act:
         for row, cells_by_source in cells_by_service.items():
             for source, cells in cells_by_source.items():
                 write_cells(row, cells, source)
@@ -126,9 +130,9 @@ def check_can_delete_service(row: Service) -> None:
     check_unused(aliases, _("Aliases still lead to this service: %(users)s. Change them first."))
 
 
-def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> Act:
+def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> AuditedAction:
     """Deletes a service that no agent and no alias uses. Its provider and model stay callable, as text only."""
-    with ledger.change(actor, Act("service.delete", "service", row.service_id)) as act:
+    with ledger.change(actor, AuditedAction("service.delete", "service", row.service_id)) as act:
         check_version(Service.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_service(row)
         row.delete()

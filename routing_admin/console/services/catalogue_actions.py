@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.providers.catalogue import (
     CELLS,
     TEXT,
@@ -102,10 +102,10 @@ class NewModel:
     alias: str = ""
 
 
-def add_models(actor: Actor, provider: Provider, models: Sequence[NewModel]) -> Act:
+def add_models(actor: Actor, provider: Provider, models: Sequence[NewModel]) -> AuditedAction:
     """Makes a service (and an alias) of each model, all as one revision."""
     names = ", ".join(model.service_id for model in models)
-    act = Act("service.add", "provider", provider.name, {"services": names[:300]})
+    act = AuditedAction("service.add", "provider", provider.name, {"services": names[:300]})
     with ledger.change(actor, act):
         for model in models:
             add_model(actor, provider, model)

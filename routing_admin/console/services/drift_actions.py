@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.providers.probes.drift import DOUBTS, QUIET, DriftKind
 from capabilities.models import Drift, Service
 from routing_admin.configuration.revisions import ledger
@@ -32,11 +32,11 @@ def settle_doubts(row: Service, capabilities: Iterable[str]) -> None:
 
 def dismiss_drift(actor: Actor, row: Service, capability: str) -> None:
     """Tells the same no more for a week; what the model is said to read stays as it is."""
-    with ledger.audit(actor, Act("drift.dismiss", "service", row.service_id, {"capability": capability})):
+    with ledger.audit(actor, AuditedAction("drift.dismiss", "service", row.service_id, {"capability": capability})):
         rows = Drift.objects.filter(provider=row.provider.name, model=row.model, capability=capability)
         rows.update(dismissed_at=timezone.now())
 
 
-def accept_doubt(actor: Actor, row: Service, capability: str) -> Act:
+def accept_doubt(actor: Actor, row: Service, capability: str) -> AuditedAction:
     """Declares that the model does not read it; Undo brings back what was said, and the doubt with it."""
     return set_cell(actor, row, ("input", capability), supported=False)

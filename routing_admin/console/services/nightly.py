@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 
 from django.utils import timezone
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.models import NightlyProbe, Service
 from routing_admin.configuration.revisions import ledger
@@ -26,7 +26,7 @@ def night_of(now: datetime) -> date:
 
 def set_nightly(actor: Actor, row: Service, on: bool, now: datetime) -> None:
     """Chooses the service for the nights from the next one on, or no longer."""
-    with ledger.audit(actor, Act("service.nightly", "service", row.service_id, {"on": on})):
+    with ledger.audit(actor, AuditedAction("service.nightly", "service", row.service_id, {"on": on})):
         if on:
             NightlyProbe.objects.get_or_create(service_id=row.service_id, defaults={"last_night": night_of(now)})
         else:

@@ -23,8 +23,8 @@ from capabilities.core.worded import data_of
 from capabilities.models import ProbeTranscript, Service
 from routing_admin.console.services.actions import set_capabilities
 from routing_admin.console.services.drift_actions import record_drift, settle_doubts
-from routing_admin.dispatch import dial
-from routing_admin.dispatch.dial import DialAnswer
+from routing_admin.dispatch import provider_checks as dial
+from routing_admin.dispatch.provider_checks import CheckResult
 from routing_admin.limits.prices.sheet import price_for
 
 ANSWER_BYTES = 2048
@@ -46,7 +46,7 @@ class ProbeResult:
     contradicted: tuple[str, ...] = ()
     unclear: tuple[str, ...] = ()
     changed: Mapping[str, bool] = field(default_factory=dict)
-    failed: DialAnswer | None = None
+    failed: CheckResult | None = None
     revision: int | None = None
 
 
@@ -57,7 +57,7 @@ def probe_service(actor: Actor, row: Service, action: str = "service.capabilitie
     it does not, that is a doubt. Calls are made before anything is written.
     """
     provider = row.provider
-    greeting = dial.dialler().test(provider.name, row.model)
+    greeting = dial.provider_checker().test(provider.name, row.model)
     if greeting.fault:
         return ProbeResult(failed=greeting)
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
@@ -95,7 +95,7 @@ def is_decided(finding: ProbeFinding) -> bool:
 def _ask_each(row: Service, chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
     return [
         ProbeAnswer(each.text, each.fault, each.status, each.message, each.prompt_tokens, each.completion_tokens)
-        for each in dial.dialler().ask_each(row.provider.name, row.model, chats)
+        for each in dial.provider_checker().ask_each(row.provider.name, row.model, chats)
     ]
 
 

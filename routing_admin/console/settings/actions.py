@@ -9,7 +9,7 @@ import re
 
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.delivery.reader import POLICY_WORDS
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError
@@ -28,13 +28,13 @@ def create_installation() -> None:
     Installation.objects.get_or_create(id=1)
 
 
-def set_default_language(actor: Actor, code: str) -> Act:
+def set_default_language(actor: Actor, code: str) -> AuditedAction:
     """Makes a language the one for requests that name none; empty takes the default away (then `en`).
 
     Raises `InvalidError` for a language that has no directive.
     """
     check_default_language(code)
-    act = Act("installation.default_language", "language", code)
+    act = AuditedAction("installation.default_language", "language", code)
     with ledger.change(actor, act):
         row = Installation.current()
         row.default_language = code
@@ -42,13 +42,13 @@ def set_default_language(actor: Actor, code: str) -> Act:
     return act
 
 
-def set_content_policy(actor: Actor, word: str) -> Act:
+def set_content_policy(actor: Actor, word: str) -> AuditedAction:
     """Makes a content policy the one where neither a route nor a service says; empty takes it away.
 
     Raises `InvalidError` for a word that is none of `POLICY_WORDS`.
     """
     check_content_policy(word)
-    act = Act("installation.content_policy", "installation")
+    act = AuditedAction("installation.content_policy", "installation")
     with ledger.change(actor, act):
         row = Installation.current()
         row.content_policy = word
@@ -71,7 +71,7 @@ def check_content_policy(word: str) -> None:
         raise InvalidError([Problem("content_policy", text, "enum")])
 
 
-def save_language(actor: Actor, code: str, directive: str) -> Act:
+def save_language(actor: Actor, code: str, directive: str) -> AuditedAction:
     """Adds a language, or gives one (a built-in one, too) another directive.
 
     Raises `InvalidError` for a code that is none, and for a directive that is empty or has several lines.
@@ -82,7 +82,7 @@ def save_language(actor: Actor, code: str, directive: str) -> Act:
     if not directive.strip() or "\n" in directive:
         message = _("A directive is one line that tells the model which language to answer in.")
         raise InvalidError([Problem("directive", message, "required")])
-    act = Act("language.save", "language", code)
+    act = AuditedAction("language.save", "language", code)
     with ledger.change(actor, act):
         Language.objects.update_or_create(code=code, defaults={"directive": directive.strip()})
     return act
@@ -94,9 +94,9 @@ def check_can_remove_language(code: str, default: str, others: dict[str, str]) -
         raise InUseError(_("%(code)s is the default language. Choose another default first.") % {"code": code})
 
 
-def remove_language(actor: Actor, code: str) -> Act:
+def remove_language(actor: Actor, code: str) -> AuditedAction:
     """Removes an added language; a built-in one has its own directive again."""
-    act = Act("language.remove", "language", code)
+    act = AuditedAction("language.remove", "language", code)
     with ledger.change(actor, act):
         kept = {**LANGUAGE_DIRECTIVES, **dict(Language.objects.exclude(code=code).values_list("code", "directive"))}
         check_can_remove_language(code, Installation.current().default_language, kept)
@@ -106,7 +106,7 @@ def remove_language(actor: Actor, code: str) -> Act:
 
 def keep(actor: Actor, keeping: Keeping, *, expected: Keeping | None = None) -> None:
     """Changes retention; `expected` is what the page showed. Raises `ConflictError` when it is no longer so."""
-    with ledger.audit(actor, Act("installation.retention", "installation")) as act:
+    with ledger.audit(actor, AuditedAction("installation.retention", "installation")) as act:
         row = Installation.objects.select_for_update().get_or_create(id=1)[0]
         now = keeping_of(row)
         if expected is not None and now != expected:
@@ -120,5 +120,5 @@ def keep(actor: Actor, keeping: Keeping, *, expected: Keeping | None = None) -> 
 
 def record_bodies(actor: Actor, on: bool) -> None:
     """Starts or stops keeping the bodies of requests; what was recorded stays until it expires."""
-    with ledger.audit(actor, Act("installation.record_bodies", "installation", details={"on": on})):
+    with ledger.audit(actor, AuditedAction("installation.record_bodies", "installation", details={"on": on})):
         Installation.objects.update_or_create(id=1, defaults={"record_bodies": on})

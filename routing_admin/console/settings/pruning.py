@@ -19,11 +19,11 @@ from django.utils import timezone
 
 from artifacts.models import Artifact, UploadLink
 from artifacts.storage.content import byte_store
-from artifacts.storage.leftovers import sweep_bytes, sweep_thumbnails
-from capabilities.acts import Act, Actor
+from artifacts.storage.orphans import sweep_bytes, sweep_thumbnails
+from capabilities.acts import Actor, AuditedAction
 from capabilities.models import Agent
 from routing_admin.configuration.audit import find_head, note_head
-from routing_admin.configuration.installation import read_keeping
+from routing_admin.configuration.installation import read_retention_settings
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.alerts.actions import end_kind, prune_alerts
 from routing_admin.core.alerts.kinds import AlertKind
@@ -71,7 +71,7 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     prune_usage(now)
     prune_alerts(now)
     UploadLink.objects.filter(expires_at__lte=now).delete()
-    days = read_keeping().request_days if request_days is None else request_days
+    days = read_retention_settings().request_days if request_days is None else request_days
     prune_descriptions(now - timedelta(days=days))
     requests = prune_requests(now - timedelta(days=days))
     artifacts, size = prune_artifacts(now, undo)
@@ -81,7 +81,9 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     forgotten, more = sweep_bytes(now.timestamp())
     thumbnails += sweep_thumbnails()
     done = Pruned(requests, artifacts, size + more, gone, sessions, leftovers, forgotten, thumbnails)
-    with ledger.audit(actor, Act("installation.prune", "installation", details=asdict(done))):  # it ran, if for nothing
+    with ledger.audit(
+        actor, AuditedAction("installation.prune", "installation", details=asdict(done))
+    ):  # it ran, if for nothing
         agents.delete()
     end_kind(AlertKind.PRUNE_OVERDUE, timezone.now())
     if (head := find_head()) is not None:

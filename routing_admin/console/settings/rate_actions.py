@@ -7,16 +7,16 @@ from dataclasses import asdict
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Act, Actor
+from capabilities.acts import Actor, AuditedAction
 from capabilities.core.exchange import ExchangeRate, check_rate
 from capabilities.errors import InvalidError, NotFoundError
 from routing_admin.configuration.revisions import ledger
 from routing_admin.models import Installation
 
 
-def set_rate(actor: Actor, rate: ExchangeRate) -> Act:
+def set_rate(actor: Actor, rate: ExchangeRate) -> AuditedAction:
     """Sets a currency's rate, instead of the one it had. Raises `InvalidError`."""
-    act = Act("exchange_rate.set", "exchange_rate", rate.currency)
+    act = AuditedAction("exchange_rate.set", "exchange_rate", rate.currency)
     with ledger.change(actor, act):
         row = Installation.current()
         others = [each for each in row.exchange_rates if each["currency"] != rate.currency]
@@ -28,10 +28,10 @@ def set_rate(actor: Actor, rate: ExchangeRate) -> Act:
     return act
 
 
-def remove_rate(actor: Actor, currency: str) -> Act:
+def remove_rate(actor: Actor, currency: str) -> AuditedAction:
     """Removes a currency's rate. Raises `NotFoundError` where it has none."""
     message = _("Removed the exchange rate of %(currency)s") % {"currency": currency}
-    act = Act("exchange_rate.remove", "exchange_rate", currency, message=message)
+    act = AuditedAction("exchange_rate.remove", "exchange_rate", currency, message=message)
     with ledger.change(actor, act):
         row = Installation.current()
         others = [each for each in row.exchange_rates if each["currency"] != currency]

@@ -22,7 +22,7 @@ from capabilities.core.delivery.reader import DEFAULT_POLICY
 from capabilities.errors import ActionError, InvalidError
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.guards import find_refusal
-from routing_admin.configuration.installation import added_languages, directives, keeping_of, read_keeping
+from routing_admin.configuration.installation import added_languages, directives, keeping_of, read_retention_settings
 from routing_admin.console.base.answers import add_toast
 from routing_admin.console.base.consequences import foresee_deletion
 from routing_admin.console.base.content_policies import LABELS
@@ -110,14 +110,14 @@ def retention(request: HttpRequest) -> HttpResponse:
     form = KeepingForm(request.POST)
     if not form.is_valid():
         return section(request, "retention", 422, keeping_form=form)
-    now = read_keeping()
+    now = read_retention_settings()
     if form.cleaned_data["expected"] not in ("", write_keeping(now)):
         return section(request, "retention", 409, keeping_form=form, theirs=now, expected=write_keeping(now))
     try:
         actions.keep(actor_of(request), form.to_keeping(), expected=now)
     except ActionError as refusal:
         form.add_error(None, str(refusal))
-        return section(request, "retention", refusal.status, keeping_form=form, theirs=read_keeping())
+        return section(request, "retention", refusal.status, keeping_form=form, theirs=read_retention_settings())
     return answer_saved(request, "retention", _("Retention saved"))
 
 

@@ -30,7 +30,7 @@ LONGEST = 20_000
 KIBIBYTE = 1024
 LARGEST = 25 * 1024 * KIBIBYTE
 """Bytes of the largest stand-in."""
-MOST_OF_A_KIND = 10
+MAX_OF_A_KIND = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def set_outcomes(panel: Panel, data: QueryDict, places: Sequence[tuple[str, str]
 def read_sizes(text: str) -> list[int]:
     """Sizes in bytes of what was written in KiB, several with commas. Raises `ValueError` for what is none."""
     sizes = [round(float(word) * KIBIBYTE) for word in text.replace("，", ",").split(",") if word.strip()]
-    if len(sizes) > MOST_OF_A_KIND or any(not 0 < size <= LARGEST for size in sizes):
+    if len(sizes) > MAX_OF_A_KIND or any(not 0 < size <= LARGEST for size in sizes):
         raise ValueError(text)
     return sizes
 

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from capabilities.access import actor_of
-from capabilities.acts import Act
+from capabilities.acts import AuditedAction
 from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.message import ChatRequest
 from capabilities.sentences import translate_sentence
@@ -142,7 +142,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     recorder = RequestRecorder(request_id_of(request), "page")
     recorder.add_facts(asked_model=task_name(route.task_type))
     record_plan(recorder, planned, route.task_type)
-    with ledger.audit(actor_of(request), Act("request.send", "route", route.task_type)):
+    with ledger.audit(actor_of(request), AuditedAction("request.send", "route", route.task_type)):
         pass
     try:
         done = record_answer_sync(dispatch, recorder)

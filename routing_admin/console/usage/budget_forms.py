@@ -26,7 +26,7 @@ KINDS = {
     LabelKind.PROJECT: gettext_lazy("Project"),
     LabelKind.USER: gettext_lazy("Each end user of an agent"),
 }
-LONGEST_NAME = 120
+MAX_NAME = 120
 
 
 class BudgetForm(forms.Form):
@@ -35,7 +35,7 @@ class BudgetForm(forms.Form):
     kind = forms.ChoiceField(label=gettext_lazy("For"), choices=[(kind.value, text) for kind, text in KINDS.items()])
     name = forms.CharField(
         label=gettext_lazy("Name"),
-        max_length=LONGEST_NAME,
+        max_length=MAX_NAME,
         help_text=gettext_lazy("The team or project as sent in requests. For end users, the id of their agent."),
     )
 

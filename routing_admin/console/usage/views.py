@@ -23,7 +23,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.documents.spreadsheet import safe_cell
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.search_words import Search, moment_text
-from routing_admin.request_log.sum_labels import MOST_USERS, OTHERS
+from routing_admin.request_log.sum_labels import MAX_USERS, OTHERS
 from routing_admin.request_log.usage import GROUPS, HOURS_UP_TO, Counts, UsageReport, sum_usage, weight_in
 from routing_admin.request_log.usage import LABELS as USAGE_LABELS
 
@@ -47,7 +47,7 @@ GROUP_LABELS: Mapping[str, str | Promise] = {
 }
 LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAGE_LABELS}
 """What the page can be limited to one of."""
-LONGEST_LABEL = 200
+MAX_LABEL = 200
 DEFAULT_PERIOD, DEFAULT_GROUP = "30", "agent"
 CHART_HEIGHT = 96
 """Pixels."""
@@ -106,7 +106,7 @@ def usage(request: HttpRequest) -> HttpResponse:
         "rows": list_rows(found, group, {"days": period, **only}, exchange),
         "only": [(name, LABELS[name], value) for name, value in only.items()],
         "query": urlencode({"days": period, "by": group, **only}),
-        "most_users": MOST_USERS if group == "user" else 0,
+        "most_users": MAX_USERS if group == "user" else 0,
         "is_label": group in LABELS,
         "bars": list_bars(found, exchange),
         "chart_height": CHART_HEIGHT,
@@ -150,7 +150,7 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
 def _choices(request: HttpRequest) -> tuple[str, str, dict[str, str]]:
     """How far back, grouped by what, and limited to which labels."""
     period, group = request.GET.get("days", ""), request.GET.get("by", "")
-    only = {name: request.GET[name][:LONGEST_LABEL] for name in LABELS if request.GET.get(name)}
+    only = {name: request.GET[name][:MAX_LABEL] for name in LABELS if request.GET.get(name)}
     return (period if period in PERIODS else DEFAULT_PERIOD), (group if group in GROUPS else DEFAULT_GROUP), only
 
 

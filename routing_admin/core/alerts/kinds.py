@@ -259,7 +259,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Condition:
     """What was found: its kind, the subject that it is known by, the sentence about it, and how long that holds."""
 
     kind: AlertKind
@@ -275,10 +275,10 @@ class Trouble:
 
 def trouble_of(
     kind: AlertKind, subject: str, stage: Stage = Stage.USUAL, lasts: timedelta | None = None, **facts: Fact
-) -> Trouble:
+) -> Condition:
     """A trouble with the sentence of its stage; `name` in it is the subject where no other is given.
 
     It lasts as long after its last sign as its kind does, unless `lasts` says otherwise.
     """
     row = KINDS[kind]
-    return Trouble(kind, subject, worded(row.sentences[stage], **{"name": subject, **facts}), lasts or row.lasts)
+    return Condition(kind, subject, worded(row.sentences[stage], **{"name": subject, **facts}), lasts or row.lasts)

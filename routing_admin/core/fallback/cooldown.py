@@ -16,11 +16,11 @@ from typing import Protocol
 from capabilities.core.wire import Failure
 from routing_admin.core.fallback.policy import Verdict
 from routing_admin.core.fallback.table import Effect, Scope
-from routing_admin.core.fallback.waits import LONGEST_NAMED_SECONDS
+from routing_admin.core.fallback.waits import MAX_NAMED_SECONDS
 
 FAILURES_IN_A_ROW = 3
 STEP_SECONDS = 30.0
-LONGEST_COOLDOWN_SECONDS = 300.0
+MAX_COOLDOWN_SECONDS = 300.0
 NONSENSE_SECONDS = 60.0
 """The rest of a provider that limits our rate and names a wait that makes no sense."""
 PAYMENT_SECONDS = 600.0
@@ -75,7 +75,7 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
-class Ailment:
+class CooldownState:
     """What is known of somebody's failures, as another process may take it over; seconds are from now.
 
     `seconds` are those of the rest, below zero for one that is over, None where there was none yet.
@@ -167,7 +167,7 @@ class LocalCooldowns:
                 del self._states[key]
         self._tell(well)
 
-    def ailment_of(self, key: Key) -> Ailment | None:
+    def ailment_of(self, key: Key) -> CooldownState | None:
         """What another process may take over; None for one that is well."""
         with self._lock:
             state, now = self._states.get(key), self.clock()
@@ -175,9 +175,9 @@ class LocalCooldowns:
                 return None
             seconds = state.until - now if state.until else None
             failure = replace(state.failure, usage=None)  # what that one call was billed is nobody else's affair
-            return Ailment(state.failures, state.rounds, seconds, state.probe_until - now, failure)
+            return CooldownState(state.failures, state.rounds, seconds, state.probe_until - now, failure)
 
-    def take_over(self, key: Key, ailment: Ailment | None) -> None:
+    def take_over(self, key: Key, ailment: CooldownState | None) -> None:
         """What another process has found, None that all is well; nobody is told."""
         with self._lock:
             if ailment is None:
@@ -229,7 +229,7 @@ def _keys(provider: str, model: str) -> tuple[Key, Key]:
 
 def _seconds(state: _State, failure: Failure, effect: Effect, random: Callable[[], float]) -> float:
     """How long this failure's cooldown is; 0 when it begins none."""
-    named = min(failure.retry_after or 0.0, LONGEST_NAMED_SECONDS)
+    named = min(failure.retry_after or 0.0, MAX_NAMED_SECONDS)
     if named > 0 and effect is not Effect.LONG:
         return named
     # beside an empty account a named wait is the rate limit's, which does not fill it: the longer of the two
@@ -245,4 +245,4 @@ def _own_seconds(state: _State, effect: Effect) -> float:
     if effect is Effect.COUNT and state.failures < FAILURES_IN_A_ROW and state.rounds == 0:
         return 0.0
     state.rounds += 1
-    return min(STEP_SECONDS * state.rounds, LONGEST_COOLDOWN_SECONDS)
+    return min(STEP_SECONDS * state.rounds, MAX_COOLDOWN_SECONDS)

@@ -17,7 +17,7 @@ from routing_admin.core.fallback.cooldown import Cooldowns, Cooling
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.core.fallback.table import KEY_EFFECTS, Effect, Scope
 
-MOST_CONVERSATIONS = 10_000
+MAX_CONVERSATIONS = 10_000
 """Conversations whose key is known; the one that was silent longest makes room."""
 CONVERSATION_SECONDS = 3600.0
 """How long a conversation that is silent keeps its key: no vendor keeps what it has read for longer."""
@@ -105,7 +105,7 @@ class KeyPools:
     def _enter(self, provider: str, affinity: str, conversation: _KeyInUse) -> None:
         self._conversations[provider, affinity] = conversation
         self._conversations.move_to_end((provider, affinity))
-        if len(self._conversations) > MOST_CONVERSATIONS:
+        if len(self._conversations) > MAX_CONVERSATIONS:
             self._conversations.popitem(last=False)
 
     def mark_of(self, provider: str, affinity: str) -> str:

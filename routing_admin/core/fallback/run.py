@@ -38,7 +38,7 @@ from routing_admin.core.fallback.context import RunContext
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused, error_of_exhaustion
 from routing_admin.core.fallback.policy import ErrorPreset
 from routing_admin.core.fallback.table import KEY_EFFECTS, QUOTA_FAULTS, Action
-from routing_admin.core.fallback.trial import Trial, cooling_attempt
+from routing_admin.core.fallback.trial import CandidateRun, cooling_attempt
 from routing_admin.core.fallback.waits import pause, refine_wait
 
 logger = logging.getLogger("routing_admin.routing")
@@ -77,7 +77,7 @@ class FallbackRun(Generic[T]):
         for candidate in self.plan.candidates:
             attempt = self._pass_by(candidate, places, last_resort)
             if attempt is not None:
-                self._go_on_after(attempt)
+                self._record_and_continue(attempt)
                 continue
             if self.attempts and self._time_left() <= 0:
                 raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
@@ -119,7 +119,7 @@ class FallbackRun(Generic[T]):
     def _ask(self, candidate: PlannedCandidate, retries: int) -> Generator[Step, Any, RunResult[T] | None]:
         """Call one candidate until it answers or is left; None when the chain goes on."""
         run_context, place = self._context, (candidate.provider, candidate.model)
-        trial = Trial.from_memory(run_context.memory, candidate, run_context.clock(), retries)
+        trial = CandidateRun.from_memory(run_context.memory, candidate, run_context.clock(), retries)
         if self.plan.refuses_drops or self.plan.verbatim:
             trial.without_params = frozenset()  # what it refused before is asked for again, so that nothing is left out
         try:
@@ -130,7 +130,7 @@ class FallbackRun(Generic[T]):
             self.attempts.append(self._attempt(trial, CANCELLED if isinstance(error, GeneratorExit) else ABORTED))
             raise
         if isinstance(outcome, Failure):
-            self._leave(trial, outcome)
+            self._record_failure(trial, outcome)
             return None
         if self._stream:
             run_context.cooldowns.release_probe(*place)
@@ -140,7 +140,7 @@ class FallbackRun(Generic[T]):
         self.attempts.append(self._attempt(trial, OK))
         return RunResult(outcome, call, tuple(self.attempts))
 
-    def _tries(self, trial: Trial) -> Generator[Step, Any, tuple[Call, T | Failure]]:
+    def _tries(self, trial: CandidateRun) -> Generator[Step, Any, tuple[Call, T | Failure]]:
         while True:
             call = self._call(trial)
             if call.timeouts.total <= 0:
@@ -170,7 +170,7 @@ class FallbackRun(Generic[T]):
     def _refine(self, failure: Failure) -> Failure:
         return refine_wait(failure, self.plan.policy.preset, self._time_left())
 
-    def _next_key(self, trial: Trial, key: PoolKey, failure: Failure) -> Failure | None:
+    def _next_key(self, trial: CandidateRun, key: PoolKey, failure: Failure) -> Failure | None:
         """None where another key of the provider is asked at once; else what of its keys' failures counts."""
         pools, candidate = self._context.pools, trial.candidate
         pools.record(candidate.provider, key, failure)
@@ -191,7 +191,7 @@ class FallbackRun(Generic[T]):
         less = failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param not in LIMIT_NAMES
         return self.plan.policy.preset is not ErrorPreset.STRICT and not (less and self.plan.refuses_drops)
 
-    def _call(self, trial: Trial) -> Call:
+    def _call(self, trial: CandidateRun) -> Call:
         if trial.candidate.keys and trial.key is None:
             trial.key = self._context.pools.choose(
                 trial.candidate.provider, trial.candidate.keys, self.plan.affinity, frozenset()
@@ -200,7 +200,7 @@ class FallbackRun(Generic[T]):
         total = min(own.total, self._time_left())
         return trial.call(Timeouts(min(own.connect, total), min(own.first_content, total), own.between, total))
 
-    def _record_try(self, trial: Trial, began: float, reply_or_outcome: Any) -> T | Failure:
+    def _record_try(self, trial: CandidateRun, began: float, reply_or_outcome: Any) -> T | Failure:
         """Write down what came of a call."""
         reply: Reply[T] = reply_or_outcome if isinstance(reply_or_outcome, Reply) else Reply(reply_or_outcome)
         outcome = reply.outcome
@@ -220,7 +220,7 @@ class FallbackRun(Generic[T]):
             return replace(failure, fault=Fault.READ_TIMEOUT)
         return failure
 
-    def _pause(self, trial: Trial, failure: Failure) -> float | None:
+    def _pause(self, trial: CandidateRun, failure: Failure) -> float | None:
         """Seconds before the same candidate is asked again; None when it is left."""
         policy = self.plan.policy
         if policy.verdict(failure).action is not Action.RETRY or trial.retried >= trial.retries:
@@ -231,7 +231,7 @@ class FallbackRun(Generic[T]):
         logger.info("provider %s: its retries are used up; the next candidate is asked", trial.candidate.provider)
         return None
 
-    def _leave(self, trial: Trial, failure: Failure) -> None:
+    def _record_failure(self, trial: CandidateRun, failure: Failure) -> None:
         """Record the failed attempt and its cooldown; raise when nobody else is to be asked."""
         candidate, verdict = trial.candidate, self.plan.policy.verdict(failure)
         self._context.cooldowns.record_failure(candidate.provider, candidate.model, failure, verdict)
@@ -243,9 +243,9 @@ class FallbackRun(Generic[T]):
         if verdict.action is Action.RAISE and not refused:
             self.attempts.append(attempt)
             raise UpstreamRefused(failure, self.attempts)
-        self._go_on_after(attempt)
+        self._record_and_continue(attempt)
 
-    def _go_on_after(self, attempt: Attempt) -> None:
+    def _record_and_continue(self, attempt: Attempt) -> None:
         """Record an attempt that the chain goes on from, and log the switch (MMR-E4).
 
         Whoever was not even asked, since he is cooling or has no key, is no news: through an outage every call says so.
@@ -259,7 +259,9 @@ class FallbackRun(Generic[T]):
             f"going on to {following[0].name}" if following else "no candidate is left",
         )
 
-    def _attempt(self, trial: Trial, outcome: str, failure: Failure | None = None, alert: bool = False) -> Attempt:
+    def _attempt(
+        self, trial: CandidateRun, outcome: str, failure: Failure | None = None, alert: bool = False
+    ) -> Attempt:
         began = trial.tries[0].started_ms if trial.tries else self._ms(trial.began)
         message = (failure.message or failure.fault.value) if failure is not None else None
         return Attempt(

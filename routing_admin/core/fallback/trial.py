@@ -22,7 +22,7 @@ from routing_admin.core.fallback.chain import (
 from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import Memory
 
-MOST_LEFT_OUT = 12
+MAX_LEFT_OUT = 12
 """Parameters that one attempt finds out to be refused; a host that refuses more refuses the request."""
 
 logger = logging.getLogger("routing_admin.routing")
@@ -33,7 +33,7 @@ LEFT_ALONE_SO_FAR = worded("Cooling down for another %(seconds)s s after %(fault
 
 
 @dataclass(slots=True)
-class Trial:
+class CandidateRun:
     """What has happened so far: tries, waits, what the candidate is asked without, and the name of the limit.
 
     `described` says that it was asked once more with content described, `renamed` with the limit's other name.
@@ -90,7 +90,7 @@ class Trial:
     def _leave_out(self, failure: Failure, memory: Memory) -> bool:
         named = dict.fromkeys((failure.param or "", *failure.further_params))
         news = [each for each in named if each not in self.without_params and each not in LIMIT_NAMES]
-        if not news or len(self.stripped) + len(news) > MOST_LEFT_OUT:
+        if not news or len(self.stripped) + len(news) > MAX_LEFT_OUT:
             return False
         self.without_params |= set(news)
         self.stripped += tuple(news)

@@ -10,7 +10,7 @@ from capabilities.core.protocols.errors import SHORT_WAIT_SECONDS
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.policy import ErrorPreset
 
-LONGEST_NAMED_SECONDS = 3600.0
+MAX_NAMED_SECONDS = 3600.0
 """The longest wait that a provider is believed."""
 BACKOFF_CAP = 2.0
 BACKOFF_BASE = 0.2
@@ -27,7 +27,7 @@ def named_wait(failure: Failure) -> float | None:
     seconds = failure.retry_after
     if seconds is None or not math.isfinite(seconds) or seconds <= 0:
         return None
-    return min(seconds, LONGEST_NAMED_SECONDS)
+    return min(seconds, MAX_NAMED_SECONDS)
 
 
 def is_long(seconds: float, time_left: float) -> bool:

@@ -12,7 +12,7 @@ from capabilities.core.own_prices import check_price
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import KeyNotation, form_of
 from capabilities.core.providers.quirks import check_quirks
-from capabilities.core.ranges import LONGEST_SECONDS, MAX_TOKENS, RETRIES, TEMPERATURE
+from capabilities.core.ranges import MAX_SECONDS, MAX_TOKENS, RETRIES, TEMPERATURE
 from capabilities.core.storable import is_storable, unreadable_text
 from capabilities.core.worded import worded
 from routing_admin.core.documents.json_path import child
@@ -31,7 +31,7 @@ Check = Callable[[str, Any], Iterator[Problem]]
 PRESETS = tuple(ErrorPreset)
 ACTIONS = tuple(Action)
 TIMES = ("connect", "firstContent", "between", "total")
-LONGEST_KEY_NAME = 60
+MAX_KEY_NAME = 60
 SCHEMES = ("http", "https", "echo")
 
 
@@ -74,7 +74,7 @@ def filled(path: str, value: Any) -> Iterator[Problem]:
 def key_name(path: str, value: Any) -> Iterator[Problem]:
     """A short name on one line; none where it is empty."""
     yield from text(path, value)
-    if isinstance(value, str) and (len(value) > LONGEST_KEY_NAME or value != value.strip() or not value.isprintable()):
+    if isinstance(value, str) and (len(value) > MAX_KEY_NAME or value != value.strip() or not value.isprintable()):
         yield out_of_range(path, worded("a name of at most 60 characters on one line"))
 
 
@@ -136,8 +136,8 @@ def number(least: float, most: float, expected: str, *, whole: bool = False) -> 
 temperature = number(*TEMPERATURE, worded("a number from 0 to 2"))
 max_tokens = number(*MAX_TOKENS, worded("a whole number from 1 to %(most)s", most=MAX_TOKENS[1]), whole=True)
 retries = number(*RETRIES, worded("a whole number from 0 to 10"), whole=True)
-seconds = number(math.ulp(0.0), LONGEST_SECONDS, worded("a number of seconds above 0, at most a day"))
-keep_alive = number(0, LONGEST_SECONDS, worded("a number of seconds from 0 to a day"))
+seconds = number(math.ulp(0.0), MAX_SECONDS, worded("a number of seconds above 0, at most a day"))
+keep_alive = number(0, MAX_SECONDS, worded("a number of seconds from 0 to a day"))
 
 
 def seconds_table(path: str, value: Any) -> Iterator[Problem]:

@@ -10,10 +10,10 @@ from capabilities.core.prices import CURRENCY as CURRENCY_CODE
 from capabilities.core.problems import Problem
 from capabilities.core.services.agent_limits import (
     CURRENCY,
+    MAX_MONEY,
     MODELS,
     MONEY,
     MOST,
-    MOST_MONEY,
     UNPRICED,
     UNPRICED_PRICE,
     Meter,
@@ -56,7 +56,7 @@ def _currency(path: str, value: Any) -> Iterator[Problem]:
 def _money(path: str, value: Any) -> Iterator[Problem]:
     """An amount as a row keeps it: decimal text."""
     try:
-        is_good = isinstance(value, str) and value.isascii() and 0 < Decimal(value) <= MOST_MONEY
+        is_good = isinstance(value, str) and value.isascii() and 0 < Decimal(value) <= MAX_MONEY
     except InvalidOperation:
         is_good = False
     if not is_good:

@@ -33,7 +33,7 @@ from routing_admin.core.documents.problem_sentences import (
 from routing_admin.core.files import field_rules as rule
 from routing_admin.core.files.field_rules import Check, Rule, broken
 from routing_admin.core.files.limit_rules import limits
-from routing_admin.core.planning.model_names import LONGEST_NAME, is_target
+from routing_admin.core.planning.model_names import MAX_NAME, is_target
 
 RATE_FIELDS = ("currency", "into", "rate", "day", "source")
 LAST_DAY = date.max
@@ -172,7 +172,7 @@ def _read_agents(value: Any) -> Iterator[AgentSpec]:
 
 OWN_PARTS = (
     OwnPart(
-        *("aliases", "aliases", texts(200, LONGEST_NAME), lambda each: each.name),
+        *("aliases", "aliases", texts(200, MAX_NAME), lambda each: each.name),
         lambda items: {each.name: each.target for each in items},
         lambda value: (AliasSpec(*pair) for pair in value.items()),
     ),

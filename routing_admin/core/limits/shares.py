@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from routing_admin.core.limits.windows import Window
 
-PARTS = 16
+GRANT_DIVISOR = 16
 """Of what is left a process draws so many parts of one: so nobody holds much that others lack, and of a little left
 each draws what its calls need and no more."""
 
@@ -70,7 +70,7 @@ class Share:
         None where it was extended since the ledger was heard of, or nothing was ever drawn.
         """
         left = self.limit - max(self.drawn, self.granted)
-        more = min(left, max(self.last, left // PARTS))
+        more = min(left, max(self.last, left // GRANT_DIVISOR))
         return replace(self, extension=more) if self.last and more > 0 and not self.extension else None
 
     def move_to(self, window: Window) -> Share:
@@ -84,4 +84,4 @@ def size_of_grant(limit: int, drawn: int, want: int, least: int) -> int:
     Where more is left it gets more than it wants, so that its next calls need not ask.
     """
     left = limit - drawn
-    return 0 if left < max(least, 1) else min(left, max(want, left // PARTS))
+    return 0 if left < max(least, 1) else min(left, max(want, left // GRANT_DIVISOR))

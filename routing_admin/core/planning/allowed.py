@@ -9,7 +9,7 @@ from routing_admin.core.planning.model_names import NamedRoute, task_name
 
 NOT_ALLOWED = "model_not_allowed"
 NOTHING = worded("nothing")
-MOST_NAMES = 20
+MAX_NAMES = 20
 """So many allowed names a refusal lists."""
 
 
@@ -21,7 +21,7 @@ class ModelNotAllowedError(LookupError):
         self.sentence = worded(
             "This key cannot use '%(name)s'. It can use: %(allowed)s. An administrator can allow more.",
             name=name[:200],
-            allowed=(*allowed[:MOST_NAMES], *("…" for _ in allowed[MOST_NAMES : MOST_NAMES + 1])),
+            allowed=(*allowed[:MAX_NAMES], *("…" for _ in allowed[MAX_NAMES : MAX_NAMES + 1])),
         )
         super().__init__(self.sentence)
 

@@ -13,7 +13,7 @@ TASK = "task:"
 AUTO = "auto"
 CATCH_ALL = "*"
 """The alias that takes every name nothing else takes."""
-LONGEST_NAME = 300
+MAX_NAME = 300
 """Characters that the name of a model may have."""
 
 

@@ -27,16 +27,16 @@ from routing_admin.core.fallback.chain import Call, RunResult
 from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.limits.sentences import BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED
-from routing_admin.dispatch.descriptions.desk import DescriptionDesk
-from routing_admin.dispatch.descriptions.flights import SharedFlights
+from routing_admin.dispatch.descriptions.cache import DescriptionCache
+from routing_admin.dispatch.descriptions.single_flight import SingleFlight
 from routing_admin.dispatch.descriptions.store import DescriptionOutcome, keep_description
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
 from routing_admin.dispatch.plan_record import record_plan
 from routing_admin.dispatch.prepare import prepare_for
 from routing_admin.dispatch.receivers import describing_route
-from routing_admin.limits.gate import LimitReachedError
-from routing_admin.platform.databases.unavailable import is_away
+from routing_admin.limits.reservations import LimitReachedError
+from routing_admin.platform.databases.unavailable import is_unavailable
 from routing_admin.platform.server.draining import DrainingError
 from routing_admin.request_log.operations import DESCRIBE
 from routing_admin.request_log.recorder import RequestRecorder
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 log = logging.getLogger(__name__)
 
-MOST_AT_ONCE = 3
+MAX_AT_ONCE = 3
 """Files of one request that are described at the same time."""
-MOST_SECONDS = 90.0
+MAX_SECONDS = 90.0
 TIME_SHARE = 0.5
 """So long, and no more than that share of the time left, a candidate waits for all descriptions."""
 SLACK_SECONDS = 1.0
@@ -61,9 +61,9 @@ Record = Callable[["Dispatch", RequestRecorder], Awaitable[RunResult[Answer]]]
 
 
 @owned
-def process_flights() -> SharedFlights[DescriptionOutcome]:
+def process_single_flight() -> SingleFlight[DescriptionOutcome]:
     """Those of this process."""
-    return SharedFlights()
+    return SingleFlight()
 
 
 @dataclass(slots=True)
@@ -77,11 +77,11 @@ class Describing:
     recorder: RequestRecorder
     record: Record
     keeps_failures: bool = True
-    desk: DescriptionDesk = field(init=False)
+    desk: DescriptionCache = field(init=False)
     _count: int = 0
 
     def __post_init__(self) -> None:
-        self.desk = DescriptionDesk(self.dispatch.planned)
+        self.desk = DescriptionCache(self.dispatch.planned)
 
     async def prepare(self, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
         """The request as this candidate gets it, its files described first where nobody did so before."""
@@ -96,7 +96,7 @@ class Describing:
         return prepared
 
     @property
-    def told_failures(self) -> DescriptionDesk | None:
+    def told_failures(self) -> DescriptionCache | None:
         """The desk where a model was told of failures that are kept; None otherwise."""
         has_failures = self.keeps_failures and any(each.fault for each in self.desk.outcomes.values())
         return self.desk if has_failures else None
@@ -114,8 +114,8 @@ class Describing:
     async def _ask_all(self, deliveries: Sequence[PartDelivery], reader: Reader, seconds: float) -> None:
         """Every description that is missing, asked for once; the desk knows all of them then."""
         clock = self.dispatch.run_context.clock
-        ends_at = clock() + min(MOST_SECONDS, seconds * TIME_SHARE)
-        gate = asyncio.Semaphore(MOST_AT_ONCE)
+        ends_at = clock() + min(MAX_SECONDS, seconds * TIME_SHARE)
+        gate = asyncio.Semaphore(MAX_AT_ONCE)
         wanted = {key.digest: (key, each) for each in deliveries if (key := await self._key_of(reader, each))}
 
         async def ask(key: DescriptionKey, each: PartDelivery) -> None:
@@ -133,7 +133,7 @@ class Describing:
 
     async def _ask(self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float) -> None:
         walk = partial(self._walk, key, file, question, seconds)
-        outcome = await process_flights().join(key.digest, walk, lambda each: each.fault not in OWN_FAULTS)
+        outcome = await process_single_flight().join(key.digest, walk, lambda each: each.fault not in OWN_FAULTS)
         drill = self.dispatch.planned.state.drill
         is_drill = drill is not None and drill.lasts(time.time())  # of which nothing is remembered
         if outcome.fault and (is_drill or not self.keeps_failures):
@@ -225,6 +225,6 @@ async def write_rows(dispatch: Dispatch, work: Callable[[], R]) -> R | None:
     try:
         return await dispatch.in_thread(work)
     except Exception as error:
-        if not is_away(error):
+        if not is_unavailable(error):
             raise
         return None

@@ -9,7 +9,7 @@ from capabilities.core.wire import Answer
 from routing_admin.gateway.calls import complete
 from routing_admin.gateway.chat.parsing import needs_thread, parse
 from routing_admin.gateway.chat.rendering import Chunks, completion_json, merge_completions
-from routing_admin.gateway.door import ChatCall, Door
+from routing_admin.gateway.chat_api import ChatApi, ChatCall
 from routing_admin.gateway.errors import body_of, json_reply
 from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
 from routing_admin.gateway.keep_alive import COMMENT
@@ -23,7 +23,7 @@ def _write_events(call: ChatCall, name: str, origin: str) -> Chunks:
     return Chunks(name, call.include_usage, call.old_calls, origin=origin, choice=call.choice)
 
 
-COMPLETIONS = Door(
+COMPLETIONS = ChatApi(
     "/v1/chat/completions",
     parse,
     needs_thread,

@@ -9,7 +9,7 @@ from typing import Any
 
 from capabilities.core.message import Message, Part, Role, TextPart, ToolCall
 from capabilities.core.protocols.thought_fields import signature_of
-from capabilities.core.thoughts import Thought
+from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.values import value_class
 from capabilities.core.worded import worded
 from routing_admin.gateway.chat.parts import PARTS
@@ -35,7 +35,7 @@ from routing_admin.gateway.inner_fields import (
 )
 from routing_admin.gateway.media import Find, References, part_of_tool_words
 from routing_admin.gateway.messages.thinking_blocks import THINKING, thoughts_of_block
-from routing_admin.gateway.origins import read_own_thoughts, read_signature
+from routing_admin.gateway.reasoning_signatures import read_own_thoughts, read_signature
 
 ROLES: Mapping[str, Role] = MappingProxyType(
     {
@@ -90,7 +90,7 @@ class MessageReader:
         if role is None:
             raise refusal_of_choice(tuple(ROLES), f"{at}.role")
         calls = self._read_calls(value, at) if role is Role.ASSISTANT else ()
-        thoughts: tuple[Thought, ...] = ()
+        thoughts: tuple[ReasoningBlock, ...] = ()
         if role is Role.ASSISTANT and isinstance(value.get("content"), list):
             value, thoughts = take_thinking(value)
         parts = self._read_content(value, role, at, optional=role is Role.ASSISTANT)
@@ -164,13 +164,13 @@ class MessageReader:
         return replace(found, cache=mark) if mark else found
 
 
-def take_thinking(value: Object) -> tuple[Object, tuple[Thought, ...]]:
+def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
     """The message without Anthropic's blocks of thinking in its content, and what they prove.
 
     LiteLLM's clients and LangChain's keep them there when a conversation changes its API.
     """
     rest: list[Any] = []
-    thoughts: list[Thought] = []
+    thoughts: list[ReasoningBlock] = []
     words = 0
     for part in value["content"]:
         if isinstance(part, dict) and part.get("type") in THINKING:
@@ -181,7 +181,7 @@ def take_thinking(value: Object) -> tuple[Object, tuple[Thought, ...]]:
     return ({**value, "content": rest}, tuple(thoughts)) if len(rest) < len(value["content"]) else (value, ())
 
 
-def _read_own_words(message: Message, value: Object, at: str, thoughts: tuple[Thought, ...]) -> Message:
+def _read_own_words(message: Message, value: Object, at: str, thoughts: tuple[ReasoningBlock, ...]) -> Message:
     """An assistant's message with its refusal, and with what it thought, under whichever name that came."""
     refusal = read_text(value, "refusal", at)
     reasoning = read_text(value, "reasoning_content", at) or read_text(value, "reasoning", at)

@@ -10,8 +10,8 @@ from capabilities.core.message import ChatRequest
 from capabilities.core.ranges import TEMPERATURE
 from routing_admin.gateway.chat.messages import MessageReader
 from routing_admin.gateway.chat.tools import read_choice, read_tools
+from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_answer_count, read_wishes
 from routing_admin.gateway.counts import check_counts
-from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_answer_count, read_wishes
 from routing_admin.gateway.fields import (
     STRINGS,
     Object,

@@ -15,11 +15,11 @@ from capabilities.core.message import ToolCall
 from capabilities.core.protocols.answer_fields import SERVICE_TIERS, URL_CITATION
 from capabilities.core.protocols.thought_fields import message_fields, signature_field
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Delta, Finish, Media, ToolCallDelta, Usage
-from routing_admin.dispatch.turns import AnsweredTurn
+from routing_admin.dispatch.reasoning_cache import AnsweredTurn
 from routing_admin.gateway.chat.media_json import media_json, sound_piece_json, whole_media_json
-from routing_admin.gateway.door import AnswerChoice
+from routing_admin.gateway.chat_api import AnswerChoice
 from routing_admin.gateway.errors import GatewayError, body_of
-from routing_admin.gateway.origins import label_signature, label_thoughts
+from routing_admin.gateway.reasoning_signatures import label_signature, label_thoughts
 from routing_admin.platform.server.ids import new_id
 
 DONE = b"data: [DONE]\n\n"

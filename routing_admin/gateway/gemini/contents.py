@@ -13,7 +13,7 @@ from artifacts.core.detection.kinds import kind_of, mime_of_filename
 from artifacts.core.filenames import clean_filename
 from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall, VendorItem
 from capabilities.core.protocols.gemini.replies import OWN_PARTS, PROTOCOL, word_of_part
-from capabilities.core.thoughts import Thought
+from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import worded
 from routing_admin.gateway.errors import BadRequestError
@@ -123,7 +123,7 @@ class ContentReader:
         words, reasoning = "", ""
         files: list[Part] = []
         calls: list[ToolCall] = []
-        thoughts: list[Thought] = []
+        thoughts: list[ReasoningBlock] = []
         vendor: list[VendorItem] = []
         for number, part in enumerate(values):
             at = f"{place}[{number}]"

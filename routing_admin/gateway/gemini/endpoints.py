@@ -14,8 +14,8 @@ from django.views.decorators.csrf import csrf_exempt
 from capabilities.core.wire import Answer
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.calls import complete
+from routing_admin.gateway.chat_api import SSE, ChatApi, ChatCall
 from routing_admin.gateway.choices import enclose_list
-from routing_admin.gateway.door import SSE, ChatCall, Door
 from routing_admin.gateway.errors import GatewayError, json_reply
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.gemini.events import GeminiChunks
@@ -63,12 +63,12 @@ def _write_blocked(error: GatewayError, *, stream_type: str) -> tuple[str, bytes
     return (stream_type or JSON), framed.get(stream_type, data)
 
 
-def _door(verb: str, *, as_list: bool = False) -> Door:
+def _door(verb: str, *, as_list: bool = False) -> ChatApi:
     events = partial(_write_events, as_list=as_list)
     stream_type = JSON if as_list else SSE
     blocked = partial(_write_blocked, stream_type=stream_type if verb == STREAMED else "")
     path = f"{ROOT}{{name}}:{verb}"
-    return Door(
+    return ChatApi(
         path,
         parse,
         needs_thread,
@@ -87,10 +87,10 @@ def _door(verb: str, *, as_list: bool = False) -> Door:
 
 GENERATE, STREAM, LIST = _door(WHOLE), _door(STREAMED), _door(STREAMED, as_list=True)
 COUNTING = TokenCounting(f"{ROOT}{{name}}:{COUNTED}", GENERATE, lambda tokens: {"totalTokens": tokens})
-VERBS: Mapping[str, Door] = MappingProxyType({WHOLE: GENERATE, STREAMED: LIST})
+VERBS: Mapping[str, ChatApi] = MappingProxyType({WHOLE: GENERATE, STREAMED: LIST})
 
 
-def find_gemini(path: str, query: str) -> Door | None:
+def find_gemini(path: str, query: str) -> ChatApi | None:
     """Return the door at an address of Gemini's, in which the model's name stands; None for any other address."""
     if not path.startswith(ROOT):
         return None

@@ -10,10 +10,10 @@ import orjson
 
 from capabilities.core.message import METADATA
 from capabilities.core.protocols.gemini.replies import PROTOCOL
-from capabilities.core.thoughts import Thought
+from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta, Usage
-from routing_admin.dispatch.turns import AnsweredTurn
-from routing_admin.gateway.door import AnswerChoice
+from routing_admin.dispatch.reasoning_cache import AnsweredTurn
+from routing_admin.gateway.chat_api import AnswerChoice
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.gemini.rendering import (
     call_part,
@@ -50,7 +50,7 @@ class GeminiChunks:
     id: str = field(default_factory=response_id)
     begun: bool = False
     text: list[str] = field(default_factory=list)
-    thoughts: list[Thought] = field(default_factory=list)
+    thoughts: list[ReasoningBlock] = field(default_factory=list)
     calls: dict[int, CallBlock] = field(default_factory=dict)
     signatures: dict[int, str | None] = field(default_factory=dict)
     sent: int = 0

@@ -14,8 +14,8 @@ from capabilities.core.protocols.vendor_tools import FIELDS, word_of_field
 from capabilities.core.ranges import TEMPERATURE
 from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.chat.tools import NO_CHOICE, Choice
+from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_answer_count, read_wishes
 from routing_admin.gateway.counts import check_counts
-from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_answer_count, read_wishes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     A_LIST,

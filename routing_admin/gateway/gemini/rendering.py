@@ -13,7 +13,7 @@ from capabilities.core.protocols.gemini.finish import ENDINGS
 from capabilities.core.protocols.gemini.replies import PROTOCOL
 from capabilities.core.protocols.gemini.supplements import SOURCES
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage
-from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.gemini.fields import is_base64
 from routing_admin.gateway.gemini.signatures import write_signature

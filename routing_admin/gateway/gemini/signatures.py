@@ -10,11 +10,11 @@ import base64
 from collections.abc import Sequence
 
 from capabilities.core.protocols.gemini.replies import DIALECT
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.values import value_class
 from routing_admin.gateway.carrier import pack_thoughts, unpack_thoughts
 from routing_admin.gateway.gemini.fields import decode_text
-from routing_admin.gateway.origins import label_signature, read_signature
+from routing_admin.gateway.reasoning_signatures import label_signature, read_signature
 
 FORMAT = "routing-1"
 """The first line of a signature of ours; the proof of a call and the packed thoughts follow, a line each."""
@@ -24,12 +24,12 @@ FORMAT = "routing-1"
 class PartSignature:
     """What came back in a signature: thoughts, and the proof of the part's own call with its origin."""
 
-    thoughts: tuple[Thought, ...] = ()
+    thoughts: tuple[ReasoningBlock, ...] = ()
     proof: str | None = None
     origin: str = ""
 
 
-def write_signature(thoughts: Sequence[Thought], proof: str | None, origin: str) -> dict[str, str]:
+def write_signature(thoughts: Sequence[ReasoningBlock], proof: str | None, origin: str) -> dict[str, str]:
     """Return the field of a part that holds them; none for nothing."""
     if not thoughts and not proof:
         return {}
@@ -48,4 +48,4 @@ def read_part_signature(text: str | None, offset: int, calls: int, *, of_call: b
         return PartSignature(unpack_thoughts(packed), proof, origin)
     if of_call:
         return PartSignature(proof=text)
-    return PartSignature((Thought(ThoughtForm.ENCRYPTED, "", text, offset, calls, dialect=DIALECT),))
+    return PartSignature((ReasoningBlock(ThoughtForm.ENCRYPTED, "", text, offset, calls, dialect=DIALECT),))

@@ -13,7 +13,7 @@ from artifacts.core.filenames import clean_filename
 from capabilities.core.message import CITATIONS, FilePart, Message, Part, Role, TextPart, ToolCall, VendorItem
 from capabilities.core.protocols.anthropic.replies import caller_of
 from capabilities.core.protocols.vendor_tools import word_of_block
-from capabilities.core.thoughts import Thought
+from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import worded
 from routing_admin.gateway.errors import BadRequestError
@@ -130,7 +130,7 @@ class BlockMessageReader:
         """What a model said: words, calls, and thoughts where they stood among them."""
         words, mark = "", None
         calls: list[ToolCall] = []
-        thoughts: list[Thought] = []
+        thoughts: list[ReasoningBlock] = []
         reasoning: list[str] = []
         vendor: list[VendorItem] = []
         for number, block in enumerate(blocks):

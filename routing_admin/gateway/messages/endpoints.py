@@ -11,7 +11,7 @@ from capabilities.core.protocols.vendor_tools import BETA_HEADER
 from capabilities.core.wire import Answer
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.calls import complete
-from routing_admin.gateway.door import ChatCall, Door
+from routing_admin.gateway.chat_api import ChatApi, ChatCall
 from routing_admin.gateway.errors import json_reply
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.http import HttpCall, HttpReply, call_of, response_of_reply
@@ -49,7 +49,7 @@ def read_message(call: HttpCall) -> Object:
     return body
 
 
-MESSAGES = Door(
+MESSAGES = ChatApi(
     "/v1/messages", parse, needs_thread, _write_answer, _write_events, error_json, ID, read_message, keep_alive=PING
 )
 COUNTING = TokenCounting("/v1/messages/count_tokens", MESSAGES, _write_count)

@@ -14,9 +14,9 @@ import orjson
 from capabilities.core.json_codec import read_json
 from capabilities.core.message import VendorItem
 from capabilities.core.protocols.anthropic.replies import DIALECT
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta
-from routing_admin.dispatch.turns import AnsweredTurn
+from routing_admin.dispatch.reasoning_cache import AnsweredTurn
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.messages.blocks import PROTOCOL
 from routing_admin.gateway.messages.rendering import (
@@ -31,7 +31,7 @@ from routing_admin.gateway.messages.rendering import (
     words_of_media,
 )
 from routing_admin.gateway.messages.thinking_blocks import UNSIGNED, block_of_thought, is_carrier
-from routing_admin.gateway.origins import label_signature
+from routing_admin.gateway.reasoning_signatures import label_signature
 
 COMPLETION_CHECKS = 8
 """How often the arguments of one call are read to see whether they are complete; then it is open until the next one."""
@@ -100,7 +100,7 @@ class MessageEvents:
     held: deque[CallBlock | Callable[[], bytes]] = field(default_factory=deque)
     has_own_citations: bool = False
     thinks: bool = True
-    carriers: list[Thought] = field(default_factory=list)
+    carriers: list[ReasoningBlock] = field(default_factory=list)
 
     def write_delta(self, delta: Delta) -> bytes:
         """A piece of the answer."""
@@ -215,7 +215,7 @@ class MessageEvents:
         signed = self._continue(proof) if kind is BlockKind.THINKING else b""
         return signed + _write("content_block_stop", {"index": self.index})
 
-    def _write_thought(self, thought: Thought) -> bytes:
+    def _write_thought(self, thought: ReasoningBlock) -> bytes:
         """What proves the words of thinking before it, or a block of its own."""
         signed = thought.dialect == DIALECT and thought.form is ThoughtForm.TEXT
         if not signed:

@@ -9,8 +9,8 @@ from capabilities.core.message import ChatRequest, Message, Part, Role, Tool, Ve
 from capabilities.core.protocols.anthropic.thinking import effort_of
 from capabilities.core.protocols.vendor_tools import FIELDS, FUNCTION_FIELDS, own_fields, word_of
 from capabilities.core.worded import worded
+from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.counts import check_counts
-from routing_admin.gateway.door import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     A_LIST,

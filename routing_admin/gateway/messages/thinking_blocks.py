@@ -11,10 +11,10 @@ from typing import Any
 
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols.anthropic.replies import DIALECT
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from routing_admin.gateway.carrier import CARRIER, pack_thoughts, unpack_thoughts
 from routing_admin.gateway.fields import Object
-from routing_admin.gateway.origins import label_signature, read_signature
+from routing_admin.gateway.reasoning_signatures import label_signature, read_signature
 
 THINKING = ("thinking", "redacted_thinking")
 UNSIGNED = f"{CARRIER}unsigned"
@@ -36,12 +36,12 @@ def thinking_block(text: str, signature: str | None = None) -> dict[str, Any]:
     return {"type": "thinking", "thinking": text, "signature": signature or UNSIGNED}
 
 
-def is_carrier(thought: Thought) -> bool:
+def is_carrier(thought: ReasoningBlock) -> bool:
     """Return whether the thought is another vendor's, which has no words for the reader."""
     return thought.dialect != DIALECT
 
 
-def block_of_thought(thought: Thought, origin: str) -> dict[str, Any]:
+def block_of_thought(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
     """The block for something that its model wants to be shown again."""
     if is_carrier(thought):
         return {"type": "redacted_thinking", "data": pack_thoughts([thought], origin)}
@@ -51,19 +51,23 @@ def block_of_thought(thought: Thought, origin: str) -> dict[str, Any]:
     return thinking_block(thought.text, proof)
 
 
-def thoughts_of_block(block: Object, offset: int, calls: int) -> tuple[Thought, ...]:
+def thoughts_of_block(block: Object, offset: int, calls: int) -> tuple[ReasoningBlock, ...]:
     """The thoughts of a block that came back behind so many characters and calls; none where nothing proves them."""
     if block.get("type") == "thinking":
         proof, origin = read_signature(_text(block, "signature"))
         text = _text(block, "thinking") or ""
-        return (Thought(ThoughtForm.TEXT, text, proof, offset, calls, dialect=DIALECT, origin=origin),) if proof else ()
+        return (
+            (ReasoningBlock(ThoughtForm.TEXT, text, proof, offset, calls, dialect=DIALECT, origin=origin),)
+            if proof
+            else ()
+        )
     data = _text(block, "data") or ""
     if data.startswith(CARRIER):
         return unpack_thoughts(data)
     proof, origin = read_signature(data)
     if not proof:
         return ()
-    return (Thought(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT, origin=origin),)
+    return (ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT, origin=origin),)
 
 
 def _text(block: Object, key: str) -> str | None:

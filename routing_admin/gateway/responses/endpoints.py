@@ -9,7 +9,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from capabilities.core.wire import Answer
 from routing_admin.gateway.calls import complete
-from routing_admin.gateway.door import ChatCall, Door
+from routing_admin.gateway.chat_api import ChatApi, ChatCall
 from routing_admin.gateway.errors import body_of, json_reply
 from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
 from routing_admin.gateway.keep_alive import COMMENT
@@ -33,7 +33,7 @@ def _write_count(tokens: int) -> dict[str, Any]:
     return {"object": "response.input_tokens", "input_tokens": tokens}
 
 
-RESPONSES = Door(
+RESPONSES = ChatApi(
     "/v1/responses",
     parse,
     needs_thread,

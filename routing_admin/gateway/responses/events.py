@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 
 from capabilities.core.message import ToolCall, VendorItem
-from capabilities.core.thoughts import Thought
+from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.wire import Annotation, Delta, Finish, Media, ToolCallDelta
-from routing_admin.dispatch.turns import AnsweredTurn
-from routing_admin.gateway.door import Keep
+from routing_admin.dispatch.reasoning_cache import AnsweredTurn
+from routing_admin.gateway.chat_api import Keep
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.responses.rendering import (
     ResponseHead,
@@ -66,7 +66,7 @@ class ResponseEvents:
     turn: AnsweredTurn = field(default_factory=AnsweredTurn)
     number: int = 0
     output: dict[int, dict[str, Any]] = field(default_factory=dict)
-    thoughts: list[Thought] = field(default_factory=list)
+    thoughts: list[ReasoningBlock] = field(default_factory=list)
     places: int = 0
     reasoning: OpenItem | None = None
     message: OpenItem | None = None

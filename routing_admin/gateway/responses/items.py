@@ -10,7 +10,7 @@ from typing import Any
 
 from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall, VendorItem
 from capabilities.core.protocols.vendor_tools import word_of
-from capabilities.core.thoughts import Thought
+from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.carrier import unpack_thoughts
@@ -59,7 +59,7 @@ class AnsweredItems:
 
     words: str = ""
     calls: list[ToolCall] = field(default_factory=list)
-    thoughts: list[Thought] = field(default_factory=list)
+    thoughts: list[ReasoningBlock] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     vendor: list[VendorItem] = field(default_factory=list)
     begun: bool = False

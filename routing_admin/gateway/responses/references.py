@@ -29,7 +29,7 @@ VENDORS_ID = re.compile(r"[A-Za-z]{1,20}_[\w-]{1,230}", re.ASCII)
 """Of an item of OpenAI's own, as `ws_…` of a search: it is kept under its id, for OpenAI wants it back with that."""
 RETRY_DELAYS = (0.1, 0.2, 0.4, 0.8)
 """Seconds until an answer that another process has just given is written."""
-LONGEST_ANSWER = 900
+MAX_ANSWER = 900
 """Seconds after which an answer has ended that was begun."""
 
 UNKNOWN = worded(
@@ -150,7 +150,7 @@ def _list_references(items: list[Any], known: Collection[str]) -> Iterator[_Refe
 def _is_recent(second: str) -> bool:
     """Whether an answer that was begun in that second may still be kept."""
     kept: int = settings.KEEP_ANSWERS
-    return time.time() - int(second, 16) <= kept + LONGEST_ANSWER
+    return time.time() - int(second, 16) <= kept + MAX_ANSWER
 
 
 def _refusal(sentence: Worded, place: int) -> BadRequestError:

@@ -12,11 +12,11 @@ from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest, ToolCall, VendorItem
 from capabilities.core.protocols.answer_fields import FILE_CITATION, SERVICE_TIERS, URL_CITATION
 from capabilities.core.protocols.fields import count, filled
-from capabilities.core.thoughts import Thought
+from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Annotation, Answer, Media, Usage
 from routing_admin.gateway.carrier import pack_thoughts
-from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.responses.tools import PROTOCOL
 from routing_admin.platform.server.ids import new_id
@@ -174,7 +174,7 @@ def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
     return {"code": code, "message": error.message, "type": error.code, "request_id": request_id}
 
 
-def reasoning_item(identity: str, words: str, thoughts: Sequence[Thought], origin: str) -> dict[str, Any]:
+def reasoning_item(identity: str, words: str, thoughts: Sequence[ReasoningBlock], origin: str) -> dict[str, Any]:
     """What was thought: a summary to read, and what its model wants back, which nobody else reads."""
     summary = [{"type": "summary_text", "text": words}] if words else []
     packed = {"encrypted_content": pack_thoughts(thoughts, origin)} if thoughts else {}

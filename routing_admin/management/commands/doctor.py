@@ -14,7 +14,7 @@ from artifacts import sniffer
 from artifacts.core.errors import StoreAwayError
 from capabilities.core.providers.catalogue import default_catalogue
 from routing_admin.configuration import integrity, rows, snapshot
-from routing_admin.configuration.editions import find_catalogue
+from routing_admin.configuration.catalogue_versions import find_catalogue
 from routing_admin.console.routes.standings import list_standings, list_unable
 from routing_admin.core.configuration.checks import check_describers
 from routing_admin.core.configuration.retirements import ModelEnd, list_ends

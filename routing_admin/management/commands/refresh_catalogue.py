@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from capabilities.core.providers.catalogue.refreshing import LARGEST
 from routing_admin.console.catalogue import actions as editions
 from routing_admin.console.catalogue.queries import find_called_provider
-from routing_admin.dispatch.dial import Dialler
+from routing_admin.dispatch.provider_checks import ProviderChecker
 from routing_admin.management import command
 
 
@@ -55,7 +55,7 @@ class Command(command.Command):
         row = find_called_provider(name)
         if row is None:
             raise CommandError(f"There is no enabled provider {name} that can be called.")
-        answer = Dialler().models(name)
+        answer = ProviderChecker().models(name)
         if answer.fault:
             raise CommandError(f"{name} returned no list of models: {answer.fault} {answer.message}".rstrip())
         return editions.keep_provider_list(row, answer.entries)

@@ -17,7 +17,7 @@ from routing_admin.models import AdminToken
 KIND = "rat"
 """How a token begins."""
 TOKEN = re.compile(r"rat_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
-LONGEST_OWNER = 75
+MAX_OWNER = 75
 """So many characters of a user name stand in an actor's."""
 
 NO_TOKEN = Refusal(
@@ -48,7 +48,7 @@ class AdminCaller:
 
 def name_of(owner: str, token: str) -> str:
     """What the audit calls a token."""
-    return f"{owner[:LONGEST_OWNER]}'s token {token}"
+    return f"{owner[:MAX_OWNER]}'s token {token}"
 
 
 def authenticate_token(headers: Mapping[str, str]) -> AdminCaller | Refusal:

@@ -13,9 +13,9 @@ from django.http.cookie import parse_cookie
 
 from capabilities.access import Principal, authenticate, key_in
 from routing_admin.platform.auth.admin_tokens import AdminCaller, authenticate_token
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import borrowed_connections
-from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_away
+from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
 
 UNKNOWN_BYTES = 64 * 1024
 """The most that anybody else may send: enough for every form that he may fill in, and every call that is refused."""
@@ -26,7 +26,7 @@ async def is_known_caller(headers: Mapping[str, str]) -> bool:
 
     Queries rows, in a thread.
     """
-    with waiting_at_most(WAIT_SECONDS):
+    with lock_timeout(WAIT_SECONDS):
         return await asyncio.to_thread(_look, headers)
 
 
@@ -35,7 +35,7 @@ def _look(headers: Mapping[str, str]) -> bool:
         try:
             return _has_good_key(headers) if key_in(headers) else _is_signed_in(headers)
         except Exception as error:
-            if is_away(error):
+            if is_unavailable(error):
                 return True
             raise
 

@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 
 EVERY = timedelta(minutes=1)
 """How often a session's last sight is noted at most."""
-LONGEST_AGENT = 300
+MAX_AGENT = 300
 """So many characters of a user agent are kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class SessionUse:
     """A session that made a request: from which program, from where, when."""
 
     user_agent: str
@@ -52,15 +52,15 @@ def sessions_of(user_id: int) -> Iterator[tuple[str, Session]]:
             yield digest_of_session(row.session_key), row
 
 
-class Sightings:
+class SessionActivity:
     """What this process saw and has not written yet, by the session's digest."""
 
     def __init__(self) -> None:
-        self._noted: dict[str, Sighting] = {}
+        self._noted: dict[str, SessionUse] = {}
         self._last: dict[str, datetime] = {}
         self._writing = threading.Lock()
 
-    def note(self, key: str, sighting: Sighting) -> None:
+    def note(self, key: str, sighting: SessionUse) -> None:
         """A session made a request; nothing to do within the minute after the last one."""
         digest = digest_of_session(key)
         last = self._last.get(digest)
@@ -69,7 +69,7 @@ class Sightings:
             self._last = {each: at for each, at in self._last.items() if sighting.at - at <= EVERY}
             self._last[digest] = sighting.at
 
-    def waiting(self) -> dict[str, Sighting]:
+    def waiting(self) -> dict[str, SessionUse]:
         """What is noted and not yet written."""
         return dict(self._noted)
 
@@ -88,7 +88,7 @@ class Sightings:
             return True
 
 
-def _update(noted: dict[str, Sighting]) -> None:
+def _update(noted: dict[str, SessionUse]) -> None:
     if not noted:
         return
     with transaction.atomic():
@@ -98,7 +98,7 @@ def _update(noted: dict[str, Sighting]) -> None:
             SessionSighting.objects.update_or_create(digest=digest, defaults=fields, create_defaults=first)
 
 
-sightings = owned(Sightings)
+session_activity = owned(SessionActivity)
 
 
 class SightingsMiddleware:
@@ -112,7 +112,7 @@ class SightingsMiddleware:
         response = self.get_response(request)
         session = getattr(request, "session", None)
         if session is not None and session.accessed and session.session_key and SESSION_KEY in session:
-            agent = request.headers.get("user-agent", "")[:LONGEST_AGENT]
+            agent = request.headers.get("user-agent", "")[:MAX_AGENT]
             address = address_in(request.META, settings.TRUSTED_PROXIES)[:64]
-            sightings().note(session.session_key, Sighting(agent, address, timezone.now()))
+            session_activity().note(session.session_key, SessionUse(agent, address, timezone.now()))
         return response

@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, NotSupportedError, connections
 
 from routing_admin.platform.databases.router import POSTGRESQL
-from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of, is_away
+from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of, is_unavailable
 
 BOOTSTRAP = "Run: python manage.py bootstrap"
 DRIVER = (
@@ -84,7 +84,7 @@ def explain_failure(error: BaseException, alias: str = "default") -> str | None:
             if fault_of(error) is DatabaseFault.READ_ONLY
             else "The database {name} does not answer: {said}."
         )
-        return sentence.format(name=settings["NAME"], said=_first_line(error)) if is_away(error) else None
+        return sentence.format(name=settings["NAME"], said=_first_line(error)) if is_unavailable(error) else None
     return _explain_postgresql(error, settings)
 
 
@@ -107,7 +107,7 @@ def _explain_postgresql(error: DatabaseError | InterfaceError, settings: dict[st
             return sentence.format(**words)
     if fault_of(error) is DatabaseFault.FORBIDDEN:
         return FORBIDDEN.format(**words)
-    if is_away(error):
+    if is_unavailable(error):
         return f"The database at {words['place']} does not answer: {words['said']}."
     return None
 

@@ -22,7 +22,7 @@ _most: ContextVar[float | None] = ContextVar("longest_wait", default=None)
 
 
 @contextmanager
-def waiting_at_most(seconds: float) -> Iterator[None]:
+def lock_timeout(seconds: float) -> Iterator[None]:
     """In here a statement waits for a locked database that many seconds at most; threads started in here inherit it."""
     outer = _most.get()
     token = _most.set(seconds if outer is None else min(seconds, outer))
@@ -52,7 +52,7 @@ def in_line(work: Callable[[], T]) -> Callable[[], T]:
         if most is None:
             return work()
         waited = time.monotonic() - asked if _LastTimeout.in_vain > asked else 0.0
-        with waiting_at_most(max(0.0, most - waited)):
+        with lock_timeout(max(0.0, most - waited)):
             try:
                 return work()
             except OperationalError:

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from routing_admin.platform.databases.explaining import explain_failure
-from routing_admin.platform.databases.unavailable import fault_of, is_away
+from routing_admin.platform.databases.unavailable import fault_of, is_unavailable
 
 
 @dataclass(slots=True)
@@ -22,10 +22,10 @@ class OutageLog:
         """Count a failure; the line is written if the one before was of another kind or the work had succeeded."""
         self._failures += 1
         words = explain_failure(error) or f"{type(error).__name__}: {error}"
-        kind = fault_of(error) if is_away(error) else words
+        kind = fault_of(error) if is_unavailable(error) else words
         if kind != self._last_kind:
             self._last_kind = str(kind)
-            self.log.error("%s failed: %s", self.what, words, exc_info=None if is_away(error) else error)
+            self.log.error("%s failed: %s", self.what, words, exc_info=None if is_unavailable(error) else error)
 
     def end(self) -> None:
         """Note that the work succeeded."""

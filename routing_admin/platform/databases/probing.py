@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS
 from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of
 
@@ -25,7 +25,7 @@ def check_writable() -> None:
         columns = ", ".join(connections[alias].ops.quote_name(str(field.column)) for field in meta.concrete_fields)
         try:
             connections[alias].ensure_connection()  # a busy pool may take as long as the caller waits
-            with waiting_at_most(LOCK_SECONDS), connections[alias].cursor() as cursor:
+            with lock_timeout(LOCK_SECONDS), connections[alias].cursor() as cursor:
                 sql = f"INSERT INTO {meta.db_table} ({columns}) SELECT {columns} FROM {meta.db_table} WHERE 1 = 0"  # noqa: S608
                 cursor.execute(sql)
         except DatabaseError as error:

@@ -99,7 +99,7 @@ def explain(error: BaseException) -> str:
     return MESSAGES.get(fault, MESSAGE) if fault else MESSAGE
 
 
-def is_away(error: BaseException | None) -> bool:
+def is_unavailable(error: BaseException | None) -> bool:
     """Return whether an error is an outage of the database: what was asked for is no fault, and may be asked again."""
     return error is not None and fault_of(error) not in (None, DatabaseFault.VALUE, DatabaseFault.CODE)
 

@@ -33,11 +33,11 @@ QUICK_SECONDS = 0.1
 """How long somebody waits whom a call may wait for: half of what the call does."""
 PATIENT_SECONDS = 1.0
 """How long those wait whom nobody waits for."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.25, 1.0
+FIRST_PAUSE, MAX_PAUSE = 0.25, 1.0
 """Between two tries of a server that is away."""
 
 
-class RedisAwayError(Exception):
+class RedisUnavailableError(Exception):
     """Redis does not answer, or does not do what it is asked; the message says which."""
 
 
@@ -96,14 +96,14 @@ class RedisLink:
         return ":".join((self.prefix, *words))
 
     def ask(self, work: Callable[[redis.Redis], T], *, patient: bool = False) -> T:
-        """What `work` gets of the server. Raises `RedisAwayError`; at once where it was away a moment ago."""
+        """What `work` gets of the server. Raises `RedisUnavailableError`; at once where it was away a moment ago."""
         client = self._patient if patient else self._quick
         if client is None or not self._up:
-            raise RedisAwayError(str(self._outage.sentence) if self._outage else "Redis was not asked yet.")
+            raise RedisUnavailableError(str(self._outage.sentence) if self._outage else "Redis was not asked yet.")
         return self._try(work, client)
 
     def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
-        """What a script returns. Raises `RedisAwayError`."""
+        """What a script returns. Raises `RedisUnavailableError`."""
 
         def work(client: redis.Redis) -> Any:
             from redis.exceptions import NoScriptError
@@ -122,7 +122,7 @@ class RedisLink:
         try:
             for client in (self._patient, self._quick):
                 self._try(self._write, client)
-        except RedisAwayError:
+        except RedisUnavailableError:
             return False
         if not self._up:
             self._come_back()
@@ -151,11 +151,11 @@ class RedisLink:
             if not is_fault(error):
                 raise
             self._leave(error)
-            raise RedisAwayError(str(error)) from None
+            raise RedisUnavailableError(str(error)) from None
 
     def _leave(self, error: Exception) -> None:
         sentence = sentence_of(error, self.url)
-        self._pause = min(self._pause * 2, LONGEST_PAUSE) if not self._up else FIRST_PAUSE
+        self._pause = min(self._pause * 2, MAX_PAUSE) if not self._up else FIRST_PAUSE
         self._again_at = self._clock() + self._pause
         if self._outage is None or self._outage.sentence.template != sentence.template:  # not for each reason anew
             log.error("%s Until it answers, this process does without it.", sentence)

@@ -14,13 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from capabilities.runtime import owned
-from routing_admin.platform.redis.link import RedisAwayError, RedisLink
+from routing_admin.platform.redis.link import RedisLink, RedisUnavailableError
 from routing_admin.platform.redis.link import link as process_link
 
 if TYPE_CHECKING:
     import redis
 
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 """Subjects whose news wait to be sent; those that waited longest are dropped."""
 BATCH = 500
 BLOCK_MILLISECONDS = 500
@@ -67,7 +67,7 @@ class News:
         with self._lock:
             self._waiting.pop((topic, subject), None)
             self._waiting[topic, subject] = render
-            if len(self._waiting) > MOST_WAITING:
+            if len(self._waiting) > MAX_WAITING:
                 del self._waiting[next(iter(self._waiting))]
         if self.wake is not None:
             self.wake()
@@ -91,7 +91,7 @@ class News:
                     del self._waiting[each]
             try:
                 self.link.ask(partial(self._write, batch), patient=True)
-            except RedisAwayError:
+            except RedisUnavailableError:
                 with self._lock:
                     self._waiting = batch | self._waiting
                 return
@@ -112,7 +112,7 @@ class News:
             return False
         try:
             found, now = self.link.ask(self._read, patient=True)
-        except RedisAwayError:
+        except RedisUnavailableError:
             for topic in self._topics.values():
                 topic.read_to = BEGINNING
             return False

@@ -15,7 +15,7 @@ from artifacts.storage.upload_tokens import TokenState, state_of_address
 from capabilities.body_limits import MIB, is_held, received_limit
 from capabilities.fair_slots import requester
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
-from routing_admin.platform.server.places import CallPlace, OverloadedError, bodies
+from routing_admin.platform.server.fair_semaphore import OverloadedError, Slot, bodies
 from routing_admin.platform.server.refusals import send_refusal
 
 Message = MutableMapping[str, Any]
@@ -79,7 +79,7 @@ class _CountedBody:
         self._scope, self._receive, self._send, self._is_known = scope, receive, send, is_known
         self._limit, self._announced = received_limit(scope["path"]), announced_length(scope)
         self._received, self._known, self.started = 0, False, False
-        self.room = CallPlace(bodies())
+        self.room = Slot(bodies())
 
     async def check_announced(self) -> None:
         await self._check(self._announced)

@@ -36,12 +36,12 @@ class DrainingError(Exception):
         return {"error": self.code, "message": self.message, "attempts": []}
 
 
-class Stretch:
+class WaitingPeriod:
     """A stretch of waiting of one task, known to the draining as long as it lasts."""
 
     __slots__ = ("_others", "_over", "_reason", "_task", "_waiting")
 
-    def __init__(self, waiting: dict[Stretch, asyncio.AbstractEventLoop], *, over: bool) -> None:
+    def __init__(self, waiting: dict[WaitingPeriod, asyncio.AbstractEventLoop], *, over: bool) -> None:
         self._waiting, self._over = waiting, over
         self._reason: Exception | None = None
 
@@ -70,11 +70,11 @@ class Draining:
 
     def __init__(self) -> None:
         self.has_begun = self._over = False
-        self._waiting: dict[Stretch, asyncio.AbstractEventLoop] = {}
+        self._waiting: dict[WaitingPeriod, asyncio.AbstractEventLoop] = {}
 
-    def limit(self) -> Stretch:
+    def limit(self) -> WaitingPeriod:
         """A stretch of waiting that ends with the drain time. Raises `DrainingError` then."""
-        return Stretch(self._waiting, over=self._over)
+        return WaitingPeriod(self._waiting, over=self._over)
 
     def schedule_end(self) -> None:
         """SIGTERM has come: what waits may go on until shortly before the server's end."""

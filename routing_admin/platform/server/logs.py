@@ -13,8 +13,8 @@ from django.http.multipartparser import MultiPartParserError
 from artifacts.core.errors import StoreAwayError
 from capabilities.core.providers.redaction import MASK, redact
 from routing_admin.platform.databases.explaining import explain_failure
-from routing_admin.platform.databases.unavailable import is_away
-from routing_admin.platform.server.places import OverloadedError
+from routing_admin.platform.databases.unavailable import is_unavailable
+from routing_admin.platform.server.fair_semaphore import OverloadedError
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of the request that is answered just now."""
@@ -54,7 +54,7 @@ class ExplainFilter(logging.Filter):
         """Always lets the record through, with the sentence behind its own."""
         error = record.exc_info[1] if record.exc_info else None
         problem = error.details if isinstance(error, StoreAwayError) else None
-        if error is not None and is_away(error):
+        if error is not None and is_unavailable(error):
             problem = explain_failure(error)
         if problem:
             record.msg, record.args, record.exc_info = f"{record.getMessage()}: {problem}", (), None

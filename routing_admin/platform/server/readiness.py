@@ -16,7 +16,7 @@ from django.db import connections
 from artifacts.core.errors import ArtifactError
 from artifacts.storage.content import byte_store
 from routing_admin.platform.databases.explaining import explain_failure
-from routing_admin.platform.databases.lock_timeout import waiting_at_most
+from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.probing import check_writable
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 from routing_admin.platform.redis.link import link
@@ -60,7 +60,7 @@ class DependencyCheck:
     def _run(self, over: threading.Event) -> None:
         problem = ""
         try:
-            with waiting_at_most(WAIT_SECONDS):
+            with lock_timeout(WAIT_SECONDS):
                 self._check()
         except Exception as error:
             problem = _explain(error)

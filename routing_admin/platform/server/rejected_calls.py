@@ -23,9 +23,9 @@ from routing_admin.models import MissedCall
 
 log = logging.getLogger(__name__)
 
-MOST_NOTED, EVERY_SECONDS = 5, 2.0
+MAX_NOTED, EVERY_SECONDS = 5, 2.0
 """So many are written at a time, and no oftener than that; what comes beyond is forgotten."""
-MOST_KEPT, KEPT_FOR = 200, timedelta(minutes=15)
+MAX_KEPT, KEPT_FOR = 200, timedelta(minutes=15)
 PUBLIC = re.compile(r"ra_([0-9a-z]{8})(?:_|$)")
 
 
@@ -47,7 +47,7 @@ def shape_of(key: str) -> KeyShape:
     return KeyShape.OTHER if key else KeyShape.NONE
 
 
-class MissedCalls:
+class RejectedCalls:
     """What this process noted and has not written yet; `clock` gives seconds that only grow."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -57,7 +57,7 @@ class MissedCalls:
 
     def note(self, code: str, path: str, headers: Mapping[str, str]) -> None:
         """A call was refused: why, at which address, and with which headers, of which only the key's look is kept."""
-        if len(self._noted) >= MOST_NOTED:
+        if len(self._noted) >= MAX_NOTED:
             return
         key = key_in(headers)
         public = found[1] if (found := PUBLIC.match(key)) else ""
@@ -75,11 +75,11 @@ class MissedCalls:
             try:
                 MissedCall.objects.bulk_create(noted)
                 MissedCall.objects.filter(at__lt=timezone.now() - KEPT_FOR).delete()
-                oldest = MissedCall.objects.values_list("pk", flat=True)[MOST_KEPT : MOST_KEPT + 1].first()
+                oldest = MissedCall.objects.values_list("pk", flat=True)[MAX_KEPT : MAX_KEPT + 1].first()
                 if oldest is not None:
                     MissedCall.objects.filter(pk__lte=oldest).delete()
             except (DatabaseError, InterfaceError) as error:
                 log.debug("%s calls that went astray are not written: %s", len(noted), error)
 
 
-missed_calls = owned(MissedCalls)
+rejected_calls = owned(RejectedCalls)

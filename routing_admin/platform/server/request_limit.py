@@ -12,7 +12,7 @@ from routing_admin.platform.auth.addresses import address_in, place_of
 from routing_admin.platform.server.body_limit import App, Receive, Send, headers_of_scope
 from routing_admin.platform.server.connections import HEALTH_PATHS
 from routing_admin.platform.server.draining import DrainingError
-from routing_admin.platform.server.places import CallPlace, OverloadedError, requests
+from routing_admin.platform.server.fair_semaphore import OverloadedError, Slot, requests
 from routing_admin.platform.server.refusals import send_refusal
 
 
@@ -26,7 +26,7 @@ def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> Ap
         if scope["type"] != "http" or scope["path"] in HEALTH_PATHS:
             await app(scope, receive, send)
             return
-        place, name = CallPlace(requests()), name_of(scope, agent_of)
+        place, name = Slot(requests()), name_of(scope, agent_of)
         requester.set(name)
         try:
             await place.enter(name)

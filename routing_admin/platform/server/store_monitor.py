@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 PAUSE_SECONDS = 5.0
 
 
-class StoreWatch:
+class StoreMonitor:
     """The looks of this process, in a thread of their own; none where artifacts are files of this machine."""
 
     def __init__(self) -> None:
@@ -44,4 +44,4 @@ class StoreWatch:
                 log.warning("the artifact store answers again; it did not since %s", since)
 
 
-store_watch = owned(StoreWatch)
+store_monitor = owned(StoreMonitor)

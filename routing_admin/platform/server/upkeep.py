@@ -17,8 +17,8 @@ from django.utils import timezone
 from capabilities.doubts import NotedRefusals, noted_refusals
 from capabilities.last_use import LastUses, last_uses
 from capabilities.signing import read_secrets_again
-from routing_admin.platform.auth.session_activity import sightings
-from routing_admin.platform.databases.lock_timeout import LOOK_WAIT_SECONDS, waiting_at_most
+from routing_admin.platform.auth.session_activity import session_activity
+from routing_admin.platform.databases.lock_timeout import LOOK_WAIT_SECONDS, lock_timeout
 from routing_admin.platform.databases.postgresql.partitions import make_days
 from routing_admin.platform.databases.router import renew_connections
 from routing_admin.platform.server.repeating_thread import RepeatingThread
@@ -56,7 +56,7 @@ class Upkeep:
         """Ends the rounds; what is noted is written first, or the log says that it is lost."""
         self._thread.stop()
         self.refusals.write()
-        sightings().write()
+        session_activity().write()
         if not self.uses.write():
             log.warning(
                 "the database is locked: when %s keys were last used is not written", len(self.uses.list_noted())
@@ -68,10 +68,10 @@ class Upkeep:
         read_secrets_again()
         for look in self.first:
             look()
-        with waiting_at_most(LOOK_WAIT_SECONDS):
+        with lock_timeout(LOOK_WAIT_SECONDS):
             self.uses.write()
             self.refusals.write()
-            sightings().write()
+            session_activity().write()
             for look in self.further:
                 look()
         self._make_days()

@@ -20,7 +20,7 @@ from capabilities.core.wire import Target
 MAX_TOKENS = 4096
 """The longest answer where neither the request nor the model's row names one; the field is required."""
 FIVE_MINUTES = 300
-MOST_MARKS = 4
+MAX_MARKS = 4
 """Ends of prefixes in one request; a fifth is refused."""
 
 
@@ -134,7 +134,7 @@ def keep_last_marks(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ...]]:
     """The request with the last marks of prefixes, as many as are taken, and the places of those left out."""
     marks = [tool.cache for tool in chat.tools] + [part.cache for each in chat.messages for part in each.parts]
     marked = [mark for mark in marks if mark]
-    room = MOST_MARKS - ("cache_control" in chat.extra)
+    room = MAX_MARKS - ("cache_control" in chat.extra)
     if len(marked) <= room:
         return chat, ()
     lost = {id(mark) for mark in marked[:-room]}

@@ -14,7 +14,7 @@ from capabilities.core.protocols.errors import bad_shape, failure_inside, object
 from capabilities.core.protocols.fields import filled
 from capabilities.core.protocols.finish import Ending, ending_of, own_word
 from capabilities.core.protocols.vendor_tools import word_of_block
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
 from capabilities.core.worded import worded
 
@@ -90,14 +90,14 @@ def words_of(block: Mapping[str, Any], kind: str, name: str) -> str:
     return words if block.get("type") == kind and isinstance(words, str) else ""
 
 
-def thought_of(block: Mapping[str, Any], offset: int, calls: int) -> Thought | None:
+def thought_of(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBlock | None:
     """What a block wants to be shown again; None for one that is no thought, or not signed."""
     kind = block.get("type")
     if kind == "thinking" and (signature := filled(block.get("signature"))):
         words = words_of(block, "thinking", "thinking")
-        return Thought(ThoughtForm.TEXT, words, signature, offset, calls, dialect=DIALECT)
+        return ReasoningBlock(ThoughtForm.TEXT, words, signature, offset, calls, dialect=DIALECT)
     if kind == "redacted_thinking" and (data := filled(block.get("data"))):
-        return Thought(ThoughtForm.ENCRYPTED, "", data, offset, calls, dialect=DIALECT)
+        return ReasoningBlock(ThoughtForm.ENCRYPTED, "", data, offset, calls, dialect=DIALECT)
     return None
 
 
@@ -124,7 +124,7 @@ def _vendor_items(blocks: list[dict[str, Any]]) -> Iterator[VendorItem]:
         calls += is_call(block)
 
 
-def _thoughts(blocks: list[dict[str, Any]]) -> Iterator[Thought]:
+def _thoughts(blocks: list[dict[str, Any]]) -> Iterator[ReasoningBlock]:
     offset = calls = 0
     for block in blocks:
         if thought := thought_of(block, offset, calls):

@@ -41,7 +41,7 @@ from capabilities.core.protocols.urls import call_url
 from capabilities.core.protocols.vendor_tools import BETA_HEADER
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -179,7 +179,7 @@ def _tool_use(call: ToolCall, ids: _Ids) -> dict[str, Any]:
     return {**block, "caller": call.caller} if call.caller else block
 
 
-def _thought(thought: Thought) -> dict[str, Any]:
+def _thought(thought: ReasoningBlock) -> dict[str, Any]:
     if thought.form is ThoughtForm.ENCRYPTED:
         return {"type": "redacted_thinking", "data": thought.proof}
     return {"type": "thinking", "thinking": thought.text, "signature": thought.proof}

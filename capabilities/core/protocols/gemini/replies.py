@@ -16,7 +16,7 @@ from capabilities.core.protocols.gemini.supplements import SOURCES, annotations_
 from capabilities.core.protocols.gemini.usage import usage_of
 from capabilities.core.protocols.vendor_tools import word_of_field
 from capabilities.core.providers.redaction import brief
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
 from capabilities.core.worded import worded
 
@@ -148,12 +148,12 @@ def metadata_of(candidate: Mapping[str, Any]) -> tuple[VendorItem, ...]:
     return (VendorItem(PROTOCOL, METADATA, found),) if found else ()
 
 
-def signed_words(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[tuple[Thought, ...], int]:
+def signed_words(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[tuple[ReasoningBlock, ...], int]:
     """The proofs of parts that call nothing, each behind the words that it signs; and how many words there are now.
 
     A streamed answer may send the last one in a part of its own, without any words.
     """
-    found: list[Thought] = []
+    found: list[ReasoningBlock] = []
     for part in parts:
         if own_kind(part):
             continue
@@ -163,7 +163,7 @@ def signed_words(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[
         if not part.get("thought") and isinstance(part.get("text"), str):
             offset += len(part["text"])
         if proof := filled(part.get("thoughtSignature")):
-            found.append(Thought(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT))
+            found.append(ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT))
     return tuple(found), offset
 
 

@@ -39,7 +39,7 @@ from capabilities.core.providers.quirks import quirk, unwanted_params
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
 OPENING = {"text": "."}
-MOST_STOPS = 5
+MAX_STOPS = 5
 IN_RESULTS = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 """What may stand inside a function's response."""
 MODALITIES = frozenset({"text", "image", "audio"})
@@ -118,7 +118,7 @@ def _options(chat: ChatRequest, model: str, ways: Mapping[str, Any]) -> tuple[di
         "temperature": ("temperature", chat.temperature),
         "top_p": ("topP", chat.top_p),
         "max_tokens": ("maxOutputTokens", chat.max_tokens),
-        "stop": ("stopSequences", list(chat.stop[:MOST_STOPS]) or None),
+        "stop": ("stopSequences", list(chat.stop[:MAX_STOPS]) or None),
         **{name: (KNOWN_EXTRA[name], value) for name, value in chat.extra.items() if name in KNOWN_EXTRA},
         **_translated(chat, model),
     }
@@ -164,7 +164,7 @@ def _thinking(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
 def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, ...]:
     """What has no field here, or a value that cannot be said; `fields` are those that can."""
     lost = ["parallel_tool_calls"] if chat.parallel_tool_calls is False and chat.tools else []
-    if "stop" in fields and len(chat.stop) > MOST_STOPS:
+    if "stop" in fields and len(chat.stop) > MAX_STOPS:
         lost.append("stop")
     return (*lost, *unsaid(chat, fields))
 

@@ -15,7 +15,7 @@ from capabilities.core.protocols.openai_responses.finish import ENDINGS, FAILURE
 from capabilities.core.protocols.openai_responses.supplements import annotations_of, media_of
 from capabilities.core.protocols.openai_responses.usage import usage_of
 from capabilities.core.protocols.vendor_tools import word_of_block
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault
 from capabilities.core.worded import worded
 
@@ -109,15 +109,15 @@ def reasoning_of(item: Item) -> str:
     return told or "\n\n".join(words_of(part, "summary_text", "text") for part in parts_of(item, "summary"))
 
 
-def thoughts_of(item: Item, offset: int, calls: int) -> Iterator[Thought]:
+def thoughts_of(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlock]:
     """What an item wants to be shown again: its summary, and what only its maker can read."""
     identity, proof = filled(item.get("id")), filled(item.get("encrypted_content"))
     if item.get("type") != "reasoning" or proof is None:
         return
     for part in parts_of(item, "summary"):
         if words := words_of(part, "summary_text", "text"):
-            yield Thought(ThoughtForm.SUMMARY, words, None, offset, calls, identity, DIALECT)
-    yield Thought(ThoughtForm.ENCRYPTED, "", proof, offset, calls, identity, DIALECT)
+            yield ReasoningBlock(ThoughtForm.SUMMARY, words, None, offset, calls, identity, DIALECT)
+    yield ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, identity, DIALECT)
 
 
 OURS = ("message", "reasoning", "image_generation_call", *CALLS)
@@ -145,7 +145,7 @@ def _vendor_items(items: Iterable[Item]) -> Iterator[VendorItem]:
         calls += is_call(item)
 
 
-def _thoughts(items: Iterable[Item]) -> Iterator[Thought]:
+def _thoughts(items: Iterable[Item]) -> Iterator[ReasoningBlock]:
     offset = calls = 0
     for item in items:
         yield from thoughts_of(item, offset, calls)

@@ -30,7 +30,7 @@ from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import call_url
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
@@ -128,9 +128,9 @@ def _assistant(message: Message, origin: str) -> Iterator[dict[str, Any]]:
     yield from (_call(call) for call in message.tool_calls[called:])
 
 
-def _group(woven: Sequence[Thought | VendorItem]) -> Iterator[list[Thought] | VendorItem]:
+def _group(woven: Sequence[ReasoningBlock | VendorItem]) -> Iterator[list[ReasoningBlock] | VendorItem]:
     """The thoughts item by item: an item's summary comes before what only its maker can read."""
-    group: list[Thought] = []
+    group: list[ReasoningBlock] = []
     for each in woven:
         if isinstance(each, VendorItem):
             yield each
@@ -141,7 +141,7 @@ def _group(woven: Sequence[Thought | VendorItem]) -> Iterator[list[Thought] | Ve
             group = []
 
 
-def _reasoning(thoughts: Sequence[Thought]) -> dict[str, Any]:
+def _reasoning(thoughts: Sequence[ReasoningBlock]) -> dict[str, Any]:
     last = thoughts[-1]
     summary = [{"type": "summary_text", "text": each.text} for each in thoughts[:-1]]
     named = {"id": last.id} if last.id else {}

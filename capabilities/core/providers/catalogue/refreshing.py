@@ -32,7 +32,7 @@ from capabilities.core.worded import worded
 
 LARGEST = 32 * 1024 * 1024
 """Bytes of a file, unpacked: eight times what the sources publish."""
-MOST_ROWS = 50_000
+MAX_ROWS = 50_000
 GZIP = b"\x1f\x8b"
 
 TOO_LARGE = worded("The file is too large to be a catalogue. Choose the catalogue's own file or a source's.")
@@ -152,7 +152,7 @@ def _check(value: dict[str, Any]) -> CatalogueDocument:
     """A build's own file, whole: every row is read once, so that none is found damaged at its first question."""
     try:
         document = from_json(value)
-        if sum(len(names) for names in document.models.values()) > MOST_ROWS or not document.sources:
+        if sum(len(names) for names in document.models.values()) > MAX_ROWS or not document.sources:
             raise UnreadableCatalogueError(TOO_LARGE)
         sources, ends = split_document(document)
         document = build_document([(_brief(note), rows) for note, rows in sources], [(_brief(n), d) for n, d in ends])

@@ -18,7 +18,7 @@ from capabilities.core.providers.probes.speech import wav
 from capabilities.core.providers.probes.vocabulary import FOUR_DIGITS, ONE_WORD, Vocabulary
 from capabilities.core.vocabulary import Kind
 
-MOST_TOKENS = 1024
+MAX_TOKENS = 1024
 """Room for an answer of one word, and for a model that thinks before it."""
 
 
@@ -89,4 +89,4 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
 def request_of(probe: Probe, word: str) -> ChatRequest:
     """The question with a file that holds the word, as every protocol can write it where it has the slot."""
     file = NativePart(probe.kind, probe.mime_type, blob_of(probe.make_file(word)), filename=probe.filename)
-    return ChatRequest((Message(Role.USER, (TextPart(probe.question), file)),), max_tokens=MOST_TOKENS)
+    return ChatRequest((Message(Role.USER, (TextPart(probe.question), file)),), max_tokens=MAX_TOKENS)

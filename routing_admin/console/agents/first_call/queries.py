@@ -15,7 +15,7 @@ from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.models import MissedCall, RequestLog
 from routing_admin.request_log.lookup import LoggedRequest
 
-MOST_REQUESTS, MOST_MISSED = 20, 3
+MAX_REQUESTS, MAX_MISSED = 20, 3
 NEAREST = 3
 
 
@@ -38,14 +38,14 @@ class FirstCall:
 def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
     """What came of a key; of calls that may be anybody's those since that moment. Four queries at most."""
     rows = RequestLog.objects.defer("body").filter(agent=key.agent.agent_id, key=key.public_id)
-    newest = list(rows.filter(started_at__gte=key.created_at).order_by("-started_at")[:MOST_REQUESTS])
+    newest = list(rows.filter(started_at__gte=key.created_at).order_by("-started_at")[:MAX_REQUESTS])
     row = next((each for each in newest if each.outcome == OK), newest[0] if newest else None)
     if row is not None:
         row.body = None
     request = LoggedRequest(row, tuple(row.attempts.order_by("position"))) if row is not None else None
     own = MissedCall.objects.filter(key=key.public_id, at__gte=key.created_at)
     others = MissedCall.objects.filter(at__gte=since).exclude(key=key.public_id)
-    return FirstCall(request, tuple(own[:MOST_MISSED]), tuple(others[:MOST_MISSED]))
+    return FirstCall(request, tuple(own[:MAX_MISSED]), tuple(others[:MAX_MISSED]))
 
 
 def directive_of(row: RequestLog) -> str:

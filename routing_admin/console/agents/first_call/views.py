@@ -22,7 +22,7 @@ from routing_admin.request_log.sentences import render_logged
 if TYPE_CHECKING:
     from capabilities.models import AgentKey
 
-LONGEST_WAIT = timedelta(minutes=5)
+MAX_WAIT = timedelta(minutes=5)
 """How long the panel asks by itself."""
 UNCHANGED = 204
 
@@ -34,7 +34,7 @@ def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpRespo
     now = timezone.now()
     since = moment_in(request.GET.get("since", ""), now)
     found = find_first_call(key, since)
-    is_paused = now - since > LONGEST_WAIT
+    is_paused = now - since > MAX_WAIT
     mark = mark_of(found, is_paused=is_paused)
     if request.GET.get("mark") == mark:
         return HttpResponse(status=UNCHANGED)

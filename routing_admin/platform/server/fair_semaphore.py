@@ -29,7 +29,7 @@ WAIT_SECONDS = 2.0
 
 
 @dataclass(slots=True)
-class Places:
+class FairSemaphore:
     """The places of one process for one kind of work; used from one event loop.
 
     `in_use` and `waiting` are those of the moment, `refused` all that were refused.
@@ -107,14 +107,14 @@ class Places:
             self._line = [each for each in self._line if each[1] is not turn]
 
 
-class CallPlace:
+class Slot:
     """The place of one call, or several, once it has them."""
 
     __slots__ = ("_count", "_name", "_places", "at_end")
 
     _name: str | None
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: FairSemaphore) -> None:
         self._places, self._name, self._count = places, None, 1
         self.at_end: Callable[[], None] | None = None
 
@@ -150,39 +150,39 @@ class CallPlace:
 
 
 @owned
-def calls() -> Places:
+def calls() -> FairSemaphore:
     """Those of chat calls, by agent."""
-    return Places(settings.MAX_CALLS, settings.MAX_CALLS // QUEUE_SHARE)
+    return FairSemaphore(settings.MAX_CALLS, settings.MAX_CALLS // QUEUE_SHARE)
 
 
 @owned
-def requests() -> Places:
+def requests() -> FairSemaphore:
     """Those of everything else, each in a thread of its own; by agent where the key is known, else by address."""
-    return Places(settings.MAX_REQUESTS, settings.MAX_REQUESTS // QUEUE_SHARE)
+    return FairSemaphore(settings.MAX_REQUESTS, settings.MAX_REQUESTS // QUEUE_SHARE)
 
 
 @owned
-def bodies() -> Places:
+def bodies() -> FairSemaphore:
     """MiB of memory for the large bodies of chat calls, until they are answered; by agent or address."""
-    return Places(LARGE_BODIES_MIB, 0)
+    return FairSemaphore(LARGE_BODIES_MIB, 0)
 
 
 @owned
-def parses() -> Places:
+def parses() -> FairSemaphore:
     """Those of large bodies of chat calls that are unpacked and parsed, one at a time; by agent."""
-    return Places(1, 64, 30.0)
+    return FairSemaphore(1, 64, 30.0)
 
 
 @owned
-def threads() -> Places:
+def threads() -> FairSemaphore:
     """Threads that may have to wait for a file's reader, by agent; a call waits for one as long as it lives."""
-    return Places(THREADS, 8 * settings.MAX_CALLS, 3600.0)
+    return FairSemaphore(THREADS, 8 * settings.MAX_CALLS, 3600.0)
 
 
 @asynccontextmanager
-async def slot(places: Places, name: str) -> AsyncIterator[None]:
+async def slot(places: FairSemaphore, name: str) -> AsyncIterator[None]:
     """Hold one of them. Raises `OverloadedError`, `DrainingError`."""
-    place = CallPlace(places)
+    place = Slot(places)
     await place.enter(name)
     try:
         yield
@@ -191,15 +191,15 @@ async def slot(places: Places, name: str) -> AsyncIterator[None]:
 
 
 @owned
-def lookups() -> Places:
+def lookups() -> FairSemaphore:
     """Those of callers whose key has to be looked up in the database, by address."""
-    return Places(settings.MAX_REQUESTS, 0)
+    return FairSemaphore(settings.MAX_REQUESTS, 0)
 
 
 __all__ = [
-    "CallPlace",
+    "FairSemaphore",
     "OverloadedError",
-    "Places",
+    "Slot",
     "bodies",
     "calls",
     "lookups",

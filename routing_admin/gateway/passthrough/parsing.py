@@ -10,11 +10,11 @@ from capabilities.core.operations.forms import FormFile
 from capabilities.core.operations.passing import Passing
 from capabilities.core.operations.table import BodyShape, Operation
 from capabilities.core.worded import worded
-from routing_admin.gateway.door import ChatCall, read_wishes
+from routing_admin.gateway.chat_api import ChatCall, read_wishes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.media import Find, find_by_either_id
-from routing_admin.gateway.operations.bodies import FormBody
+from routing_admin.gateway.passthrough.bodies import FormBody
 
 OURS = frozenset({"model", "task_type"})
 """Fields that are read here and not passed on; the model's is written anew."""

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from capabilities.core.wire import Fault
-from routing_admin.core.alerts.kinds import AlertKind, Stage, Trouble, trouble_of
+from routing_admin.core.alerts.kinds import AlertKind, Condition, Stage, trouble_of
 from routing_admin.core.fallback.chain import OK
 
 KIND_OF_FAULT: Mapping[str, AlertKind] = MappingProxyType(
@@ -24,7 +24,7 @@ KIND_OF_FAULT: Mapping[str, AlertKind] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class CallOutcome:
     """One call of a model with a key, empty for a provider's only one: when it ended, how, and with which status."""
 
     provider: str
@@ -40,7 +40,7 @@ class Sign:
             return f"{self.provider}/{self.model}"
         return f"{self.provider} ({self.key})" if self.key else self.provider
 
-    def trouble(self) -> Trouble | None:
+    def trouble(self) -> Condition | None:
         """The trouble that it shows; None for any other outcome."""
         kind = KIND_OF_FAULT.get(self.outcome)
         if kind is None:
@@ -56,13 +56,13 @@ KINDS_OF_CALLS = tuple(dict.fromkeys(KIND_OF_FAULT.values()))
 class Findings:
     """What the newest signs come to: troubles, and what is mended, each with its moment."""
 
-    troubles: tuple[tuple[Trouble, datetime], ...]
+    troubles: tuple[tuple[Condition, datetime], ...]
     mended: Mapping[tuple[AlertKind, str], datetime]
 
 
-def weigh(signs: Iterable[Sign]) -> Findings:
+def evaluate(signs: Iterable[CallOutcome]) -> Findings:
     """The newest sign of each subject decides; an answer mends, and every refusal is a trouble of its own kind."""
-    newest: dict[tuple[AlertKind, str], Sign] = {}
+    newest: dict[tuple[AlertKind, str], CallOutcome] = {}
     for sign in signs:
         for place in _places_of(sign):
             if place not in newest or newest[place].at <= sign.at:
@@ -77,7 +77,7 @@ def weigh(signs: Iterable[Sign]) -> Findings:
     return Findings(tuple(troubles), mended)
 
 
-def _places_of(sign: Sign) -> Iterator[tuple[AlertKind, str]]:
+def _places_of(sign: CallOutcome) -> Iterator[tuple[AlertKind, str]]:
     """Whom a sign is about, by kind. An answer with one of several keys is also one of the provider as a whole."""
     if sign.outcome in KIND_OF_FAULT:
         kind = KIND_OF_FAULT[sign.outcome]

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from capabilities.core.message import ChatRequest, Message, ToolCall
-from capabilities.core.thoughts import Thought, mark_thoughts
+from capabilities.core.thoughts import ReasoningBlock, mark_thoughts
 from capabilities.core.wire import Answer, Delta
 from capabilities.runtime import owned
 
-MOST_TURNS = 10_000
-MOST_CHARACTERS = 32 * 1024 * 1024
+MAX_TURNS = 10_000
+MAX_CHARACTERS = 32 * 1024 * 1024
 """The most that is kept; the oldest turns make room."""
 
 
@@ -27,7 +27,7 @@ class AnsweredTurn:
     """What an answer said beside its words, as far as its next turn may need it."""
 
     reasoning: list[str] = field(default_factory=list)
-    thoughts: list[Thought] = field(default_factory=list)
+    thoughts: list[ReasoningBlock] = field(default_factory=list)
     signatures: dict[str, str | None] = field(default_factory=dict)
 
     def add(self, delta: Delta) -> None:
@@ -57,7 +57,7 @@ class KeptTurn:
     """A turn as it is kept; `signatures` by the id of their call."""
 
     reasoning: str | None
-    thoughts: tuple[Thought, ...]
+    thoughts: tuple[ReasoningBlock, ...]
     signatures: Mapping[str, str | None]
     origin: str
 
@@ -68,10 +68,10 @@ class KeptTurn:
         return len(self.reasoning or "") + proofs + sum(len(each or "") for each in self.signatures.values())
 
 
-class TurnMemory:
+class ReasoningCache:
     """The newest turns, by agent and call id; every thread may ask."""
 
-    def __init__(self, most_turns: int = MOST_TURNS, most_characters: int = MOST_CHARACTERS) -> None:
+    def __init__(self, most_turns: int = MAX_TURNS, most_characters: int = MAX_CHARACTERS) -> None:
         self._most_turns, self._most_characters = most_turns, most_characters
         self._turns: OrderedDict[tuple[str, str], KeptTurn] = OrderedDict()
         self._characters = 0
@@ -123,4 +123,4 @@ def _complete_call(call: ToolCall, turn: KeptTurn) -> ToolCall:
     return replace(call, signature=signature, origin=turn.origin) if signature and not call.signature else call
 
 
-turn_memory = owned(TurnMemory)
+reasoning_cache = owned(ReasoningCache)

@@ -18,7 +18,7 @@ from django.core.exceptions import SynchronousOnlyOperation
 from django.utils import timezone
 
 from routing_admin.platform.databases.explaining import explain_failure
-from routing_admin.platform.databases.lock_timeout import LOOK_WAIT_SECONDS, waiting_at_most
+from routing_admin.platform.databases.lock_timeout import LOOK_WAIT_SECONDS, lock_timeout
 from routing_admin.platform.databases.router import drop_connections
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ S = TypeVar("S", bound=Stamped)
 class ReadState(Generic[S]):
     """What is known at one moment, swapped whole: the value, when it was last looked for and last found the newest.
 
-    Both moments are by the clock of `Newest`; `unread_since` is a time of day, None while the rows can be read.
+    Both moments are by the clock of `StampedCache`; `unread_since` is a time of day, None while the rows can be read.
     `stamp` is the last one seen: newer than the value's where the rows behind it could not be read.
     """
 
@@ -56,7 +56,7 @@ class ReadState(Generic[S]):
     unread_since: datetime | None = None
 
 
-class Newest(Generic[S]):
+class StampedCache(Generic[S]):
     """Holds the newest value; `stamp` asks the rows for the number of the last change, `build` reads them all."""
 
     def __init__(
@@ -125,7 +125,7 @@ class Newest(Generic[S]):
         """What is known after one look; a failed one keeps the value."""
         began, stamp = self._clock(), state.stamp
         try:
-            with waiting_at_most(LOOK_WAIT_SECONDS):
+            with lock_timeout(LOOK_WAIT_SECONDS):
                 stamp = self._ask_stamp()
                 value = state.value if stamp == state.value.stamp else self._build()
         except SynchronousOnlyOperation:  # a call on an event loop: our mistake, not the database's

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable
 
 from capabilities.runtime import owned
-from routing_admin.core.alerts.signs import KIND_OF_FAULT, Sign, moment_of
+from routing_admin.core.alerts.call_outcomes import KIND_OF_FAULT, CallOutcome, moment_of
 from routing_admin.core.fallback.chain import OK, Try
 from routing_admin.request_log.entries import Entry
 
@@ -14,11 +14,11 @@ MOST = 2000
 """Signs that wait for whoever takes them; callers may name any model, so there could be any number."""
 
 
-class CallSigns:
+class CallOutcomes:
     """The newest sign of each outcome, key and model that nobody has taken yet."""
 
     def __init__(self) -> None:
-        self._noted: dict[tuple[str, str, str, str], Sign] = {}
+        self._noted: dict[tuple[str, str, str, str], CallOutcome] = {}
         self._lock = threading.Lock()
 
     def note(self, entries: Iterable[Entry]) -> None:
@@ -33,19 +33,19 @@ class CallSigns:
             for place, (entry, one) in newest.items():
                 if place in self._noted or len(self._noted) < MOST:
                     at = moment_of(entry.facts.began, one.started_ms, one.duration_ms)
-                    self._noted[place] = Sign(*place, at, one.status_code)
+                    self._noted[place] = CallOutcome(*place, at, one.status_code)
 
-    def take(self) -> tuple[Sign, ...]:
+    def take(self) -> tuple[CallOutcome, ...]:
         """All that is noted, which is forgotten here."""
         with self._lock:
             noted, self._noted = self._noted, {}
         return tuple(noted.values())
 
-    def put_back(self, signs: Iterable[Sign]) -> None:
+    def put_back(self, signs: Iterable[CallOutcome]) -> None:
         """Signs that could not be used yet; newer ones stay."""
         with self._lock:
             for sign in signs:
                 self._noted.setdefault((sign.provider, sign.model, sign.key, sign.outcome), sign)
 
 
-call_signs = owned(CallSigns)
+call_outcomes = owned(CallOutcomes)

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class SharedFlights(Generic[T]):
+class SingleFlight(Generic[T]):
     """The questions of this process that are under way, whichever event loop asks them."""
 
     def __init__(self) -> None:

@@ -17,11 +17,11 @@ from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.core.planning.affinity import opening_of
 from routing_admin.dispatch.descriptions.store import DescriptionOutcome, find_description, settle_description
 from routing_admin.dispatch.plan import PlannedRequest
-from routing_admin.platform.databases.unavailable import is_away
+from routing_admin.platform.databases.unavailable import is_unavailable
 
 
 @dataclass(slots=True)
-class DescriptionDesk:
+class DescriptionCache:
     """The descriptions of a request's files; rows are read for them, so it is asked in threads.
 
     `outcomes` and `calls` are what this request has learnt, by the digest of the key; it stands for all candidates.
@@ -105,7 +105,7 @@ class DescriptionDesk:
         try:
             outcome = find_description(key, self.conversation, self.lookups[key.digest][1])
         except Exception as error:
-            if not is_away(error):
+            if not is_unavailable(error):
                 raise
             outcome = DescriptionOutcome(
                 key.describer, fault=UNAVAILABLE

@@ -11,12 +11,12 @@ TOPIC = "configuration"
 MOST = 16
 
 
-def hint_at_change() -> None:
+def notify_change() -> None:
     """Says that the stamp has moved; nothing where there is no Redis."""
     hints().tell(TOPIC, "", lambda: {"stamp": str(snapshot.newest().stamp())})
 
 
-def follow_hints(source: News) -> News:
+def follow_changes(source: News) -> News:
     """Looks whenever another process says that something has changed: what the rows say decides."""
 
     def look(fields: Fields, age: float) -> None:
@@ -28,4 +28,4 @@ def follow_hints(source: News) -> News:
     return source
 
 
-hints = owned(lambda: follow_hints(news()))
+hints = owned(lambda: follow_changes(news()))

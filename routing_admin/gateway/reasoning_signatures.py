@@ -12,38 +12,38 @@ from dataclasses import replace
 from typing import Any
 
 from capabilities.core.protocols.thought_fields import DETAILS, GOOGLE, signature_of, thoughts_of
-from capabilities.core.thoughts import Thought, ThoughtForm
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 
 _LABELLED = re.compile(r"([0-9a-f]{12}):(\d{1,9}):(\d{1,9}):(.*)", re.DOTALL)
 _SIGNED = re.compile(r"([0-9a-f]{12}):(.+)", re.DOTALL)
 
 
-def label_thoughts(thoughts: Iterable[Thought], origin: str) -> list[Thought]:
+def label_thoughts(thoughts: Iterable[ReasoningBlock], origin: str) -> list[ReasoningBlock]:
     """The thoughts as they are given out."""
     return [_label(each, origin) for each in thoughts] if origin else list(thoughts)
 
 
-def _label(thought: Thought, origin: str) -> Thought:
+def _label(thought: ReasoningBlock, origin: str) -> ReasoningBlock:
     if thought.dialect == GOOGLE:
         return replace(thought, proof=label_signature(thought.proof, origin))
     return replace(thought, id=f"{origin}:{thought.offset}:{thought.calls}:{thought.id or ''}")
 
 
-def read_thoughts(details: Any) -> tuple[Thought, ...]:
+def read_thoughts(details: Any) -> tuple[ReasoningBlock, ...]:
     """The thoughts of `reasoning_details` that came back; without our label nobody knows whose they are."""
     return tuple(_unlabel(each) for each in thoughts_of(details))
 
 
-def read_own_thoughts(value: Mapping[str, Any]) -> tuple[Thought, ...]:
+def read_own_thoughts(value: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
     """What a message of a model's own says of its thoughts: `reasoning_details`, and Google's proof beside them."""
     thoughts = read_thoughts(value[DETAILS]) if value.get(DETAILS) else ()
     if signature := signature_of(value):
         proof, origin = read_signature(signature)
-        return (*thoughts, Thought(ThoughtForm.ENCRYPTED, "", proof, dialect=GOOGLE, origin=origin))
+        return (*thoughts, ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, dialect=GOOGLE, origin=origin))
     return thoughts
 
 
-def _unlabel(thought: Thought) -> Thought:
+def _unlabel(thought: ReasoningBlock) -> ReasoningBlock:
     label = _LABELLED.fullmatch(thought.id or "")
     if label is None:
         return thought

@@ -17,7 +17,7 @@ from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Ledger, Order
 from routing_admin.core.limits.shares import Share
 from routing_admin.core.limits.windows import PERIODS, Window, window_at
-from routing_admin.limits.cells import Cell, Waiter
+from routing_admin.limits.local_quota import LocalQuota, Waiter
 from routing_admin.platform.databases.outage_log import OutageLog
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ PAUSE_SECONDS = 0.1
 """Between two rounds of the thread, where no call asks for one."""
 AGAIN_SECONDS = 0.02
 """The same while calls wait."""
-MOST_ORDERS = 200
+MAX_ORDERS = 200
 """So many are carried out in one transaction."""
 MANY_CELLS = 1000
 """Where there are more, those that are over are looked for."""
@@ -37,7 +37,7 @@ PLACE_SECONDS = 0.5
 """The same where only places among the calls under way are missing."""
 
 
-class ShareKeeper:
+class QuotaClient:
     """The shares of one process; `clock` is monotonic, `now` and `zone` say in which window a call falls.
 
     `close` lets go of what the thread held.
@@ -63,8 +63,8 @@ class ShareKeeper:
         """Hold nothing, under a name of its own."""
         with self._lock:
             self.process = secrets.token_hex(16)
-            self._cells: dict[tuple[str, Meter], Cell] = {}
-            self._active: dict[Cell, None] = {}
+            self._cells: dict[tuple[str, Meter], LocalQuota] = {}
+            self._active: dict[LocalQuota, None] = {}
             self._most_cells = MANY_CELLS
 
     def reserve(self, holder: str, meter: Meter, limit: int, amount: int) -> Window | Waiter:
@@ -169,14 +169,14 @@ class ShareKeeper:
             log.warning("this process's shares of limits go back when their lease ends")
         self._begin()
 
-    def _find(self, holder: str, meter: Meter, limit: int) -> Cell:
+    def _find(self, holder: str, meter: Meter, limit: int) -> LocalQuota:
         """The cell of a holder's limit, in the window of now."""
         cell, now = self._cells.get((holder, meter)), self._now()
         if cell is None:
             if len(self._cells) >= self._most_cells:
                 self._drop_cells(now)
             window = window_at(PERIODS[meter], now, self._zone())
-            cell = self._cells[holder, meter] = Cell(holder, meter, Share(limit, window))
+            cell = self._cells[holder, meter] = LocalQuota(holder, meter, Share(limit, window))
         cell.turn(limit, now, self._zone())
         return cell
 
@@ -217,12 +217,12 @@ class ShareKeeper:
             with self._lock:
                 clock = self._clock()
                 asked = [(cell, order) for cell in self._active if (order := cell.order(clock, tell=tell))]
-            for start in range(0, len(asked), MOST_ORDERS):
-                self._carry_out(asked[start : start + MOST_ORDERS])
+            for start in range(0, len(asked), MAX_ORDERS):
+                self._carry_out(asked[start : start + MAX_ORDERS])
             with self._lock:
                 self._active = {cell: None for cell in self._active if not cell.is_settled}
 
-    def _carry_out(self, exchange: list[tuple[Cell, Order]]) -> None:
+    def _carry_out(self, exchange: list[tuple[LocalQuota, Order]]) -> None:
         bookings = self._ledger.exchange(self.process, [order for _, order in exchange], self._now())
         with self._lock:
             clock = self._clock()

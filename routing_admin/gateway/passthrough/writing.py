@@ -11,8 +11,8 @@ from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.operations.replies import PassedAnswer
 from capabilities.core.operations.stream import rename_model
 from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media
-from routing_admin.dispatch.turns import AnsweredTurn
-from routing_admin.gateway.door import ChatCall
+from routing_admin.dispatch.reasoning_cache import AnsweredTurn
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import GatewayError, body_of
 from routing_admin.gateway.http import HttpReply
 

@@ -24,17 +24,17 @@ def forget_failures(run_context: RunContext, providers: Iterable[str]) -> None:
         run_context.pools.forget(provider)
 
 
-Places = Mapping[str, tuple[str, ...]]
+FairSemaphore = Mapping[str, tuple[str, ...]]
 """Where each provider is called, and with which keys: their marks, which tell no key."""
 
 
 @dataclass(slots=True)
-class FreshStarts:
+class CooldownResets:
     """Up to which change of the installation, and which line of the audit log, this process has heard of them."""
 
     stamp: int | None = None
     number: int = 0
-    places: Places = field(default_factory=dict)
+    places: FairSemaphore = field(default_factory=dict)
 
     def look(self) -> None:
         """Takes up what is new; of what lies before the first look nothing is remembered here anyway.
@@ -52,7 +52,7 @@ class FreshStarts:
         self.stamp, self.number, self.places = state.stamp, head.number if head else 0, places
 
 
-def places_of(state: Snapshot) -> Places:
+def places_of(state: Snapshot) -> FairSemaphore:
     """Where and with which keys the providers of a snapshot are called."""
     return {
         spec.name: (spec.endpoint, spec.proxy, *(key.mark for key in state.provider_keys[spec.name].every))
@@ -60,4 +60,4 @@ def places_of(state: Snapshot) -> Places:
     }
 
 
-fresh_starts = owned(FreshStarts)
+cooldown_resets = owned(CooldownResets)

@@ -29,7 +29,7 @@ class BrokenBodyError(Exception):
 
 
 @value_class
-class Head:
+class UpstreamResponse:
     """The head of an answer; names of headers are found in any case. `read` gives what has come, `b""` at the end.
 
     `is_read` tells without waiting that the end was reached; False where one has to read to know. `has_come`
@@ -68,24 +68,26 @@ class Head:
             return
 
 
-def head_of_call(response: aiohttp.ClientResponse) -> Head:
+def head_of_call(response: aiohttp.ClientResponse) -> UpstreamResponse:
     """The head of an answer to a call."""
     content = response.content
-    return Head(response.status, response.headers, content.readany, lambda: _let_go(response), content.at_eof)
+    return UpstreamResponse(
+        response.status, response.headers, content.readany, lambda: _let_go(response), content.at_eof
+    )
 
 
 def _let_go(response: aiohttp.ClientResponse) -> None:
     response.release()
 
 
-def head_of_read(response: httpx.Response) -> Head:
+def head_of_read(response: httpx.Response) -> UpstreamResponse:
     """The head of an answer to a GET."""
     blocks = aiter(response.stream)  # type: ignore[arg-type]  # the transport's streams are async
 
     async def read() -> bytes:
         return await anext(blocks, b"")
 
-    return Head(response.status_code, response.headers, read, response.aclose)
+    return UpstreamResponse(response.status_code, response.headers, read, response.aclose)
 
 
 def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader) -> None:

@@ -10,7 +10,7 @@ from routing_admin.gateway.admission import admit_caller, admit_known_caller
 from routing_admin.gateway.http import HttpCall
 from routing_admin.gateway.key_cache import digest_of
 from routing_admin.gateway.threads import run_in_thread
-from routing_admin.platform.server.places import CallPlace, lookups
+from routing_admin.platform.server.fair_semaphore import Slot, lookups
 
 _under_way: dict[bytes, asyncio.Event] = {}
 """The keys that are looked up just now, each set once that is done."""
@@ -33,7 +33,7 @@ async def look_up_caller(call: HttpCall, path: str) -> Principal:
         known = admit_known_caller(call.method, call.query, call.headers, path)
         if known is not None:
             return known
-    place = CallPlace(lookups())
+    place = Slot(lookups())
     await place.enter(call.address)
     done = _under_way[digest] = asyncio.Event()
     try:

@@ -29,10 +29,10 @@ from routing_admin.core.limits.sentences import (
     sentence_of,
 )
 from routing_admin.core.limits.windows import Window
-from routing_admin.limits.cells import Waiter
 from routing_admin.limits.headers import headers_of
-from routing_admin.limits.keeper import ShareKeeper
+from routing_admin.limits.local_quota import Waiter
 from routing_admin.limits.pooled import PooledLedger
+from routing_admin.limits.quota_client import QuotaClient
 from routing_admin.limits.rows import RowLedger
 from routing_admin.platform.databases.unavailable import AGAIN_SECONDS
 from routing_admin.platform.redis.link import link
@@ -63,7 +63,7 @@ class Reservation:
 
     __slots__ = ("_charges", "_held", "_holders", "_keeper", "_prices", "_question", "_size", "currencies")
 
-    def __init__(self, holders: Sequence[LimitHolder], keeper: ShareKeeper) -> None:
+    def __init__(self, holders: Sequence[LimitHolder], keeper: QuotaClient) -> None:
         self._holders, self._keeper, self.currencies = tuple(holders), keeper, _currencies(holders)
         self._held: list[tuple[LimitHolder, Meter, Window, int]] = []
         self._charges: list[tuple[Usage, Mapping[str, Price | None]]] = []
@@ -287,7 +287,7 @@ def _currencies(holders: Iterable[LimitHolder]) -> tuple[str, ...]:
 
 
 ledger = owned(lambda: PooledLedger(link(), RowLedger()))
-keeper = owned(lambda: ShareKeeper(ledger(), timezone.get_default_timezone, connections.close_all))
+keeper = owned(lambda: QuotaClient(ledger(), timezone.get_default_timezone, connections.close_all))
 
 
 def reservation_of(holders: Sequence[LimitHolder]) -> Reservation | None:

@@ -12,14 +12,14 @@ from django.views.decorators.csrf import csrf_exempt
 
 from capabilities.core.operations.table import OPERATIONS, Operation
 from routing_admin.gateway.calls import complete
-from routing_admin.gateway.door import ChatCall, Door
+from routing_admin.gateway.chat_api import ChatApi, ChatCall
 from routing_admin.gateway.errors import body_of
 from routing_admin.gateway.fields import Object
 from routing_admin.gateway.http import call_of, response_of_reply
 from routing_admin.gateway.keep_alive import COMMENT
-from routing_admin.gateway.operations.bodies import read_body
-from routing_admin.gateway.operations.parsing import needs_thread, parse
-from routing_admin.gateway.operations.writing import PassedEvents, write_answer
+from routing_admin.gateway.passthrough.bodies import read_body
+from routing_admin.gateway.passthrough.parsing import needs_thread, parse
+from routing_admin.gateway.passthrough.writing import PassedEvents, write_answer
 
 SURFACE = "v1/"
 
@@ -28,11 +28,11 @@ def _write_events(_call: ChatCall, name: str, origin: str) -> PassedEvents:
     return PassedEvents(name, origin)
 
 
-def _door(operation: Operation) -> Door:
+def _door(operation: Operation) -> ChatApi:
     def in_thread(body: Object, _size: int) -> bool:
         return needs_thread(operation, body)
 
-    return Door(
+    return ChatApi(
         f"/v1{operation.path}",
         partial(parse, operation),
         in_thread,
@@ -45,11 +45,11 @@ def _door(operation: Operation) -> Door:
     )
 
 
-OPERATION_DOORS: Mapping[str, Door] = MappingProxyType({each.name: _door(each) for each in OPERATIONS})
+OPERATION_DOORS: Mapping[str, ChatApi] = MappingProxyType({each.name: _door(each) for each in OPERATIONS})
 """The doors by the names of their operations."""
 
 
-def view_of(door: Door) -> Callable[[HttpRequest], Coroutine[Any, Any, HttpResponseBase]]:
+def view_of(door: ChatApi) -> Callable[[HttpRequest], Coroutine[Any, Any, HttpResponseBase]]:
     """The view of a door, for servers that run Django alone."""
 
     @csrf_exempt

@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Booking, Order
-from routing_admin.core.limits.shares import PARTS, Share
+from routing_admin.core.limits.shares import GRANT_DIVISOR, Share
 from routing_admin.core.limits.windows import PERIODS, Period, Window, window_at
 
 TELL_SECONDS = 2.0
@@ -25,14 +25,14 @@ NEVER = float("-inf")
 class Waiter:
     """A call that waits for so much of a cell, since that moment; `answer` is the window, or None for nothing left."""
 
-    cell: Cell
+    cell: LocalQuota
     amount: int
     since: float
     answer: Future[Window | None] = field(default_factory=Future)
 
 
 @dataclass(slots=True, eq=False)
-class Cell:
+class LocalQuota:
     """`line` has who waits; `reported` is what the ledger heard to be committed, `heard_at` when, `taken_at`
     when a call last took of the share, both by a monotonic clock. `in_demand` says that another process lacks some.
     """
@@ -91,7 +91,7 @@ class Cell:
     def runs_low(self) -> bool:
         """Whether a share that was drawn for many calls is half gone, so that more is to be drawn ahead."""
         share = self.share
-        return share.last > 1 and share.free * 2 < share.last and share.limit - share.drawn >= 2 * PARTS
+        return share.last > 1 and share.free * 2 < share.last and share.limit - share.drawn >= 2 * GRANT_DIVISOR
 
     def order(self, clock: float, *, tell: bool = False) -> Order | None:
         """What the ledger is to be told and asked now; None for nothing. `tell` tells all that it does not know."""

@@ -36,13 +36,13 @@ QUICK = Timeouts(connect=5, first_content=20, between=10, total=30)
 PATIENT = Timeouts(connect=5, first_content=60, between=30, total=90)
 """For questions that a model may have to think about."""
 GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
-MOST_MODELS = 5000
-MOST_OPTIONS = 4
+MAX_MODELS = 5000
+MAX_OPTIONS = 4
 """Refusals after each of which the greeting is sent again without what was refused."""
 
 
 @dataclass(frozen=True, slots=True)
-class DialAnswer:
+class CheckResult:
     """What a call to a provider's address gave: `fault` empty when it answered; `ms` until it did.
 
     `models` are the ids of its own list, `entries` the list's entries as they came. `quirks` are the options that it
@@ -94,7 +94,7 @@ def _no_list(why: str, status: int) -> Failure:
 
 def _entries(value: Any) -> list[Any]:
     listed = (value.get("data") or value.get("models")) if isinstance(value, dict) else value
-    return listed[:MOST_MODELS] if isinstance(listed, list) else []
+    return listed[:MAX_MODELS] if isinstance(listed, list) else []
 
 
 def _id(entry: Any) -> str:
@@ -102,50 +102,50 @@ def _id(entry: Any) -> str:
     return name.removeprefix("models/")[:200] if isinstance(name, str) else ""
 
 
-class Dialler:
+class ProviderChecker:
     """Calls providers through the process's upstream; only stored configuration is called."""
 
-    def test(self, provider: str, model: str) -> DialAnswer:
+    def test(self, provider: str, model: str) -> CheckResult:
         """One tiny chat request to a model of the provider."""
         return run_sync(self._greet(*_find_provider(provider), model))
 
-    def test_each(self, models: Mapping[str, str]) -> Mapping[str, DialAnswer]:
+    def test_each(self, models: Mapping[str, str]) -> Mapping[str, CheckResult]:
         """One tiny chat request to a model of each provider, all at once."""
         found = {provider: _find_provider(provider) for provider in models}
 
-        async def greet_all() -> Sequence[DialAnswer]:
+        async def greet_all() -> Sequence[CheckResult]:
             return await asyncio.gather(*(self._greet(*found[name], model) for name, model in models.items()))
 
         return dict(zip(models, run_sync(greet_all()), strict=True))
 
-    def test_keys(self, provider: str, model: str, names: Collection[str] = ()) -> Mapping[str, DialAnswer]:
+    def test_keys(self, provider: str, model: str, names: Collection[str] = ()) -> Mapping[str, CheckResult]:
         """One tiny chat request with each key; one that answers is well again, and one that is refused rests."""
         state, spec = _find_provider(provider)
         every = state.provider_keys[provider].every
         keys = [each for each in every if not names or each.name in names]
 
-        async def greet_all() -> Sequence[DialAnswer]:
+        async def greet_all() -> Sequence[CheckResult]:
             return await asyncio.gather(*(self._greet_with(state, spec, model, key) for key in keys))
 
         return dict(zip((each.name for each in keys), run_sync(greet_all()), strict=True))
 
-    async def _greet_with(self, state: Snapshot, spec: ProviderSpec, model: str, key: NamedKey) -> DialAnswer:
+    async def _greet_with(self, state: Snapshot, spec: ProviderSpec, model: str, key: NamedKey) -> CheckResult:
         if key.state.reason:
             fault = Fault.KEY_MISSING if key.state.source is KeyFrom.MISSING else Fault.ORIGIN_REFUSED
-            return DialAnswer(0, fault.value, message=key.state.reason)
+            return CheckResult(0, fault.value, message=key.state.reason)
         choice = PoolKey(key.name, key.mark)
         to = with_key(receiver_at(state, spec, model or spec.default_model), state, choice)
         prepared = prepare(GREETING, to, TextStyle())
         if isinstance(prepared, CannotRead):  # words alone are always read
-            return DialAnswer(0, prepared.reason.code.value)
+            return CheckResult(0, prepared.reason.code.value)
         began = time.monotonic()
         outcome = await NetworkTransport().call(prepared, to, QUICK, spec.proxy)
         failure = outcome if isinstance(outcome, Failure) else None
         process_run_context().pools.record(spec.name, choice, failure)
         return dialled_of(outcome, began)
 
-    async def _greet(self, state: Snapshot, spec: ProviderSpec, model: str) -> DialAnswer:
-        if isinstance(refused := _refusal(state, spec), DialAnswer):
+    async def _greet(self, state: Snapshot, spec: ProviderSpec, model: str) -> CheckResult:
+        if isinstance(refused := _refusal(state, spec), CheckResult):
             return refused
         to = receiver_at(state, spec, model or spec.default_model)
         found = await self._greet_with_options(to, spec)
@@ -153,43 +153,43 @@ class Dialler:
             process_run_context().cooldowns.record_success(spec.name, model or spec.default_model)
         return found
 
-    async def _greet_with_options(self, to: Receiver, spec: ProviderSpec) -> DialAnswer:
+    async def _greet_with_options(self, to: Receiver, spec: ProviderSpec) -> CheckResult:
         """The greeting, asked again without what was refused; an answer names the options that it took."""
         options: dict[str, Any] = {}
         while True:
             asked = replace(to, target=replace(to.target, quirks={**to.target.quirks, **options}))
             prepared = prepare(GREETING, asked, TextStyle())
             if isinstance(prepared, CannotRead):  # words alone are always read
-                return DialAnswer(0, prepared.reason.code.value)
+                return CheckResult(0, prepared.reason.code.value)
             began = time.monotonic()
             outcome = await NetworkTransport().call(prepared, asked, QUICK, spec.proxy)
             if isinstance(outcome, Answer):
                 return replace(dialled_of(outcome, began), quirks=options)
             refused = outcome.param if outcome.fault is Fault.UNSUPPORTED_PARAMETER else None
             further = quirks_without(asked.target.quirks, spec.protocol, refused) if refused else {}
-            if not further or further.keys() & options.keys() == {LIMIT_FIELD} or len(options) >= MOST_OPTIONS:
+            if not further or further.keys() & options.keys() == {LIMIT_FIELD} or len(options) >= MAX_OPTIONS:
                 return dialled_of(outcome, began)
             options |= further
 
-    def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[DialAnswer]:
+    def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[CheckResult]:
         """Requests written as they stand, without asking what the model is said to read: for probes."""
         state, spec = _find_provider(provider)
-        if isinstance(refused := _refusal(state, spec), DialAnswer):
+        if isinstance(refused := _refusal(state, spec), CheckResult):
             return [refused] * len(chats)
         to = receiver_at(state, spec, model)
         prepared = [Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ()) for chat in chats]
 
-        async def ask_all() -> Sequence[DialAnswer]:
+        async def ask_all() -> Sequence[CheckResult]:
             return await asyncio.gather(*(self._time(each, to, spec.proxy, PATIENT) for each in prepared))
 
         return run_sync(ask_all())
 
-    def models(self, provider: str) -> DialAnswer:
+    def models(self, provider: str) -> CheckResult:
         """The provider's own list."""
         state, spec = _find_provider(provider)
         if is_embedded(spec.endpoint):
-            return DialAnswer(0, models=embedded.MODELS)
-        if isinstance(refused := _refusal(state, spec), DialAnswer):
+            return CheckResult(0, models=embedded.MODELS)
+        if isinstance(refused := _refusal(state, spec), CheckResult):
             return refused
         to = receiver_at(state, spec, spec.default_model)
         headers = dict(to.protocol.encode(GREETING, to.target, stream=False).headers)
@@ -201,12 +201,12 @@ class Dialler:
         ids = tuple(_id(each) for each in entries)
         return replace(dialled_of(outcome, began, ids), entries=entries, text="")
 
-    async def _time(self, prepared: Prepared, to: Receiver, proxy: str, timeouts: Timeouts = QUICK) -> DialAnswer:
+    async def _time(self, prepared: Prepared, to: Receiver, proxy: str, timeouts: Timeouts = QUICK) -> CheckResult:
         began = time.monotonic()
         return dialled_of(await NetworkTransport().call(prepared, to, timeouts, proxy), began)
 
 
-dialler = owned(Dialler)
+provider_checker = owned(ProviderChecker)
 
 
 def models_url(provider: ProviderSpec) -> str:
@@ -216,13 +216,13 @@ def models_url(provider: ProviderSpec) -> str:
     return f"{root}/models" + (f"?{query}" if query else "")
 
 
-def dialled_of(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> DialAnswer:
+def dialled_of(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> CheckResult:
     """The outcome for a page; `began` by the monotonic clock."""
     took = (time.monotonic() - began) * 1000
     if isinstance(outcome, Failure):
-        return DialAnswer(took, outcome.fault.value, outcome.status, outcome.message)
+        return CheckResult(took, outcome.fault.value, outcome.status, outcome.message)
     counted = outcome.usage
-    return DialAnswer(took, "", 200, "", models, outcome.text, counted.prompt_tokens, counted.completion_tokens)
+    return CheckResult(took, "", 200, "", models, outcome.text, counted.prompt_tokens, counted.completion_tokens)
 
 
 def _find_provider(name: str) -> tuple[Snapshot, ProviderSpec]:
@@ -233,10 +233,10 @@ def _find_provider(name: str) -> tuple[Snapshot, ProviderSpec]:
     return state, spec
 
 
-def _refusal(state: Snapshot, provider: ProviderSpec) -> DialAnswer | None:
+def _refusal(state: Snapshot, provider: ProviderSpec) -> CheckResult | None:
     """Why nobody is called: no key, or an address that may not be."""
     key = state.keys[provider.name]
     if key.usable:
         return None
     fault = Fault.KEY_MISSING if key.source is KeyFrom.MISSING else Fault.ORIGIN_REFUSED
-    return DialAnswer(0, fault.value, message=key.reason)
+    return CheckResult(0, fault.value, message=key.reason)

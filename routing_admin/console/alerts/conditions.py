@@ -16,7 +16,7 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.alerts.queries import list_budget_uses
 from routing_admin.console.catalogue.endings import list_endings
 from routing_admin.console.routes.standings import list_ready
-from routing_admin.core.alerts.kinds import KINDS, STATE, AlertKind, Stage, Trouble, trouble_of
+from routing_admin.core.alerts.kinds import KINDS, STATE, AlertKind, Condition, Stage, trouble_of
 from routing_admin.core.alerts.overdue import is_overdue
 from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.cooldown import Cooldowns
@@ -45,12 +45,12 @@ METERS: Mapping[Meter, str] = {
 """What the limits are called that are budgets."""
 
 
-def find_troubles(state: Snapshot) -> Iterator[Trouble]:
+def find_troubles(state: Snapshot) -> Iterator[Condition]:
     """Every trouble that is a state of this moment, but for those of `find_outages`."""
     return chain(find_cooling(state), find_budgets(state), find_retired())
 
 
-def find_outages(now: datetime) -> Iterator[Trouble]:
+def find_outages(now: datetime) -> Iterator[Condition]:
     """What this process cannot reach or do, by what it remembers: the database is not asked."""
     yield from find_low_disk()
     store, redis = byte_store().outage, link().outage
@@ -64,7 +64,7 @@ def find_outages(now: datetime) -> Iterator[Trouble]:
             yield trouble_of(kind, SERVER, seconds=int((now - since).total_seconds()))
 
 
-def find_overdue(now: datetime) -> Iterator[Trouble]:
+def find_overdue(now: datetime) -> Iterator[Condition]:
     """Backups and prunes that ran before, and no longer do."""
     jobs = {AlertKind.BACKUP_OVERDUE: "installation.backup", AlertKind.PRUNE_OVERDUE: "installation.prune"}
     for kind, action in jobs.items():
@@ -73,7 +73,7 @@ def find_overdue(now: datetime) -> Iterator[Trouble]:
             yield trouble_of(kind, KINDS[kind].subject, day=f"{runs[0]:%Y-%m-%d}")
 
 
-def find_cooling(state: Snapshot) -> Iterator[Trouble]:
+def find_cooling(state: Snapshot) -> Iterator[Condition]:
     """The routes all of whose candidates are left alone; one trouble where that is so of every route."""
     cooldowns = process_run_context().cooldowns
     routes = [route for route in state.configuration.routes if route.enabled and route.candidates]
@@ -99,7 +99,7 @@ def _default_model(state: Snapshot, provider: str) -> str:
     return spec.default_model if spec else ""
 
 
-def find_budgets(state: Snapshot) -> Iterator[Trouble]:
+def find_budgets(state: Snapshot) -> Iterator[Condition]:
     """Budgets of which 80 % are used, and once more where nothing is left."""
     for use in list_budget_uses(state.configuration):
         subject, name, meter = f"{use.holder} {use.meter}", use.name, METERS[use.meter]
@@ -109,14 +109,14 @@ def find_budgets(state: Snapshot) -> Iterator[Trouble]:
             yield trouble_of(AlertKind.BUDGET, f"{subject} {SPENT}%", Stage.SPENT, name=name, meter=meter)
 
 
-def find_low_disk() -> Iterator[Trouble]:
+def find_low_disk() -> Iterator[Condition]:
     """The data directory's disk, where little is left on it."""
     free = low_disk_space()
     if free is not None:
         yield trouble_of(AlertKind.DISK, "data directory", free=free // MIB)
 
 
-def find_retired() -> Iterator[Trouble]:
+def find_retired() -> Iterator[Condition]:
     """Models in use whose last day has come."""
     for ending in list_endings():
         if ending.is_over:

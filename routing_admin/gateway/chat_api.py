@@ -15,8 +15,8 @@ from capabilities.core.operations.passing import Passing
 from capabilities.core.values import value_class
 from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media, Usage
 from capabilities.core.worded import worded
-from routing_admin.core.planning.model_names import LONGEST_NAME
-from routing_admin.dispatch.turns import AnsweredTurn
+from routing_admin.core.planning.model_names import MAX_NAME
+from routing_admin.dispatch.reasoning_cache import AnsweredTurn
 from routing_admin.gateway.body import read_object
 from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.fields import Object, read_count, read_text, refusal_of_missing
@@ -109,8 +109,8 @@ def read_wishes(body: Object) -> Wishes:
     model = read_text(body, "model", "") or ""
     if not model and not task_type:
         raise refusal_of_missing("model")
-    if len(model) > LONGEST_NAME or len(task_type or "") > LONGEST_NAME:
-        raise BadRequestError(worded("A name can have at most %(most)s characters.", most=LONGEST_NAME), "model")
+    if len(model) > MAX_NAME or len(task_type or "") > MAX_NAME:
+        raise BadRequestError(worded("A name can have at most %(most)s characters.", most=MAX_NAME), "model")
     return Wishes(model, task_type, language)
 
 
@@ -154,7 +154,7 @@ class AnswerEvents(Protocol):
 
 
 @value_class
-class Door:
+class ChatApi:
     """One address and its words.
 
     `parse` raises `BadRequestError`; `needs_thread` says whether it may read rows or look into large files. `answer`
