@@ -46,7 +46,7 @@ class Agent:
     def __post_init__(self) -> None:
         self.request, self.exchange = load(self.program, "request"), load(self.program, self.content)
         self.body: Json = {**self.request["body"], **self.exchange.get("body", {})}
-        self.door = DOORS[self.program]
+        self.door = CHAT_APIS[self.program]
         self.said: list[Json] = list(self.body.get(self.door.key, []))
 
     def ask(self, sent: list[Json], last: Reply | None, model: str = "", path: str = "") -> Reply:
@@ -248,7 +248,7 @@ def _continue_message(message: Json, delta: Json) -> None:
             message["tool_calls"][piece["index"]]["function"]["arguments"] += piece["function"]["arguments"]
 
 
-DOORS: dict[str, Responses | Messages | Chat] = {
+CHAT_APIS: dict[str, Responses | Messages | Chat] = {
     "codex": Responses(),
     "claude_code": Messages(),
     "open_webui": Chat(returned=("reasoning_details",)),
