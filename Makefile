@@ -31,7 +31,7 @@ test-deep: ## run every test with 200 examples of each property instead of 25
 
 coverage: $(VENV)/dev ## run the main part of the tests and report which lines they reach
 	COVERAGE_CORE=sysmon $(BIN)/pytest -q -n auto --dist loadfile --ignore tests/ui -p no:cacheprovider \
-		--cov=capabilities --cov=artifacts --cov=routing_admin --cov-report=term:skip-covered $(ARGS)
+		--cov --cov-report=term $(ARGS)
 
 test-clients: $(VENV)/dev $(CLIENTS)/installed ## run other people's clients against a served /v1, and print what differs
 	$(BIN)/python -m tests.clients.run $(ARGS)

@@ -41,3 +41,8 @@ def test_a_terminal_gets_one_line_that_is_cleared_at_the_end() -> None:
 
 def test_work_of_unknown_length_says_what_is_done() -> None:
     assert said(io.StringIO(), [4], total=0) == "Rows: 10 so far, 4 s\n"
+
+
+def test_work_without_anything_to_count_says_only_how_long_it_takes() -> None:
+    progress = WorkProgress("Creating the tables", 0, None, lambda: 0.0)
+    assert progress.line(3.2) == "Creating the tables: 3 s"

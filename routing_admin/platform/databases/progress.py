@@ -53,6 +53,8 @@ class WorkProgress:
     def line(self, now: float) -> str:
         """Return what is said at a moment."""
         spent = now - self.began
+        if not self.total and not self.count:
+            return f"{self.name}: {spent:.0f} s"
         if not self.total:
             return f"{self.name}: {self.count:,} so far, {spent:.0f} s"
         left = spent * max(self.total - self.count, 0) / self.count if self.count else 0

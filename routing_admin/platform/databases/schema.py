@@ -131,9 +131,10 @@ def migrate() -> None:
     for alias in (DEFAULT_DB_ALIAS, LOGS):
         weights = _weigh_pending(alias)
         total = sum(rows * times for rows, times in weights.values())
+        name = f"Migrations of {alias}, rows" if list_applied(alias) else f"Creating the tables of {alias}"
         statements = _MigrationStatements({table: rows for table, (rows, _) in weights.items()}, total)
         with (
-            watched(f"Migrations of {alias}, rows", total, statements.measure),
+            watched(name, total, statements.measure),
             connections[alias].execute_wrapper(statements),
         ):
             call_command("migrate", database=alias, verbosity=0, interactive=False)
