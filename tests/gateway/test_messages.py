@@ -13,7 +13,7 @@ from capabilities.core.wire import Answer, AnswerDetails, Media, Usage
 from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.messages.parsing import needs_thread, parse
-from routing_admin.gateway.messages.rendering import message_json
+from routing_admin.gateway.messages.rendering import end_json, message_json
 from routing_admin.gateway.messages.thinking_blocks import block_of_thought, thoughts_of_block
 from tests.gateway.plane import PNG, logged, post
 
@@ -243,6 +243,11 @@ def test_a_message_says_what_its_vendor_says_of_a_refusal_a_call_and_the_count()
     assert body["content"][1]["caller"] == {"type": "direct"}
     assert body["usage"]["output_tokens_details"] == {"thinking_tokens": 3}
     assert body["usage"]["service_tier"] == "priority"
+
+
+def test_a_refusal_of_a_category_that_clients_do_not_know_has_none():
+    refused = AnswerDetails(stop_details={"type": "refusal", "category": "weather"})
+    assert end_json("stop", refused)["stop_details"] == {"type": "refusal", "category": None}
 
 
 @pytest.mark.parametrize(("budget", "effort"), [(1024, "low"), (8192, "medium"), (31999, "high"), ("many", None)])

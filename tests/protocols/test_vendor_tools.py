@@ -34,7 +34,7 @@ from capabilities.core.protocols.vendor_tools import (
 )
 from capabilities.core.vocabulary import TEXT_ONLY
 from capabilities.core.wire import Answer, Delta, Finish, Supplement, Target
-from routing_admin.gateway.door import ChatCall
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.gemini import parsing as gemini
 from routing_admin.gateway.gemini.events import GeminiChunks
 from routing_admin.gateway.gemini.rendering import response_json as gemini_json

@@ -96,6 +96,10 @@ def head_json(identity: str, model: str) -> dict[str, Any]:
     return {**head, **NO_END, "usage": usage_json(Usage())}
 
 
+REFUSAL_CATEGORIES = {"cyber", "bio", "frontier_llm", "reasoning_extraction", "general_harms"}
+"""Those that Anthropic's clients know; they refuse a whole message for another."""
+
+
 def end_json(word: str, details: AnswerDetails) -> dict[str, Any]:
     """Why the message ended: which stop sequence it met, and what its vendor says of a refusal."""
     end = {**NO_END, "stop_reason": STOP_REASONS.get(word, "end_turn")}
@@ -104,7 +108,10 @@ def end_json(word: str, details: AnswerDetails) -> dict[str, Any]:
     if details.stop_reason in OWN_REASONS:
         end["stop_reason"] = details.stop_reason
     refusal = details.stop_details
-    return {**end, "stop_details": dict(refusal)} if refusal and refusal.get("type") == "refusal" else end
+    if not refusal or refusal.get("type") != "refusal":
+        return end
+    category = refusal.get("category")
+    return {**end, "stop_details": {**refusal, "category": category if category in REFUSAL_CATEGORIES else None}}
 
 
 def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
@@ -231,7 +238,8 @@ def _vendor_block(item: VendorItem) -> dict[str, Any]:
     block = dict(item.value)
     if block.get("type") != "text":
         return block
-    citations = [cited for each in block.get("citations") or () if (cited := own_citation(each)) is not None]
+    cited = block.get("citations")
+    citations = [own for each in (cited if isinstance(cited, list) else ()) if (own := own_citation(each)) is not None]
     return {"type": "text", "text": block["text"], **({"citations": citations} if citations else {})}
 
 

@@ -60,7 +60,7 @@ def details_of(message: Mapping[str, Any], usage: Any, ending: Ending) -> Answer
     stop = message.get("stop_details")
     tier = filled(usage.get("service_tier")) if isinstance(usage, Mapping) else None
     known = (
-        {name: str(stop[name])[:EXPLANATION_CHARS] for name in STOP_DETAILS if stop.get(name)}
+        {name: text[:EXPLANATION_CHARS] for name in STOP_DETAILS if (text := filled(stop.get(name)))}
         if isinstance(stop, Mapping)
         else {}
     )
