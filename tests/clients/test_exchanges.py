@@ -49,16 +49,17 @@ def test_an_exchange_goes_as_its_program_expects(
     reply: Reply | None = None
     for turn in agent.exchange["turns"]:
         expected = turn["expected"]
-        reply = agent.ask(turn["sent"], reply, model_of(expected, MODELS[protocol], streamed))
+        reply = agent.ask(turn["sent"], reply, model_of(expected, MODELS[protocol], program, streamed))
         check(reply, expected, streamed)
         check_heard(server, expected.get("heard", {}), protocol)
 
 
-def model_of(expected: dict[str, Any], model: str, streamed: bool) -> str:
-    """The model, or at its provider one that fails as expected."""
+def model_of(expected: dict[str, Any], model: str, program: str, streamed: bool) -> str:
+    """The model, or at its provider one that fails as expected: a program's own, which no other one left cooling."""
+    own = f"by={program}-{streamed}"
     if "refused" in expected:
-        return f"{model}/fault:http_{expected['refused']}:retry_after=30"
-    return f"{model}/fault:{'reset_mid_body' if streamed else 'http_500'}" if "breaks" in expected else model
+        return f"{model}/fault:http_{expected['refused']}:retry_after=30:{own}"
+    return f"{model}/fault:{'reset_mid_body' if streamed else 'http_500'}:{own}" if "breaks" in expected else model
 
 
 def check(reply: Reply, expected: dict[str, Any], streamed: bool) -> None:
