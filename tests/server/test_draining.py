@@ -33,13 +33,13 @@ async def test_what_waits_when_the_time_is_over_is_given_up_and_nothing_new_wait
     draining, begun = Draining(), asyncio.Event()
 
     async def waits() -> None:
-        with draining().limit():
+        with draining.limit():
             begun.set()
             await asyncio.Event().wait()
 
     task = asyncio.create_task(waits())
     await begun.wait()
-    draining().end()
+    draining.end()
     with pytest.raises(DrainingError):
         await task
     with pytest.raises(DrainingError):
@@ -49,10 +49,10 @@ async def test_what_waits_when_the_time_is_over_is_given_up_and_nothing_new_wait
 async def test_a_time_limit_of_somebody_elses_stays_what_it_is():
     """A provider's timeout inside is no draining; leaving is no draining either."""
     draining = Draining()
-    with pytest.raises(TimeoutError), draining().limit():
+    with pytest.raises(TimeoutError), draining.limit():
         raise TimeoutError
     begun = asyncio.Event()
-    task = asyncio.create_task(_forever(draining(), begun))
+    task = asyncio.create_task(_forever(draining, begun))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -60,7 +60,7 @@ async def test_a_time_limit_of_somebody_elses_stays_what_it_is():
 
 
 async def _forever(draining: Draining, begun: asyncio.Event) -> None:
-    with draining().limit():
+    with draining.limit():
         begun.set()
         await asyncio.Event().wait()
 

@@ -11,6 +11,7 @@ import pytest
 from django.test import Client
 
 from artifacts.core.bucket import Bucket
+from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.stamped_cache import OUTAGE_SECONDS
 from routing_admin.platform.server import readiness
@@ -97,7 +98,7 @@ def test_an_outage_is_logged_once_and_so_is_its_end(patient: None, caplog: pytes
 
 def test_a_process_that_has_never_read_a_configuration_is_not_ready() -> None:
     """It could answer no call."""
-    snapshot.refresh()
+    renew(snapshot.newest)
     status, said = ask("/readyz")
     assert (status, said["status"], said["checks"]["server"]) == (503, "failed", "without configuration")
 
@@ -106,7 +107,7 @@ def test_a_configuration_in_memory_is_good_for_as_long_as_keys_are(monkeypatch: 
     """Then no call can be answered any more."""
     now = [0.0]
     monkeypatch.setattr(snapshot.newest(), "_clock", lambda: now[0])
-    snapshot.refresh()
+    renew(snapshot.newest)
     monkeypatch.setattr(snapshot.newest(), "_ask_stamp", lambda: 1 / 0)
     now[0] = 1.0
     snapshot.look()
