@@ -107,7 +107,7 @@ def test_a_configuration_in_memory_is_good_for_as_long_as_keys_are(monkeypatch: 
     """Then no call can be answered any more."""
     now = [0.0]
     monkeypatch.setattr(snapshot.newest(), "_clock", lambda: now[0])
-    renew(snapshot.newest)
+    snapshot.refresh()
     monkeypatch.setattr(snapshot.newest(), "_ask_stamp", lambda: 1 / 0)
     now[0] = 1.0
     snapshot.look()
