@@ -271,8 +271,8 @@ import os, sys
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 import routing_admin.asgi
 from routing_admin.request_log.tracing import tracing
-tracing.start()
-assert tracing.writer is None
+tracing().start()
+assert tracing().writer is None
 assert not [name for name in sys.modules if name.startswith(("opentelemetry.sdk.trace", "opentelemetry.exporter"))]
 assert "routing_admin.request_log.spans" not in sys.modules
 """
