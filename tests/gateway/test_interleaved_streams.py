@@ -224,3 +224,14 @@ def test_any_mixture_of_words_thoughts_and_calls_arrives_as_the_same_blocks(
     assert reasoning == joined(piece for kind, _, piece in steps if kind == "reasoning")
     order = dict.fromkeys(number for kind, number, _ in steps if kind == "call")
     assert sorted(called, key=str) == sorted(((f"id_{each}", *calls[each]) for each in order), key=str)
+
+
+def test_a_call_whose_arguments_come_after_those_of_an_earlier_one_keeps_them() -> None:
+    calls = [("tool_0", {}), ("tool_1", {"a": 1}), ("tool_2", {"b": 2})]
+    begun = [("call", 0, "{"), ("call", 1, "{"), ("call", 2, ""), ("reasoning", 0, "hm")]
+    steps = [*begun, ("call", 0, "}"), ("call", 1, '"a": 1}'), ("call", 2, '{"b": 2}')]
+    protocol, send = PROVIDERS["anthropic"]
+    make, read = APIS["messages"]
+    assert read(served(protocol, send(calls, steps), make()))[2] == [
+        (f"id_{number}", *call) for number, call in enumerate(calls)
+    ]

@@ -247,8 +247,7 @@ class MessageEvents:
     def _advance(self, *, final: bool = False) -> bytes:
         """Write what is held up to a call that is incomplete or has no name yet; at the end all of it."""
         written: list[bytes] = []
-        followed = any(isinstance(each, CallBlock) and each.pieces for each in self.held)
-        while self.held and (self.call is None or final or self.call.is_complete(followed=followed)):
+        while self.held and (self.call is None or final or self.call.is_complete(followed=self._is_followed())):
             if self.call is not None:
                 self.call = None
                 written.append(self._close())
@@ -263,6 +262,10 @@ class MessageEvents:
                 written.append(each())
             self.held.popleft()
         return b"".join(written)
+
+    def _is_followed(self) -> bool:
+        """Return whether a call behind the open one has arguments."""
+        return any(isinstance(each, CallBlock) and each.pieces for each in self.held)
 
     def _write_arguments(self, arguments: str) -> bytes:
         return self._continue({"type": "input_json_delta", "partial_json": arguments}) if arguments else b""
