@@ -62,7 +62,7 @@ class ScriptedDial:
 
 @pytest.fixture
 def admin(demo: None, admin: Client) -> Iterator[Client]:
-    real = dial.provider_checker()
+    real = dial.provider_checker
     yield admin
     dial.provider_checker = real
 
@@ -88,7 +88,8 @@ SEES: Script = {
 def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
     """Seen is on, refused is off, both probed; what could not be found out stays unknown; one revision with Undo."""
     unknown_service()
-    dial.provider_checker = ScriptedDial(SEES)
+    scripted = ScriptedDial(SEES)
+    dial.provider_checker = lambda: scripted
     before = Revision.objects.count()
     answer = admin.post("/probe/new/")
     cells = {cell.name: cell for cell in Service.objects.get(service_id="new").capabilities.filter(side="input")}
@@ -107,7 +108,8 @@ def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
 def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None:
     """Of a yes the question, what each file held, the answers and the tokens; of all else the reason."""
     unknown_service()
-    dial.provider_checker = ScriptedDial(SEES)
+    scripted = ScriptedDial(SEES)
+    dial.provider_checker = lambda: scripted
     admin.post("/probe/new/")
     page = text_of(admin.get("/services/new/"))
     vision = ProbeTranscript.objects.get(capability="vision")
@@ -131,7 +133,8 @@ def test_what_is_unclear_changes_nothing_and_stands_beside_what_was_proved(admin
     """The yes of before stays with its transcript; the next that proves something takes the place of both."""
     unknown_service()
     for said in (None, "Yes, I can see it.", None):
-        dial.provider_checker = ScriptedDial({**SEES, "image/png": said})
+        scripted = ScriptedDial({**SEES, "image/png": said})
+        dial.provider_checker = lambda checker=scripted: checker
         admin.post("/probe/new/")
         cell = Service.objects.get(service_id="new").capabilities.get(side="input", name="vision")
         assert (cell.supported, cell.source) == (True, "probed")
@@ -143,7 +146,8 @@ def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin:
     """An administrator's word wins over a probe; nothing is written, and the difference is told."""
     row = unknown_service()
     save_service(SYSTEM, row, capabilities=Capabilities(("text",), ("text",)))
-    dial.provider_checker = ScriptedDial(SEES)
+    scripted = ScriptedDial(SEES)
+    dial.provider_checker = lambda: scripted
     before = Revision.objects.count()
     answer = admin.post("/probe/new/")
     assert Revision.objects.count() == before
@@ -154,7 +158,7 @@ def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> 
     """When words alone fail, no file is sent, nothing is recorded, and the page says what to do."""
     unknown_service()
     model = ScriptedDial({"text": CheckResult(40, "http_401", 401, "invalid key")})
-    dial.provider_checker = model
+    dial.provider_checker = lambda: model
     page = text_of(admin.post("/probe/new/"))
     assert model.asked == []
     assert "The key was refused. Store a valid one." in page
@@ -167,7 +171,7 @@ def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> Non
     row.provider = Provider.objects.get(name="anthropic")
     save_service(SYSTEM, row)
     model = ScriptedDial({**SEES, "application/pdf": None})
-    dial.provider_checker = model
+    dial.provider_checker = lambda: model
     admin.post("/probe/new/")
     assert model.asked == ["image/png", "application/pdf"] * 3
 
