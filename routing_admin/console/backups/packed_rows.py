@@ -111,9 +111,7 @@ def unpack(folder: Path, until: Sequence[Migration], out: Path) -> None:
 
 def _fill(database: sqlite3.Connection, folder: Path) -> None:
     database.execute("PRAGMA synchronous = OFF")
-    indexes = database.execute(
-        "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
-    ).fetchall()
+    indexes = database.execute(INDEXES).fetchall()
     for name, _ in indexes:
         database.execute(f'DROP INDEX "{name}"')
     with progress_of("Log rows restored") as counter:
