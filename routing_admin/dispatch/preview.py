@@ -41,6 +41,7 @@ from capabilities.core.message import (
     blob_of,
 )
 from routing_admin.configuration import snapshot
+from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.plan import RoutingQuery, default_route_to, plan_route
 from routing_admin.dispatch import description_preview
@@ -176,18 +177,19 @@ class Previewer:
     """
 
     def __init__(self, row: Artifact, *, language: str | None = None, agent: str | None = None) -> None:
+        self._state = snapshot.current()
         self.artifact = read_once(open_artifact(row))
-        self.receivers: Sequence[Receiver] = default_receivers(snapshot.current())
+        self.receivers: Sequence[Receiver] = default_receivers(self._state)
         self._row, self._agent = row, agent
-        self._chat = lead_by_default(request_for(self.artifact), language)
+        self._chat = lead_by_default(self._state, request_for(self.artifact), language)
         self._language = language or default_language()
-        configured = partial(readers_of, snapshot.current(), but=agent, only_configured=True)
+        configured = partial(readers_of, self._state, but=agent, only_configured=True)
         self._words = text_style_for(self._chat, self._language, configured)
         self._estimate_text = cache(text_tokens)
         self._estimate_describing = cache(
             partial(
                 description_preview.estimate_description,
-                snapshot.current(),
+                self._state,
                 file=self.artifact.part(),
                 language=self._language,
             )
@@ -203,7 +205,7 @@ class Previewer:
     @cached_property
     def readers(self) -> tuple[str, ...]:
         """The agents that could read it."""
-        return tuple(readers_of(snapshot.current(), self.artifact.part(), but=self._agent))
+        return tuple(readers_of(self._state, self.artifact.part(), but=self._agent))
 
     def preview(self, receivers: Iterable[Receiver]) -> Preview:
         """The artifact before these services."""
@@ -286,11 +288,10 @@ def _first_delivery(prepared: Prepared | Adapted | CannotRead) -> PartDelivery:
     return prepared.delivery if isinstance(prepared, CannotRead) else prepared.deliveries[0]
 
 
-def lead_by_default(chat: ChatRequest, language: str | None) -> ChatRequest:
+def lead_by_default(state: Snapshot, chat: ChatRequest, language: str | None) -> ChatRequest:
     """Return the request as the default route sends it on: led by the language's directive, with its parameters."""
-    configuration = snapshot.current().configuration
-    route = default_route_to(configuration)
-    plan = plan_route(configuration, route, RoutingQuery(language=language))
+    route = default_route_to(state.configuration)
+    plan = plan_route(state.configuration, route, RoutingQuery(language=language))
     return inject_directive(replace(chat, temperature=route.temperature, max_tokens=route.max_tokens), plan.directive)
 
 

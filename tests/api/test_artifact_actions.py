@@ -111,7 +111,7 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
     """
     row = actions.store_bytes(SYSTEM, data, filename="file")
     shown = {each.service_id: each for each in preview(row).deliveries}
-    chat = lead_by_default(request_for(open_artifact(row)), None)
+    chat = lead_by_default(snapshot.current(), request_for(open_artifact(row)), None)
     encoded = base64.b64encode(data).decode()
     for receiver in list_receivers(snapshot.current()).values():
         prepared = prepare(
@@ -155,7 +155,7 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
     assert "hide()" in (source.text or "")
     receiver = list_receivers(snapshot.current()).get("text-model")
     assert receiver is not None
-    chat = lead_by_default(request_for(open_artifact(page)), None)
+    chat = lead_by_default(snapshot.current(), request_for(open_artifact(page)), None)
     sent = prepare(chat, receiver, text_style_for(chat, default_language(), partial(readers_of, snapshot.current())))
     assert not isinstance(sent, CannotRead)
     assert read.payload == sent.request.elide()
