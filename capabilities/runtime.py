@@ -5,7 +5,7 @@ A room declares what the process has one of, and calls the declaration to reach 
     journal = owned(Journal)
     journal().write(entry)
 
-Nothing else keeps state in a module, so one call of `renew()` gives a test a process without a past.
+One call of `renew()` gives a test a process without a past.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ class Runtime:
     """The objects of one process, for any thread."""
 
     def __init__(self) -> None:
-        self._made: dict[Callable[[], Any], Any] = {}
+        self._made: dict[owned[Any], Any] = {}
         self._stops: list[Callable[[], object]] = []
         self._lock = threading.RLock()
 
-    def get(self, make: Callable[[], T]) -> T:
-        """Return what `make` made for this process; the first caller has it made."""
+    def get(self, declared: owned[T]) -> T:
+        """Return the object of this declaration; the first caller has it made."""
         try:
-            return cast(T, self._made[make])
+            return cast(T, self._made[declared])
         except KeyError:
             with self._lock:
-                if make not in self._made:
-                    self._made[make] = make()
-                return cast(T, self._made[make])
+                if declared not in self._made:
+                    self._made[declared] = declared.make()
+                return cast(T, self._made[declared])
 
-    def discard(self, make: Callable[[], Any]) -> None:
-        """Let `make` be called again by the next `get`."""
+    def discard(self, declared: owned[Any]) -> None:
+        """Have the object made again by the next `get`."""
         with self._lock:
-            self._made.pop(make, None)
+            self._made.pop(declared, None)
 
     def at_end(self, stop: Callable[[], object]) -> None:
         """Call `stop` when the process ends, before what was added earlier."""
@@ -65,14 +65,14 @@ class owned(Generic[T]):  # noqa: N801  # a decorator
         self.make = make
 
     def __call__(self) -> T:
-        return _runtime.get(self.make)
+        return _runtime.get(self)
 
 
 def renew(only: owned[Any] | None = None) -> None:
     """Let the runtime be made anew, or one object of it: for tests."""
     global _runtime
     if only is not None:
-        _runtime.discard(only.make)
+        _runtime.discard(only)
         return
     _runtime.stop()
     _runtime = Runtime()

@@ -46,7 +46,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 SWITCH_SECONDS = 0.001
-"""A call gives the interpreter away some ten times, and waits so long for it each time while a thread computes."""
+"""A call releases the interpreter some ten times, and waits this long for it each time while a thread computes."""
 mcp_app = owned(McpApp)
 upkeep = owned(
     lambda: Upkeep(
@@ -72,7 +72,7 @@ class Part(Protocol):
 
 
 async def lifespan(receive: Receive, send: Send) -> None:
-    """Starts the journal's writer, upkeep and other rounds; at the end writes what waits, lets connections go."""
+    """Start what runs beside the requests; at the end stop it, which writes down what waits, and close connections."""
     await receive()
     pool_connections()
     # THREADS of them may wait for files' readers; as many more never do
@@ -108,7 +108,7 @@ def run_until_end(*parts: Part) -> None:
 
 
 def listen_for_changes() -> Any:
-    """Who hears of other processes' changes at once, where the database tells of them; else None, and upkeep looks."""
+    """Start to listen for other processes' changes where the database announces them; None elsewhere: upkeep looks."""
     if connection.vendor != POSTGRESQL:
         return None
     from routing_admin.platform.databases.postgresql.notices import Listener
