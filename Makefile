@@ -23,7 +23,7 @@ test: $(VENV)/dev ## run every test this machine can run
 	$(BIN)/pytest -q -n 2 --dist loadfile --store s3 $$(grep -rl both_stores --include="test_*.py" tests) $(ARGS)  # the same files, in a bucket
 	$(BIN)/pytest -q -n 2 --dist loadfile tests/ui $(ARGS)  # apart: the browser's driver keeps an event loop of its own
 
-test-fast: $(VENV)/dev ## run every rule and law, and one of each kind over sockets: before each commit
+test-fast: $(VENV)/dev ## run the rules, the cores, and one of each kind over sockets: before each commit
 	$(BIN)/pytest -q -n auto --fast --ignore tests/ui -p no:cacheprovider $(ARGS)
 
 test-deep: ## run every test with 200 examples of each property instead of 25

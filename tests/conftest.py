@@ -28,14 +28,30 @@ settings.register_profile("slow", max_examples=2000, deadline=None, suppress_hea
 settings.register_profile("default", max_examples=25, deadline=None, suppress_health_check=QUIET)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-NEEDS_MORE = {"db", "transactional_db", "live_server", "browser"}
-"""Fixtures of tests that `--fast` leaves out, unless they are marked `smoke`."""
+FAST = {
+    *("house", "capabilities", "planning", "protocols", "dispatch", "describing", "fallback", "prices", "limits"),
+    *("test_plurals.py", "test_readme.py"),
+}
+"""What `--fast` runs below tests/: the rules of the house and the cores. Elsewhere it runs what is marked `smoke`."""
+NEEDS_MORE = {"db", "transactional_db", "live_server", "browser", "server", "served", "lab", "own_redis"}
+"""Fixtures of tests that `--fast` leaves out there, too, unless they are marked."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run tests marked slow, too, and every law on 2,000 examples")
-    parser.addoption("--fast", action="store_true", help="no rows, sockets or browser but `smoke`")
+    parser.addoption("--fast", action="store_true", help="rules, cores and what is marked `smoke`")
     parser.addoption("--store", choices=["files", "s3"], default="files", help="s3: tests of stored bytes, in a bucket")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `--fast`, import nothing of which no test would be chosen."""
+    if not config.getoption("--fast") or collection_path.suffix != ".py" or is_fast(collection_path):
+        return None
+    return "mark.smoke" not in collection_path.read_text("utf-8") or None
+
+
+def is_fast(path: Path) -> bool:
+    return path.relative_to(Path(__file__).parent).parts[0] in FAST
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -62,7 +78,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
     if config.getoption("--fast"):
-        chosen = [item for item in items if "smoke" in item.keywords or not NEEDS_MORE & set(item.fixturenames)]
+        chosen = [
+            item
+            for item in items
+            if "smoke" in item.keywords or (is_fast(item.path) and not NEEDS_MORE & set(item.fixturenames))
+        ]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
     if config.getoption("--slow"):

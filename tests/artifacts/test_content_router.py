@@ -16,6 +16,8 @@ from capabilities.core.message import Blob, Converted, ConvertTo, Text, Unreadab
 from capabilities.core.vocabulary import Capabilities, Kind
 from tests.artifacts.faults import traces
 
+pytestmark = pytest.mark.smoke
+
 DATA = bytes(range(64))
 
 

@@ -19,6 +19,8 @@ from capabilities.core.delivery.receiver import prepare, receiver
 from capabilities.core.message import ChatRequest, Message, Role
 from capabilities.core.wire import Target
 
+pytestmark = pytest.mark.smoke
+
 TABLE = Path(__file__).with_name("sample_table.txt").read_text("utf-8")
 """One line a file; types are written as in `made_samples`."""
 

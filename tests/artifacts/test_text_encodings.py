@@ -10,6 +10,8 @@ from samples import JA, TW, ZH
 from artifacts.core.detection.encodings import Proof, canonical, decode_blocks, find_text, is_clean
 from artifacts.sniffer import detector, guess_encoding
 
+pytestmark = pytest.mark.smoke
+
 DETECT = detector()
 COMMON_ZH = (
     "的一是不了人我在有他这中大来上个国到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可她里后"

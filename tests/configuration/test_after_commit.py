@@ -34,6 +34,7 @@ def write_route(script: Client, name: str) -> Any:
     return script.generic("PUT", f"/api/v1/admin/routes/{name}", body, "application/json")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("failing", ["refresh", "hint", "publish"])
 def test_a_change_that_was_committed_is_answered_as_done(
     failing: str, script: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -42,6 +42,7 @@ def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin
     assert "No task route matches." in text_of(admin.get("/routes/?q=nothing-like-it"))
 
 
+@pytest.mark.smoke
 def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) -> None:
     """How many requests, what share failed or needed a fallback; older requests do not count."""
     now = timezone.now()

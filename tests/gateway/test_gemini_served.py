@@ -44,6 +44,7 @@ class Answer(BaseModel):
     names: list[str] | None = None
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_over_each_protocol(client, upstream):
     """The same words either way; the count comes with both."""

@@ -40,6 +40,7 @@ def client(server: Server) -> anthropic.Anthropic:
     return anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_over_each_protocol(client, upstream):
     """The same words either way; the count comes with both."""

@@ -75,6 +75,7 @@ def stored(server: Server, response: Any) -> list[bytes]:
 # Embeddings
 
 
+@pytest.mark.smoke
 def test_embeddings_come_as_the_official_client_asks_for_them(client, server):
     """It asks for base64 and unpacks it; the model is called as it was asked for, the provider gets its own."""
     answer = client.embeddings.create(model="one/embed-1", input=["hello", "你好"])

@@ -33,6 +33,7 @@ def client(server: Server) -> openai.OpenAI:
     return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_over_each_protocol(client, upstream):
     """The same words either way; the last event has the whole response and the count."""

@@ -39,6 +39,7 @@ def model(step: str) -> str:
     return f"one/fault:{step}"
 
 
+@pytest.mark.smoke
 def test_the_official_client_gets_an_answer_and_a_stream(client):
     """`task:planning` before any key is entered, whole and streamed; the stream's pieces are the whole."""
     whole = client.chat.completions.create(model="task:planning", messages=HELLO)

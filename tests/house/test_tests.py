@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ WITHOUT_A_ROOM: Mapping[str, str] = {
 """Folders of tests that belong to the whole house."""
 
 CLOCKS = {"monotonic", "perf_counter"}
+CONVENTIONS = {"_meta", "_replace"}
 
 
 def sources_of_tests() -> dict[str, str]:
@@ -46,11 +48,14 @@ def sources_of_tests() -> dict[str, str]:
     return {path.relative_to(TESTS).as_posix(): path.read_text("utf-8") for path in sorted(TESTS.rglob("*.py"))}
 
 
+parsed = cache(ast.parse)
+
+
 def waits_for_time(sources: Sources) -> list[str]:
     """Each `time.sleep` and `asyncio.sleep` that is no turn of the loop and not in a loop with a deadline."""
     found = []
     for path, source in sources.items():
-        tree = ast.parse(source)
+        tree = parsed(source)
         polled = {id(node) for loop in ast.walk(tree) if has_deadline(loop) for node in ast.walk(loop)}
         found += [
             f"{path}:{node.lineno}"
@@ -64,7 +69,7 @@ def imports_nothing(sources: Sources) -> list[str]:
     """Each name that a test takes from another file of tests and that is not there, inside functions too."""
     found = []
     for path, source in sources.items():
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(parsed(source)):
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("tests."):
                 continue
             module = (node.module or "").removeprefix("tests.").replace(".", "/")
@@ -75,10 +80,11 @@ def imports_nothing(sources: Sources) -> list[str]:
     return found
 
 
+@cache
 def names_in(source: str) -> set[str]:
     """What stands at the top of a file, under whatever condition: definitions, values, imports."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -109,11 +115,11 @@ def has_deadline(node: ast.AST) -> bool:
 
 def private_attributes(sources: Sources) -> list[str]:
     """Each private attribute of something else than `self`, and each private name that is imported."""
-    return [f"{path}: {name}" for path, source in sources.items() for name in private_names(ast.parse(source))]
+    return [f"{path}: {name}" for path, source in sources.items() for name in private_names(parsed(source))]
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:
-    """What one file pokes at; `_meta` is Django's documented way to a model's names."""
+    """What one file pokes at; `_meta` is Django's documented way to a model's names, `_replace` a named tuple's."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from (alias.name for alias in node.names if is_private(alias.name))
@@ -136,7 +142,7 @@ def misnamed_folders(folders: Iterable[str]) -> list[str]:
 
 def is_private(name: object) -> bool:
     """Whether a name is marked as nobody else's business."""
-    return isinstance(name, str) and name.startswith("_") and not name.startswith("__") and name != "_meta"
+    return isinstance(name, str) and name.startswith("_") and not name.startswith("__") and name not in CONVENTIONS
 
 
 def test_no_test_sleeps() -> None:
