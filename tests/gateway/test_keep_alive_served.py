@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +43,39 @@ def client(server: Server) -> openai.OpenAI:
 @pytest.fixture
 def claude(server: Server) -> anthropic.Anthropic:
     return anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
+
+
+@pytest.mark.parametrize(
+    ("path", "provider", "step"),
+    [
+        ("/v1/chat/completions", "one", "silent"),
+        ("/v1/messages", "by-anthropic", "stall_first"),
+        ("/v1/responses", "by-openai-responses", "comments_forever"),
+    ],
+)
+def test_a_caller_that_leaves_among_the_comments_closes_the_upstream_within_a_second(
+    server, client, path, provider, step
+):
+    """The log says who left, and the next call is answered."""
+    server.lab.play({})
+    body = {"model": f"{provider}/fault:{step}", "stream": True, "max_tokens": 9, "messages": HELLO, "input": "hello"}
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.request("POST", path, json.dumps(body), {"authorization": f"Bearer {server.key}"})
+    response = connection.getresponse()
+    assert response.readline().startswith((b": keep-alive", b"event: ping"))
+    request_id = response.headers["x-request-id"]
+    assert server.lab.wait_until(lambda: bool(server.lab.requests))
+    gone = time.monotonic()
+    response.close()
+    connection.close()
+    (left,) = server.lab.requests
+    assert server.lab.wait_until(lambda: left.closed_at is not None, 5)
+    assert left.closed_at - gone < 1
+    logged = server.timeline(request_id)
+    assert (logged["outcome"], logged["status"]) == ("client_cancelled", 499)
+    assert [each["outcome"] for each in logged["attempts"]] == ["client_cancelled"]
+    told = client.chat.completions.create(model=f"{provider}/fault:ok", messages=HELLO)
+    assert told.choices[0].message.content == "You said: hello"
 
 
 SECOND = {"one": "http_503", "two": "say:from two"}

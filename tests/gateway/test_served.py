@@ -206,6 +206,34 @@ def test_a_caller_that_goes_away_mid_stream_closes_the_upstream_within_a_second(
     assert server.timeline(request_id)["outcome"] == "client_cancelled"
 
 
+@pytest.mark.parametrize("step", ["silent", "stall_first", "stall", "slow_stream:seconds=30", "endless"])
+@pytest.mark.parametrize("provider", ["one", "by-openai-responses", "by-anthropic", "by-gemini"])
+def test_a_caller_that_leaves_costs_the_next_call_nothing(client, server, provider, step):
+    """Its kept connection is closed; the next calls, whole and streamed, get their own words over a fresh one."""
+    scenario(server)
+
+    def hear(words: str) -> int:
+        asked = {"model": f"{provider}/fault:ok", "messages": [{"role": "user", "content": words}]}
+        whole = client.chat.completions.create(**asked).choices[0].message.content
+        pieces = client.chat.completions.create(**asked, stream=True)
+        streamed = "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
+        assert whole == streamed == f"You said: {words}"
+        return int(server.lab.requests[-1].connection)
+
+    kept = hear("before")
+    connection = ask(server, {"model": f"{provider}/fault:{step}", "messages": HELLO, "stream": True})
+    assert server.lab.wait_until(lambda: len(server.lab.requests) == 3)
+    left = server.lab.requests[2]
+    if step in ("stall", "endless"):
+        assert connection.getresponse().readline().startswith(b"data: ")
+    connection.close()
+    assert server.lab.wait_until(lambda: left.done, 5)
+    assert left.connection == kept
+    first = hear("after")
+    assert first != left.connection
+    assert hear("again") == first
+
+
 def test_a_picture_is_sent_to_the_provider_as_it_came(client, server):
     """Base64 in, the same bytes out, in the provider's own slot; a text-only model's request holds none of it."""
     scenario(server, one="ok")
