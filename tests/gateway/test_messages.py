@@ -7,9 +7,10 @@ import base64
 import pytest
 
 from capabilities.core.message import FilePart, Role, TextPart, ToolCall
+from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.vocabulary import Kind
-from capabilities.core.wire import Answer, AnswerDetails, Media, Usage
+from capabilities.core.wire import Answer, AnswerDetails, Media, Target, Usage
 from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.messages.parsing import needs_thread, parse
@@ -257,6 +258,16 @@ def test_a_budget_of_thinking_is_an_effort_for_other_vendors(budget, effort):
     assert call_of(request("x", thinking=thinking)).chat.extra.get("reasoning_effort") == effort
     said = request("x", thinking=thinking, output_config={"effort": "max"})
     assert call_of(said).chat.extra["reasoning_effort"] == "max"
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-6", "claude-haiku-4-5", "another-hosts-model"])
+def test_a_budget_of_thinking_reaches_a_claude_as_it_came(model):
+    """Without an effort that its caller did not ask for."""
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    target = Target("p", "https://llm.example/v1", model)
+    sent = PROTOCOLS["anthropic"].encode(call_of(request("x", thinking=thinking)).chat, target, stream=False)
+    assert (sent.payload["thinking"], "output_config" in sent.payload) == (thinking, False)
+    assert sent.dropped_params == ()
 
 
 def test_thinking_that_nobody_signed_is_shown_and_not_sent_back():

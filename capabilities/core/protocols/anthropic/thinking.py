@@ -28,6 +28,12 @@ TAKES_NUMBERS = re.compile(r"claude-(opus|sonnet)-4[-.]6")
 """Models that think adaptively and take a number of tokens, too."""
 
 
+class ImpliedEffort(str):
+    """The effort nearest to a number of tokens, for models that take none; beside the number it asks for nothing."""
+
+    __slots__ = ()
+
+
 class Way(StrEnum):
     """How a model is told: a number of tokens, adaptive thinking with an effort, an effort alone, nothing at all."""
 
@@ -107,7 +113,8 @@ def _say_own(
     An effort beside it says no more than it does, so it is not lost where the model has no word for one.
     """
     kind, budget = own.get("type"), own.get("budget_tokens")
-    effort = words.get(str(wish)) if way in (Way.ADAPTIVE, Way.EFFORT) else None
+    says_effort = way in (Way.ADAPTIVE, Way.EFFORT) and not isinstance(wish, ImpliedEffort)
+    effort = words.get(str(wish)) if says_effort else None
     if kind == "adaptive" and way is Way.BUDGET:
         effort = str(wish) if wish in BUDGETS else ADAPTIVE_EFFORT
         said = _think(chat, way, words[effort], BUDGETS[effort], target.origin("anthropic"))
@@ -120,11 +127,11 @@ def _say_own(
     return Thinking({"thinking": own}, effort, budget if isinstance(budget, int) else 0, says_own=True)
 
 
-def effort_of(budget: Any) -> str | None:
+def effort_of(budget: Any) -> ImpliedEffort | None:
     """The least effort that has so many tokens of thinking; None for no number."""
     if not isinstance(budget, int):
         return None
-    return next((word for word in ("low", "medium", "high") if budget <= BUDGETS[word]), "high")
+    return ImpliedEffort(next((word for word in ("low", "medium", "high") if budget <= BUDGETS[word]), "high"))
 
 
 def _quiet(way: Way) -> Thinking:
