@@ -1,6 +1,7 @@
 """GET /v1/models and /v1/models/{id}: every task route and every service, with what it reads and writes.
 
-Whoever sends the key as Google's clients do gets Gemini's list, which is at /v1beta/models as well.
+Google's clients, by the header of their key, get Gemini's list, which is at /v1beta/models as well; Anthropic's, by
+the header of their version, get Anthropic's.
 """
 
 from __future__ import annotations
@@ -22,24 +23,30 @@ from routing_admin.gateway.admission import endpoint
 from routing_admin.gateway.errors import GatewayError, json_response
 from routing_admin.gateway.gemini.models import write_model, write_page
 from routing_admin.gateway.gemini.rendering import error_json as google_error_of
+from routing_admin.gateway.messages import models as anthropic_models
+from routing_admin.gateway.messages.models import VERSION_HEADER
 
 GOOGLE_KEY = "x-goog-api-key"
 
 
 @endpoint("/v1/models")
 def models(request: HttpRequest) -> HttpResponse:
-    """All that the agent may use, in OpenAI's list."""
+    """All that the agent may use, in the list of the client's vendor, else OpenAI's."""
     entries = list(model_list(snapshot.current(), principal_of(request).rights))
-    return (
-        _page(request, entries) if GOOGLE_KEY in request.headers else json_response({"object": "list", "data": entries})
-    )
+    if GOOGLE_KEY in request.headers:
+        return _page(request, entries)
+    if VERSION_HEADER in request.headers:
+        return json_response(anthropic_models.write_page(entries, request.GET.dict()))
+    return json_response({"object": "list", "data": entries})
 
 
 @endpoint("/v1/models/{name}")
 def model(request: HttpRequest, name: str) -> HttpResponse:
     """One of them; any name that the agent may use in a chat request is found."""
     entry = _find_model(request, name)
-    return json_response(write_model(entry) if GOOGLE_KEY in request.headers else entry)
+    if GOOGLE_KEY in request.headers:
+        return json_response(write_model(entry))
+    return json_response(anthropic_models.write_model(entry) if VERSION_HEADER in request.headers else entry)
 
 
 @endpoint("/v1beta/models", google_error_of)

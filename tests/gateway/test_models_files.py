@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+from anthropic.types import ModelInfo
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
@@ -34,6 +36,31 @@ def test_every_task_route_and_every_service_is_a_model(key):
         assert get(key, f"/v1/models/{name}").json()["id"] == name
     missing = get(key, "/v1/models/gpt-99")
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found")
+
+
+def test_anthropics_clients_get_anthropics_list(key):
+    """Each model as their types want it; all on one page, or page by page from either end."""
+    names = [one["id"] for one in get(key, "/v1/models").json()["data"]]
+
+    def ask(path: str) -> dict[str, Any]:
+        headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}
+        page: dict[str, Any] = Client().get(path, headers=headers).json()
+        return page
+
+    whole = ask("/v1/models")
+    for each in whole["data"]:
+        assert set(each) <= set(ModelInfo.model_fields)
+        ModelInfo.model_validate(each)
+    assert [one["id"] for one in whole["data"]] == names
+    assert (whole["has_more"], whole["first_id"], whole["last_id"]) == (False, names[0], names[-1])
+    assert ask("/v1/models/auto")["display_name"] == "auto"
+    seen, page = [], {"has_more": True, "last_id": ""}
+    while page["has_more"]:
+        page = ask(f"/v1/models?limit=2&after_id={page['last_id']}")
+        seen += [one["id"] for one in page["data"]]
+    assert seen == names
+    page = ask(f"/v1/models?limit=2&before_id={names[3]}")
+    assert ([one["id"] for one in page["data"]], page["has_more"]) == (names[1:3], True)
 
 
 def test_a_file_goes_in_is_listed_comes_out_and_goes_away(key):

@@ -1,0 +1,36 @@
+"""GET /v1/models and /v1/models/{id} for Anthropic's clients: what an agent may use, as Anthropic lists it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+VERSION_HEADER = "anthropic-version"
+"""What Anthropic's clients send with every call, and others never."""
+MAX_PAGE = 1000
+LIMIT = re.compile(r"[1-9][0-9]{0,3}")
+UNKNOWN = "1970-01-01T00:00:00Z"
+"""What Anthropic writes for a day that it does not know."""
+NOTHING_MORE = dict.fromkeys(("deprecated_at", "retires_at", "line", "capabilities", "max_input_tokens", "max_tokens"))
+
+
+def write_model(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a model of OpenAI's list as Anthropic's."""
+    known = {"type": "model", "id": model["id"], "display_name": model["id"], "created_at": UNKNOWN}
+    return {**known, "lifecycle": "active", **NOTHING_MORE}
+
+
+def write_page(models: list[dict[str, Any]], asked: Mapping[str, str]) -> dict[str, Any]:
+    """Return the models behind `after_id` or before `before_id`, `limit` of them; all of 1,000 unless it says less."""
+    names = [each["id"] for each in models]
+    after, before, limit = (asked.get(name, "") for name in ("after_id", "before_id", "limit"))
+    size = min(int(limit), MAX_PAGE) if LIMIT.fullmatch(limit) else MAX_PAGE
+    start, end = names.index(after) + 1 if after in names else 0, len(names)
+    if before in names:
+        end = names.index(before)
+        start = max(start, end - size)
+    page = [write_model(each) for each in models[start : min(end, start + size)]]
+    has_more = start > 0 if before in names else start + size < len(names)
+    ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {"first_id": None, "last_id": None}
+    return {"data": page, "has_more": has_more, **ends}
