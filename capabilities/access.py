@@ -19,8 +19,7 @@ from django.utils import timezone
 from capabilities.acts import Actor
 from capabilities.core.permissions import PagePart, UserRole, can_change_near, may_have, scope_of_call
 from capabilities.core.services.agent_limits import AgentLimits, limits_of, rights_of
-from capabilities.core.services.key_terms import terms_of
-from capabilities.core.services.labels import NO_LABELS, Labels
+from capabilities.core.services.agents import NO_LABELS, Labels, terms_of
 from capabilities.core.services.limit_holders import LimitHolder, agent_holder, key_holder, maker_holder
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey

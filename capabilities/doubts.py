@@ -1,6 +1,6 @@
 """Which models refused, in requests, what they are said to read: noted in memory, written behind the answers.
 
-The journal's writer notes (routing_admin/request_log/refused_files.py), the server's upkeep writes. A note that a crash
+The journal's writer notes (routing_admin/request_log/entries.py), the server's upkeep writes. A note that a crash
 loses comes again with the next refusal.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError, transaction
 
-from capabilities.core.providers.probes.drift import QUIET, DriftKind
+from capabilities.core.providers.probes.judgement import QUIET, DriftKind
 from capabilities.models import Drift, ServiceCapability
 from capabilities.runtime import owned
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 
 from django.utils.translation import gettext, pgettext
 
-from capabilities.core.insertion import insert_facts
 from capabilities.core.problems import Problem
-from capabilities.core.worded import Fact, Worded
+from capabilities.core.worded import Fact, Worded, insert_facts
 from capabilities.errors import ActionError, InvalidError
 
 WIDE_END = re.compile(r"[。：；，、](?:</\w+>)*$")

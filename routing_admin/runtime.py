@@ -13,24 +13,22 @@ from django.db import connection
 from capabilities.runtime import owned, runtime
 from routing_admin.api.mcp.door import McpApp
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.change_notices import hints
-from routing_admin.configuration.publishing import publisher
-from routing_admin.console.alerts.watch import watch
+from routing_admin.configuration.publishing import hints, publisher
+from routing_admin.console.alerts.conditions import watch
 from routing_admin.console.drills.actions import note_drill_ends
-from routing_admin.console.services.nightly_rounds import nightly_probes
+from routing_admin.console.services.nightly import nightly_probes
 from routing_admin.dispatch.cooldown_resets import cooldown_resets
 from routing_admin.dispatch.kept_refusals import kept_refusals
-from routing_admin.dispatch.send import process_run_context
-from routing_admin.dispatch.sharing import share_health
+from routing_admin.dispatch.send import process_run_context, share_health
 from routing_admin.gateway.open_streams import open_streams
 from routing_admin.limits.reservations import keeper, ledger
-from routing_admin.platform.databases.pooling import pool_connections
+from routing_admin.platform.databases.explaining import pool_connections
 from routing_admin.platform.databases.router import POSTGRESQL, close_pools
 from routing_admin.platform.redis.link import link
-from routing_admin.platform.server import memory
-from routing_admin.platform.server.descriptors import descriptor_limit, max_connections
+from routing_admin.platform.server import process_mark
 from routing_admin.platform.server.draining import draining
 from routing_admin.platform.server.fair_semaphore import THREADS
+from routing_admin.platform.server.process_mark import descriptor_limit, max_connections
 from routing_admin.platform.server.redis_rounds import RedisRounds
 from routing_admin.platform.server.rejected_calls import rejected_calls
 from routing_admin.platform.server.store_monitor import store_monitor
@@ -79,8 +77,8 @@ async def lifespan(receive: Receive, send: Send) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * THREADS))
     process_upstream().limit_connections(max_connections(descriptor_limit()))  # each caller needs one at a time
     sys.setswitchinterval(SWITCH_SECONDS)
-    memory.settle()
-    memory.note_loop()
+    process_mark.settle()
+    process_mark.note_loop()
     runtime().at_end(close_pools)
     kept_refusals().begin()
     share_health(process_run_context(), hints())

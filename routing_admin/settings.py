@@ -234,7 +234,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "routing_admin.platform.server.static_files.HashedStorage"},
 }
 
-DATA_UPLOAD_MAX_MEMORY_SIZE = None  # request bodies are read through our own limits, see capabilities/body_limits.py
+DATA_UPLOAD_MAX_MEMORY_SIZE = None  # request bodies are read through our own limits, see capabilities/json_bodies.py
 DATA_UPLOAD_MAX_NUMBER_FILES = 50
 FILE_UPLOAD_HANDLERS = ["artifacts.storage.uploads.StoringUploadHandler"]
 NINJA_NUM_PROXIES = TRUSTED_PROXIES

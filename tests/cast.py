@@ -20,7 +20,7 @@ from capabilities.models import Agent
 from capabilities.runtime import renew
 from routing_admin.configuration.agents.actions import issue_key
 from routing_admin.console.demo import load
-from routing_admin.console.people.token_actions import issue_token
+from routing_admin.console.people.actions import issue_token
 from routing_admin.models import Person
 
 HTMX = {"HX-Request": "true"}

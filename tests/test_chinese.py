@@ -12,7 +12,7 @@ from django import forms
 from django.core import validators
 from django.utils.translation import gettext, override
 
-from capabilities.core.delivery.reasons import ReasonCode, because
+from capabilities.core.delivery.obstacles import ReasonCode, because
 from capabilities.core.delivery.tokens import FAMILIES, text_tokens
 from capabilities.core.worded import data_of
 from capabilities.sentences import join_sentences, translate_sentence

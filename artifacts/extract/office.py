@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import BinaryIO
 
-from artifacts.extract.compound import open_package
+from artifacts.extract.legacy import open_package
 from artifacts.extract.words import EnoughError, Progress, TextCollector, entry_blocks, read_xml
 
 MAX_HEADING = 6

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from artifacts.core.detection.encodings import find_text
-from artifacts.extract.compound import CompoundFile
+from artifacts.extract.legacy import CompoundFile
 from artifacts.extract.mail import MAX_ATTACHMENTS, add_attachments, add_body, attachment_line, decode_text
 from artifacts.extract.rtf import add_rtf, decompress_rtf
 from artifacts.extract.words import Progress, RefusedError, TextCollector

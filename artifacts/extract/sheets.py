@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from python_calamine import CalamineError, CalamineWorkbook
 
-from artifacts.extract.compound import is_locked
+from artifacts.extract.legacy import is_locked
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
 
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024

@@ -16,7 +16,7 @@ from artifacts.core.detection.correction import CorrectionError, correct, is_tex
 from artifacts.core.detection.encodings import MAX_MARK, canonical, is_clean, is_marked
 from artifacts.core.detection.evidence import Detection, Evidence
 from artifacts.core.store import blocks
-from artifacts.library.measuring import MEASURES, measure
+from artifacts.library.storing import MEASURES, measure
 from artifacts.models import Artifact
 from artifacts.ports import ports
 from artifacts.sniffer import detector

@@ -16,13 +16,15 @@ from django.db.models import Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from artifacts import extract
+from artifacts.core.artifact import artifact_id
 from artifacts.core.detection.evidence import Detection, Evidence
+from artifacts.core.detection.image_size import image_size
 from artifacts.core.detection.kinds import PLAIN_TEXT, is_text_mime, mime_of_filename
 from artifacts.core.detection.signatures import HEAD
 from artifacts.core.errors import StorageFullError
 from artifacts.core.filenames import clean_filename
 from artifacts.core.store import Stored
-from artifacts.library.measuring import measure
 from artifacts.models import Artifact
 from artifacts.ports import ports
 from artifacts.sniffer import detector
@@ -33,6 +35,32 @@ from capabilities.core.problems import Problem
 from capabilities.core.storable import find_unstorable, is_name, path_of
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
+
+# What can be measured of stored bytes, once it is known what they are: pixels, pages, seconds.
+
+MEASURES = ("width", "height", "pages", "seconds")
+"""The columns of an artifact that hold what was measured, null where nothing was."""
+
+LARGEST = 2**31 - 1
+"""The most that a column holds; a header may claim more."""
+
+
+def measure(sha256: str, mime_type: str, kind: Kind) -> dict[str, Any]:
+    """Every measure by its column; pages and seconds are counted in the extraction process.
+
+    Raises `MissingError` or `CorruptError` for bytes that cannot be read.
+    """
+    store, found = byte_store(), dict[str, Any].fromkeys(MEASURES)
+    if kind is Kind.IMAGE:
+        with store.reader(sha256) as read_at:
+            size = image_size(read_at(0, HEAD), mime_type, read_at)
+        return {**found, "width": min(size[0], LARGEST), "height": min(size[1], LARGEST)} if size else found
+    if mime_type == "application/pdf" or kind in (Kind.AUDIO, Kind.VIDEO):
+        with store.local_file(sha256) as path:
+            facts = extract.facts(path, mime_type)
+        return {**found, "pages": facts.pages, "seconds": facts.seconds}
+    return found
+
 
 MAX_METADATA = 16 * 1024
 MAX_LIFETIME = 10 * 366 * 24 * 3600.0
@@ -272,3 +300,36 @@ def _as_words(detection: Detection, filename: str) -> Detection:
         mismatch=False,
         evidence=evidence,
     )
+
+
+# What an agent stored itself, as the files of `/v1/files` are asked for.
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFiles:
+    """An agent's own living artifacts, a page of them, and whether there are more behind it."""
+
+    rows: tuple[Artifact, ...]
+    has_more: bool
+
+
+def list_own_files(agent: str, *, most: int, after: Artifact | None, purpose: str, newest_first: bool) -> OwnFiles:
+    """What that agent stored itself, behind `after` in the order asked for; an empty purpose is any."""
+    rows = Artifact.objects.owned_by(agent)
+    if purpose:
+        rows = rows.filter(metadata__purpose=purpose)
+    if after is not None:
+        rows = (
+            rows.filter(created_at__lt=after.created_at)
+            if newest_first
+            else rows.filter(created_at__gt=after.created_at)
+        )
+    found = list(rows.order_by(*(("-created_at", "-id") if newest_first else ("created_at", "id")))[: most + 1])
+    return OwnFiles(tuple(found[:most]), len(found) > most)
+
+
+def find_own_file(agent: str, ref: str, *, purpose: str = "") -> Artifact | None:
+    """The artifact behind a reference, when that agent stored it itself and it lives; an empty purpose is any."""
+    bare = artifact_id(ref)
+    rows = Artifact.objects.owned_by(agent)
+    return (rows.filter(metadata__purpose=purpose) if purpose else rows).filter(pk=bare).first() if bare else None

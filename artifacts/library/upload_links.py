@@ -16,11 +16,11 @@ from artifacts.core.errors import TooLargeError
 from artifacts.core.filenames import clean_filename
 from artifacts.library.storing import check_room, store_blocks
 from artifacts.models import Artifact, UploadLink, new_artifact_id
-from artifacts.storage.upload_tokens import TokenState, digest_of, digests_of, make_token, state_of_token
+from artifacts.storage.uploads import TokenState, digest_of, digests_of, make_token, state_of_token
 from capabilities.access import principal_of_key_id
 from capabilities.acts import Actor
-from capabilities.body_limits import upload_limit
 from capabilities.errors import ActionError, NotFoundError
+from capabilities.json_bodies import upload_limit
 
 LIFETIME = timedelta(minutes=15)
 SCOPE = "artifacts:write"

@@ -6,10 +6,22 @@ behind is swept later. Only the beginning stays in memory, for detection and for
 
 from __future__ import annotations
 
+import hmac
+import re
+import secrets
+import time
 import weakref
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from enum import StrEnum
 from io import SEEK_END, BytesIO
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
@@ -17,10 +29,12 @@ from django.http import HttpRequest
 from django.http.multipartparser import MultiPartParserError
 from django.http.request import UnreadablePostError
 
-from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
+from artifacts.core.errors import ArtifactError, MissingError, StorageFullError, StoreAwayError, TooLargeError
 from artifacts.core.store import Stored, Upload
+from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
-from capabilities.body_limits import upload_limit
+from capabilities.json_bodies import upload_limit
+from capabilities.signing import read_secrets_again, sign, signatures
 
 IN_MEMORY = 2 * 1024 * 1024
 """Bytes of a file that stay in memory, too: what a form may `read()`, such as a configuration file."""
@@ -167,3 +181,117 @@ def _measure(request: HttpRequest) -> None:
         raise UploadFailedError("The upload does not say how long it is. Send it with a Content-Length.")
     request.META["CONTENT_LENGTH"] = str(body.seek(0, SEEK_END) or body.tell())
     body.seek(0)
+
+
+# The secret of an upload link: whether we made it, and until when it counts, is told without asking anybody.
+#
+# So the server knows before a body comes whether it may be a large one; that a link is used once is for its row to
+# say.
+
+PATH = "/api/v1/uploads/"
+"""What the address of a link begins with."""
+FORM = re.compile(r"([0-9a-f]{8}[A-Za-z0-9_-]{32})([A-Za-z0-9_-]{32})")
+"""When it ends, in seconds of 1970, and 192 random bits; then their signature."""
+ADDRESS = re.compile(re.escape(PATH) + r"([^/]+)")
+
+
+class TokenState(StrEnum):
+    """What a word in a link's place is."""
+
+    VALID = "valid"
+    EXPIRED = "expired"
+    WRONG = "wrong"
+
+
+def make_token(expires_at: datetime) -> str:
+    """A new secret that counts until then."""
+    body = f"{int(expires_at.timestamp()):08x}{secrets.token_urlsafe(24)}"
+    return body + _sign(body)
+
+
+def state_of_token(token: str, now: datetime | None = None) -> TokenState:
+    """Whether a word is a secret of ours that still counts."""
+    match = FORM.fullmatch(token)
+    if match is None or not _is_ours(match[1], match[2]):
+        return TokenState.WRONG
+    is_over = int(token[:8], 16) <= (now or datetime.now(UTC)).timestamp()
+    return TokenState.EXPIRED if is_over else TokenState.VALID
+
+
+def state_of_address(path: str) -> TokenState | None:
+    """The same for the address of a request; None where it is no link's."""
+    match = ADDRESS.fullmatch(path)
+    return None if match is None else state_of_token(match[1])
+
+
+def digest_of(token: str) -> str:
+    """What is kept of a secret: 192 random bits need no slow hash (docs/decisions)."""
+    return digests_of(token)[0]
+
+
+def digests_of(token: str) -> list[str]:
+    """The same under each of the installation's secrets, the newest first."""
+    return signatures(b"upload link " + token.encode())
+
+
+def _sign(body: str) -> str:
+    return _short(sign(_message(body)))
+
+
+def _is_ours(body: str, signature: str) -> bool:
+    """Whether a secret of ours made it, one that came meanwhile too."""
+    made = [hmac.compare_digest(signature, _short(each)) for each in signatures(_message(body))]
+    return any(made) or (read_secrets_again() and _is_ours(body, signature))
+
+
+def _message(body: str) -> bytes:
+    return b"upload token " + body.encode()
+
+
+def _short(signature: str) -> str:
+    return urlsafe_b64encode(bytes.fromhex(signature)[:24]).decode()
+
+
+# What lies in the store and belongs to no artifact any more: bytes without a row, thumbnails without bytes.
+#
+# Bytes come before their row, so a crash between the two, or an upload that the quota refused, leaves some behind.
+# What was stored within the last hour may still be waiting for its row and stays.
+
+GRACE_SECONDS = 3600.0
+BATCH = 500
+
+
+def sweep_bytes(now: float) -> tuple[int, int]:
+    """Removes bytes that no artifact, deleted ones included, has had for an hour; (how many files, bytes)."""
+    store, count, size = byte_store(), 0, 0
+    digests = store.digests(before=now - GRACE_SECONDS)
+    while some := list(islice(digests, BATCH)):
+        for sha256 in set(some) - _digests_in_use(some):
+            with suppress(MissingError):  # outside of a transaction: the store may be slow
+                found = store.size(sha256)
+                if not _digests_in_use([sha256]):
+                    size, count = size + found, count + store.delete(sha256)
+    return count, size
+
+
+def sweep_thumbnails() -> int:
+    """Removes thumbnails of bytes that are gone, and those that were never finished; how many."""
+    store, swept = byte_store(), 0
+    for path in (Path(settings.DATA_DIR) / "thumbnails").glob("??/*.part"):
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < time.time() - GRACE_SECONDS:
+                path.unlink()
+                swept += 1
+    for path in _thumbnails():
+        if not store.exists(path.stem):
+            path.unlink(missing_ok=True)
+            swept += 1
+    return swept
+
+
+def _digests_in_use(digests: list[str]) -> set[str]:
+    return set(Artifact.objects.filter(sha256__in=digests).values_list("sha256", flat=True))
+
+
+def _thumbnails() -> Iterator[Path]:
+    return (Path(settings.DATA_DIR) / "thumbnails").glob("??/*.png")

@@ -8,11 +8,201 @@ never written: it is joined with its neighbor, or becomes U+FFFD.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+import re
+import string
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from capabilities.core.halves import may_hold_half, mend, mend_text
-from capabilities.core.json_scan import MAX_ANSWER_VALUES, NUMBERS_PER_ANSWER_VALUE, TooManyValuesError, is_bounded
+
+# Look through the text of a JSON document before it is parsed: how many values it has, and where long strings lie.
+#
+# A parser makes an object of 60 bytes from the two letters of `[]`, in one step that no other thread interrupts. So
+# the text is counted first, in short steps, and only what may be parsed at once is given to a parser.
+
+BLOCK = 16 * 1024
+"""Bytes that are looked through in one step. A shorter string is never long."""
+MAX_ANSWER_VALUES = 100_000
+"""Values of JSON in a provider's answer, or in an event of one: they are parsed in ten milliseconds."""
+NUMBERS_PER_ANSWER_VALUE = 16
+"""A batch of embeddings has a million numbers and more."""
+MAX_INNER_VALUES = 20_000
+"""Values of JSON within a string: arguments of a tool, or what one answered."""
+NUMBERS_PER_VALUE = 4
+"""So many numbers, or words like `true`, cost what one string or container does."""
+PIECE = 256 * 1024
+"""Bytes of a long string that are decoded in one step."""
+SAMPLE = 1024
+"""Bytes of a piece that say whether it is text or base64."""
+BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/-_=\\"
+"""The bytes of base64, and the backslash of its escaped slashes and ends of lines."""
+MAX_ESCAPE = 12
+"""Characters of a surrogate pair."""
+OPEN_END = re.compile(rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
+"""An escape that has not ended, or the first half of a pair, where a piece would end."""
+
+
+class TooManyValuesError(ValueError):
+    """The document has more values than may be parsed."""
+
+
+@dataclass(slots=True)
+class JsonScan:
+    """What was counted up to now: `the contents of `long_strings` lie from one place to another."""
+
+    strings: int = 0
+    containers: int = 0
+    commas: int = 0
+    long_strings: list[tuple[int, int]] = field(default_factory=list)
+    numbers_per_value: int = NUMBERS_PER_VALUE
+
+    @property
+    def values(self) -> int:
+        """Strings, names among them, lists and objects count one each, numbers and words a part of one."""
+        return self.strings + self.containers + self.commas // self.numbers_per_value
+
+
+def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int = NUMBERS_PER_VALUE) -> JsonScan:
+    """Count the values of a JSON text, in time linear in its length; what is no JSON is counted somehow.
+
+    Raises `TooManyValuesError` as soon as there are more than `max_values`.
+    """
+    scan, start, opened, inside, quote = JsonScan(numbers_per_value=numbers_per_value), 0, 0, False, 0
+    while start < len(data):
+        if inside:
+            if quote < start and (quote := data.find(b'"', start)) == -1:
+                break
+            if quote - start > BLOCK:
+                start = _last_place(data, start, quote)
+        block, length = _mask_escapes(data[start : start + BLOCK])
+        if not inside or b'"' in block:
+            pieces = block.split(b'"')
+            if inside and start + len(pieces[0]) - opened > BLOCK:
+                scan.long_strings.append((opened, start + len(pieces[0])))
+            outside = b"".join(pieces[1 if inside else 0 :: 2])
+            scan.strings += len(pieces) // 2 if not inside else (len(pieces) - 1) // 2
+            scan.containers += outside.count(b"[") + outside.count(b"{")
+            scan.commas += outside.count(b",")
+            if scan.values > max_values:
+                raise TooManyValuesError
+            inside ^= len(pieces) % 2 == 0
+            opened = start + length - len(pieces[-1])
+        start += length
+    return scan
+
+
+def _last_place(data: bytes | bytearray, start: int, quote: int) -> int:
+    """The last place up to a far quote that no escape reaches over; `start`, which is one, where all before it may."""
+    before = len(data[quote - BLOCK : quote].rstrip(b"\\"))
+    return quote - BLOCK + before if before else start
+
+
+def is_bounded(
+    text: str | bytes, max_values: int = MAX_INNER_VALUES, numbers_per_value: int = NUMBERS_PER_VALUE
+) -> bool:
+    """Return whether JSON may be parsed that a caller's string holds, where the bound on its body does not see it."""
+    if len(text) <= max_values:
+        return True
+    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
+    try:
+        scan_json(data, max_values, numbers_per_value)
+    except TooManyValuesError:
+        return False
+    return True
+
+
+def _mask_escapes(block: bytes | bytearray) -> tuple[bytes | bytearray, int]:
+    """The block with no quote in it that does not begin or end a string, and its length: no escape reaches over it."""
+    if block.endswith(b"\\") and (len(block) - len(block.rstrip(b"\\"))) % 2 and len(block) > 1:
+        block = block[:-1]
+    if b'\\"' not in block:
+        return block, len(block)
+    return block.replace(b"\\\\", b"__").replace(b'\\"', b"__"), len(block)
+
+
+class TooMuchTextError(ValueError):
+    """The document has longer texts than may be parsed."""
+
+
+def lift_strings(
+    data: bytes | bytearray,
+    scan: JsonScan,
+    parse: Callable[[bytes], Any],
+    mark: str,
+    max_text: float = math.inf,
+) -> tuple[bytes, dict[str, str]]:
+    """Return the document with a name in place of each long string, and the strings by these names.
+
+    Each string is decoded by `parse`, a piece at a time; what that raises is raised. `mark` is a word that no string
+    of the document can begin with. Raises `TooMuchTextError` once strings that are no base64 have more than `max_text`
+    bytes.
+    """
+    skeleton, texts, plain, end = bytearray(), dict[str, str](), 0, 0
+    with memoryview(data) as view:
+        for at, (start, stop) in enumerate(scan.long_strings):
+            name = f"{mark}{at}"
+            skeleton += view[end:start]
+            skeleton += name.encode()
+            pieces = list[str]()
+            for first, last in _pieces(view, start, stop):
+                pieces.append(parse(b"".join((b'"', view[first:last], b'"'))))
+                if not _looks_like_base64(view[first : first + SAMPLE]):
+                    plain += last - first
+                    if plain > max_text:
+                        raise TooMuchTextError
+            texts[name] = "".join(pieces)
+            end = stop
+        skeleton += view[end:]
+    return bytes(skeleton), texts
+
+
+def _looks_like_base64(sample: memoryview) -> bool:
+    """Whether the beginning of a piece is base64: a few words decide, since a caller may send anything in letters."""
+    text = bytes(sample)
+    return not text[text.find(b",") + 1 :].translate(None, BASE64)
+
+
+def _pieces(view: memoryview, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Where the pieces of a string's content lie, which are contents of strings, too."""
+    while start < stop:
+        end = _safe_end(view, start, stop)
+        yield start, end
+        start = end
+
+
+def _safe_end(view: memoryview, start: int, stop: int) -> int:
+    """Where a piece ends: within no character, within no escape, and not between two that make one character."""
+    end = start + PIECE
+    if end >= stop:
+        return stop
+    while end > start + PIECE - 3 and view[end] & 0xC0 == 0x80:
+        end -= 1
+    if b"\\" not in bytes(view[end - MAX_ESCAPE : end]):
+        return end
+    tail = bytes(view[start:end]).replace(b"\\\\", b"__")[-MAX_ESCAPE:]
+    found = OPEN_END.search(tail)
+    return end - (len(tail) - found.start()) if found else end
+
+
+def put_back(value: Any, texts: dict[str, str]) -> Any:
+    """Return the value with each long string where its name is, as a value or as the name of a member."""
+    whole = [value]
+    waiting: list[Any] = [whole]
+    while waiting:
+        each = waiting.pop()
+        for key, inner in each.items() if type(each) is dict else enumerate(each):
+            if type(inner) is str and inner in texts:
+                each[key] = texts[inner]
+            elif type(inner) is dict or type(inner) is list:
+                waiting.append(inner)
+        if type(each) is dict and not texts.keys().isdisjoint(each):
+            members = [(texts.get(key, key), inner) for key, inner in each.items()]
+            each.clear()
+            each.update(members)
+    return whole[0]
+
 
 Read = Callable[[bytes | str], Any]
 Write = Callable[[Any, Callable[[Any], Any]], bytes]

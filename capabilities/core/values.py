@@ -16,3 +16,14 @@ def value_class(cls: type[T]) -> type[T]:
     what calls are made of, and its neighbours in those modules; all others are `@dataclass(frozen=True, slots=True)`.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)
+
+
+# Between which numbers is a parameter valid? Files, forms and calls ask here; both ends are in the range.
+
+TEMPERATURE = (0, 2)
+MAX_TOKENS = (1, 2**31 - 1)
+RETRIES = (0, 10)
+MAX_SECONDS = 86_400
+"""The longest time anybody may set, a day: of a connection, of a first content, of a whole answer."""
+SHORTEST_SECONDS = 0.1
+"""The shortest time that a page offers; a file may name any above 0."""

@@ -17,7 +17,6 @@ from pydantic import BaseModel, ValidationError
 
 from capabilities.access import Principal, authenticate, principal_of, refuse_call, refuse_query
 from capabilities.acts import Actor
-from capabilities.body_limits import body_limit
 from capabilities.core.permissions import path_of_route
 from capabilities.core.problems import Problem
 from capabilities.core.storable import find_unstorable, path_of, settle
@@ -26,6 +25,7 @@ from capabilities.fair_slots import OverloadedError, heavy_work, requester
 from capabilities.json_bodies import (
     LARGE_BYTES,
     JsonTooLargeError,
+    body_limit,
     load_json,
     nests_too_deeply,
     too_deep,

@@ -17,6 +17,7 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, re_path
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from artifacts.core.errors import ArtifactError, StoreAwayError
 from artifacts.library import LinkOverError
@@ -238,3 +239,16 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
     for pattern in kept:
         pattern.callback = wrap_view(pattern.callback)
     return [*kept, re_path(re.compile(".*").pattern, unknown_call, name="unknown-call")], app, namespace
+
+
+# What every body of a call is read as: JSON of exactly the types its schema names.
+
+
+class Body(BaseModel):
+    """A JSON object; nothing is taken for something else, `false` not for 0 and `"7"` not for 7.
+
+    Keys that no field has are passed over, as the files' are. The framework's own schemas read any value that has
+    attributes, so that a string or a list would be an object without fields.
+    """
+
+    model_config = ConfigDict(strict=True)

@@ -18,14 +18,13 @@ from capabilities.access import Principal, principal_of
 from capabilities.acts import Actor
 from capabilities.connections import release_connections
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
-from capabilities.core.ranges import MAX_TOKENS, TEMPERATURE
-from capabilities.core.services.labels import NO_LABELS
+from capabilities.core.services.agents import NO_LABELS
 from capabilities.core.services.limit_holders import LimitHolder
+from capabilities.core.values import MAX_TOKENS, TEMPERATURE
 from capabilities.core.wire import Answer
-from routing_admin.api.bodies import Body
 from routing_admin.api.calls import CallError, answer, gives, read_as, takes
-from routing_admin.api.limits import call_error_of, size_of
-from routing_admin.api.schemas import ResolveOut, SendOut
+from routing_admin.api.errors import Body
+from routing_admin.api.schemas import ResolveOut, SendOut, call_error_of, size_of
 from routing_admin.api.service_schemas import AttachmentIn
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE
@@ -37,13 +36,11 @@ from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import plan_as_json
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
-from routing_admin.dispatch.plan import PlannedRequest, plan_request
-from routing_admin.dispatch.plan_record import record_plan
-from routing_admin.dispatch.recorded import record_answer
-from routing_admin.dispatch.route_headers import headers_of_attempts, headers_of_failure
+from routing_admin.dispatch.plan import PlannedRequest, plan_request, record_plan
+from routing_admin.dispatch.recorded import headers_of_attempts, headers_of_failure, record_answer
 from routing_admin.dispatch.send import Dispatch, process_run_context
-from routing_admin.limits.labels import list_label_holders
 from routing_admin.limits.reservations import LimitReachedError, Reservation, reservation_of
+from routing_admin.limits.rows import list_label_holders
 from routing_admin.platform.server.draining import DrainingError
 from routing_admin.platform.server.request_id import claim_request_id, request_id_of
 from routing_admin.request_log.entries import token_details

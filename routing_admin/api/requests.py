@@ -19,8 +19,7 @@ from routing_admin.api.usage import read_moment
 from routing_admin.configuration.agents.queries import find_agent
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.lookup import LoggedRequest, find_logged_request, list_files_of
-from routing_admin.request_log.search import find, read_cursor
+from routing_admin.request_log.search import LoggedRequest, find, find_logged_request, list_files_of, read_cursor
 from routing_admin.request_log.search_words import STATUSES, Search, is_status
 from routing_admin.request_log.sentences import logged_text
 

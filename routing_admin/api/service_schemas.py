@@ -10,7 +10,7 @@ from ninja import Schema
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from routing_admin.api.bodies import Body
+from routing_admin.api.errors import Body
 
 
 class CapabilitiesOut(Schema):

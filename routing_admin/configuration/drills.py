@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from routing_admin.core.fallback.drill import DrillWindow
+from routing_admin.core.fallback.scripts import DrillWindow
 from routing_admin.models import FireDrill
 
 

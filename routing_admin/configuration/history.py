@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from capabilities.errors import NotFoundError
 from routing_admin.core.configuration.as_json import from_json
 from routing_admin.core.configuration.specs import EMPTY, Configuration
-from routing_admin.core.files.addresses import with_own_addresses
+from routing_admin.core.files.endpoints import with_own_addresses
 from routing_admin.models import Revision
 
 

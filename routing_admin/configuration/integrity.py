@@ -27,7 +27,7 @@ from routing_admin.configuration.history import newest_configuration
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import diff
 from routing_admin.models import Revision
-from routing_admin.platform.databases.probing import check_writable
+from routing_admin.platform.databases.explaining import check_writable
 from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of
 
 

@@ -20,6 +20,8 @@ from django.db import DatabaseError, InterfaceError
 
 from capabilities.runtime import owned
 from routing_admin.configuration import exports, snapshot
+from routing_admin.platform.databases.router import renew_connections
+from routing_admin.platform.redis.news import Fields, News, news
 
 log = logging.getLogger(__name__)
 
@@ -97,3 +99,29 @@ def replace_file(path: Path, text: str) -> None:
         os.fsync(file.fileno())
     os.chmod(file.name, 0o644)
     Path(file.name).replace(path)
+
+
+# A hint to other processes that something has changed: they look at once, instead of within a second.
+
+TOPIC = "configuration"
+MOST = 16
+
+
+def notify_change() -> None:
+    """Says that the stamp has moved; nothing where there is no Redis."""
+    hints().tell(TOPIC, "", lambda: {"stamp": str(snapshot.newest().stamp())})
+
+
+def follow_changes(source: News) -> News:
+    """Looks whenever another process says that something has changed: what the rows say decides."""
+
+    def look(fields: Fields, age: float) -> None:
+        if not source.is_own(fields):
+            renew_connections()
+            snapshot.look()
+
+    source.follow(TOPIC, MOST, look)
+    return source
+
+
+hints = owned(lambda: follow_changes(news()))

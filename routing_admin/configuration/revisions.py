@@ -26,9 +26,9 @@ from capabilities.errors import ConflictError, InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.configuration.audit import was_noted
 from routing_admin.configuration.audit import write_event as write_event  # the name that actions use
-from routing_admin.configuration.change_notices import notify_change
 from routing_admin.configuration.history import newest_configuration, newest_number
-from routing_admin.configuration.key_origins import bind_first_uses
+from routing_admin.configuration.keys import bind_first_uses
+from routing_admin.configuration.publishing import notify_change
 from routing_admin.core.configuration.as_json import to_json
 from routing_admin.core.configuration.checks import check, check_describers
 from routing_admin.core.configuration.diff import diff

@@ -26,7 +26,7 @@ from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.keys import KeyState, ProviderKeys, keys_of
 from routing_admin.configuration.stamped_cache import StampedCache
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, ServiceSpec
-from routing_admin.core.fallback.drill import DrillWindow
+from routing_admin.core.fallback.scripts import DrillWindow
 from routing_admin.core.planning.plan import is_taken
 from routing_admin.models import Installation
 from routing_admin.platform.databases.router import one_moment

@@ -11,21 +11,18 @@ from routing_admin.api.artifacts.endpoints import router as artifacts_router
 from routing_admin.api.artifacts.uploads import router as uploads_router
 from routing_admin.api.calls import json_of
 from routing_admin.api.errors import with_our_errors
-from routing_admin.api.limits import LimitedKeyAuth
 from routing_admin.api.llm import router as llm_router
 from routing_admin.api.requests import router as requests_router
+from routing_admin.api.schemas import LimitedKeyAuth
 from routing_admin.api.service_schemas import ErrorOut
 from routing_admin.api.services import router as capabilities_router
 from routing_admin.api.usage import router as usage_router
 from routing_admin.console.agents.api import router as admin_agents_router
-from routing_admin.console.agents.key_api import router as keys_router
-from routing_admin.console.agents.link_api import router as links_router
 from routing_admin.console.alerts.api import router as alerts_router
 from routing_admin.console.base.api import AdminTokenAuth
 from routing_admin.console.drills.api import router as drills_router
 from routing_admin.console.exchange.agent_api import router as configuration_router
 from routing_admin.console.exchange.api import router as admin_configuration_router
-from routing_admin.console.exchange.entries_api import router as entries_router
 from routing_admin.console.history.api import router as history_router
 from routing_admin.console.people.api import router as people_router
 from routing_admin.console.requests.api import router as admin_requests_router
@@ -59,9 +56,9 @@ def agents_api() -> NinjaAPI:
     own = (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router)
     for each in (*own, requests_router, usage_router):
         api.add_router("", each)
-    entries = (entries_router, aliases_router, installation_router, keys_router, links_router, admin_agents_router)
+    entries = (admin_configuration_router, aliases_router, installation_router, admin_agents_router)
     others = (people_router, admin_requests_router, history_router, alerts_router, drills_router)
-    for each in (*entries, *others, admin_configuration_router):
+    for each in (*entries, *others):
         api.add_router("/admin", each, auth=AdminTokenAuth())
     return api
 

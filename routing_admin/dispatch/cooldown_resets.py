@@ -13,7 +13,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import find_head, list_details_since
 from routing_admin.configuration.revisions import FRESH_START
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.fallback.context import RunContext
+from routing_admin.core.fallback.endings import RunContext
 from routing_admin.dispatch.send import process_run_context
 
 

@@ -24,8 +24,8 @@ from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.receivers import describing_route, find_describer
 from routing_admin.dispatch.recorded import record_answer
 from routing_admin.dispatch.send import Dispatch
-from routing_admin.limits.labels import list_label_holders
 from routing_admin.limits.reservations import reservation_of
+from routing_admin.limits.rows import list_label_holders
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import run_sync
 

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 from capabilities.core.delivery.adaptation import CannotRead
 from capabilities.core.delivery.model_description import FindDescription, ModelDescription
+from capabilities.core.delivery.obstacles import Reason, ReasonCode, because
 from capabilities.core.delivery.reader import Reader
-from capabilities.core.delivery.reasons import Reason, ReasonCode, because
 from capabilities.core.delivery.tokens import Estimate
-from capabilities.core.describing.describable import obstacle_to_describing
-from capabilities.core.describing.estimates import estimate_describing
+from capabilities.core.describing.describable import estimate_describing, obstacle_to_describing
 from capabilities.core.message import ChatRequest, FilePart
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot

@@ -12,9 +12,9 @@ import pybase64
 from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
 from artifacts.library import store_blocks
 from capabilities.acts import Actor
-from capabilities.body_limits import upload_limit
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Media
+from capabilities.json_bodies import upload_limit
 
 log = logging.getLogger(__name__)
 

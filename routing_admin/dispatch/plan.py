@@ -1,4 +1,4 @@
-"""A request that is planned and not yet sent: the snapshot it keeps, its route, its plan, its canonical form."""
+"""A candidate's request, made from the canonical one. Files it gets as text are stored first, to have names."""
 
 from __future__ import annotations
 
@@ -6,24 +6,52 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from capabilities.core.delivery.adaptation import CannotRead, TextStyle, adapt, text_style_for
+from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt, text_style_for
+from capabilities.core.delivery.decision import Outcome
+from capabilities.core.delivery.model_description import without_describer
 from capabilities.core.delivery.reader import ContentPolicy
-from capabilities.core.delivery.receiver import Receiver, prepare
-from capabilities.core.message import ChatRequest, FilePart
+from capabilities.core.delivery.receiver import Prepared, Receiver, prepare, rename_limit
+from capabilities.core.message import ChatRequest, FilePart, UnreadableError
 from capabilities.core.protocols.parameters import brief_names
 from capabilities.core.values import value_class
 from capabilities.core.wire import WireProtocol
-from capabilities.core.worded import worded
+from capabilities.core.worded import Worded, worded
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import REFUSE, SKIP, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, SkipReason, Timeouts
-from routing_admin.core.planning.affinity import opening_of
 from routing_admin.core.planning.language import inject_directive
-from routing_admin.core.planning.params import Params, apply_params
-from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
+from routing_admin.core.planning.params import Params, apply_params, list_dropped_params
+from routing_admin.core.planning.plan import RoutingQuery, Unusable, opening_of, plan_route
 from routing_admin.dispatch.decisions import decisions_of
-from routing_admin.dispatch.overflow import pass_overflowed_by
 from routing_admin.dispatch.receivers import readers_of, without_describing
+from routing_admin.request_log.recorder import RequestRecorder
+
+# A request that is planned and not yet sent: the snapshot it keeps, its route, its plan, its canonical form.
+
+# Passing by the candidates that a request is too long for, where its route says so and another candidate takes it.
+
+
+def pass_overflowed_by(plan: Plan, chat: ChatRequest, words: TextStyle, receiver: Callable[[int], Receiver]) -> Plan:
+    """The plan without the candidates that the request does not fit, each of which says why.
+
+    An estimate refuses nobody: where it fits none, the plan stays as it is, and the models judge for themselves.
+    """
+    called = [each for each in plan.candidates if each.skip is None]
+    obstacles = {each.index: _find_obstacle(each, chat, words, receiver(each.index)) for each in called}
+    if all(obstacles.values()):
+        return plan
+    candidates = tuple(_judge_overflow(each, obstacles.get(each.index)) for each in plan.candidates)
+    return replace(plan, candidates=candidates)
+
+
+def _find_obstacle(candidate: PlannedCandidate, chat: ChatRequest, words: TextStyle, to: Receiver) -> Worded | None:
+    adapted = adapt(apply_params(chat, Call(candidate, 1, Timeouts())), without_describer(to.reader), words)
+    return to.tokens.obstacle(adapted, to.target.model) if isinstance(adapted, Adapted) else None
+
+
+def _judge_overflow(candidate: PlannedCandidate, obstacle: Worded | None) -> PlannedCandidate:
+    return candidate if obstacle is None else replace(candidate, skip=SkipReason.TOO_LONG, skip_detail=obstacle)
+
 
 WOULD_DROP = worded("It would leave out %(names)s.")
 """Why a candidate is passed by where nothing may be left out."""
@@ -140,3 +168,77 @@ def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | No
         return None
     adapted = adapt(planned.chat, reader, planned.words)
     return adapted.reason.sentence() if isinstance(adapted, CannotRead) else None
+
+
+# What was decided about a request, as its log tells it.
+
+
+def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: str) -> None:
+    """Tells the log what was decided; the words of the request only where they are recorded."""
+    recorder.add_plan(
+        planned.plan,
+        task_type=task_type,
+        stream=planned.stream,
+        revision=planned.state.revision,
+        words=planned.chat if planned.state.record_bodies else None,
+        chat=planned.chat,
+    )
+
+
+def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
+    """The request as this candidate gets it; media that it gets as words is stored first, so that they name it."""
+    making = partial(
+        prepare,
+        to=rename_limit(to, call.limit_name),
+        words=planned.words,
+        stream=planned.stream,
+        without_capabilities=call.without_capabilities,
+    )
+    prepared = making(chat)
+    if isinstance(prepared, CannotRead) or planned.keep is None:
+        return prepared
+    nameless = [each for each in prepared.deliveries if _needs_name(each)]
+    return making(_keep_files(chat, nameless, planned.keep)) if nameless else prepared
+
+
+def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str, ...]:
+    """What a request says and this call does not: what its protocol has no place for, and what the model refused."""
+    names = prepared.request.dropped_params + list_dropped_params(chat, call)
+    return brief_names(names) if names else names
+
+
+def _needs_name(delivery: PartDelivery) -> bool:
+    """Whether words, or a part of the file, stand for bytes that nobody could fetch."""
+    if delivery.file.artifact_id or delivery.file.content is None or delivery.file.unreadable:
+        return False
+    is_cut = delivery.delivery.loss is not None
+    return delivery.delivery.outcome in (Outcome.DESCRIBED, Outcome.EXTRACTED) or is_cut
+
+
+def _keep_files(chat: ChatRequest, nameless: list[PartDelivery], keep: Keep) -> ChatRequest:
+    places = {(each.message, each.part): keep(each.file) for each in nameless}
+    messages = tuple(
+        replace(message, parts=tuple(places.get((at, place), part) for place, part in enumerate(message.parts)))
+        for at, message in enumerate(chat.messages)
+    )
+    return replace(chat, messages=messages)
+
+
+def mark_unreadable(chat: ChatRequest) -> ChatRequest:
+    """The request with every file whose bytes cannot be read marked so."""
+    messages = tuple(
+        replace(
+            message, parts=tuple(_mark_file(part) if isinstance(part, FilePart) else part for part in message.parts)
+        )
+        for message in chat.messages
+    )
+    return replace(chat, messages=messages)
+
+
+def _mark_file(file: FilePart) -> FilePart:
+    try:
+        for _ in file.content.blob().blocks() if file.content else ():
+            pass
+    except UnreadableError as error:
+        return replace(file, unreadable=error.reason)
+    return file

@@ -20,12 +20,11 @@ from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDeliv
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
 from capabilities.core.delivery.loss import Loss
 from capabilities.core.delivery.model_description import DescriptionState, FindDescription
+from capabilities.core.delivery.obstacles import Reason, ReasonCode
 from capabilities.core.delivery.prefix import predict_break, tell_prediction
 from capabilities.core.delivery.reader import ContentPolicy, Reader
-from capabilities.core.delivery.reasons import Reason, ReasonCode
 from capabilities.core.delivery.receiver import Prepared, Receiver, encode_adapted
-from capabilities.core.delivery.token_estimates import estimate_delivery
-from capabilities.core.delivery.tokens import Estimate, text_tokens
+from capabilities.core.delivery.tokens import Estimate, estimate_delivery, text_tokens
 from capabilities.core.message import (
     Blob,
     ChatRequest,

@@ -28,8 +28,7 @@ from routing_admin.core.configuration.specs import ProviderSpec
 from routing_admin.core.fallback.chain import PoolKey, Timeouts
 from routing_admin.core.files.endpoints import base_of
 from routing_admin.dispatch.receivers import receiver_at, with_key
-from routing_admin.dispatch.send import process_run_context
-from routing_admin.dispatch.transport import NetworkTransport
+from routing_admin.dispatch.send import NetworkTransport, process_run_context
 from routing_admin.upstream import process_upstream, run_sync
 
 QUICK = Timeouts(connect=5, first_content=20, between=10, total=30)

@@ -23,7 +23,7 @@ from routing_admin.configuration.keys import KeyState
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, ProviderSpec, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import PoolKey
-from routing_admin.core.files.addresses import base_url_of
+from routing_admin.core.files.endpoints import base_url_of
 from routing_admin.core.planning.plan import default_route_to, disabled_service
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeVar
+from urllib.parse import quote
 
 from capabilities.core.wire import Answer
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE
-from routing_admin.core.fallback.chain import CANCELLED, RunResult
+from routing_admin.core.fallback.chain import CANCELLED, Attempt, RunResult
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.dispatch.descriptions.describing import Describing
 from routing_admin.dispatch.generated_media import without_data
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.platform.server.draining import DrainingError, draining
+from routing_admin.request_log.entries import list_first
 from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.upstream import Stream, run_sync
 
@@ -83,3 +85,48 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
     finally:  # they know each other: apart again, the request's files go when it does
         dispatch.told_failures = dispatch.describing.told_failures if dispatch.describing else None
         dispatch.begin_describing = dispatch.describing = None
+
+
+# What an answer's headers say of its route: who answered, after how many attempts, with which files, without what.
+
+SAFE = " !#$&'()*+,/:;=?@[]~"
+SKIPPED = "skipped_"
+MAX_SKIPS = 20
+
+
+def headers_of_attempts(attempts: Sequence[Attempt]) -> dict[str, str]:
+    """The headers of an answer (CONTRACT §6), whose attempts these are, who answered last."""
+    last = attempts[-1]
+    headers = {
+        "x-routing-provider": header_value(last.provider),
+        "x-routing-model": header_value(last.model),
+        "x-routing-attempts": str(len(attempts)),
+    }
+    if len(attempts) > 1 and (skips := skips_in(attempts)):
+        headers["x-routing-skipped"] = skips
+    if last.adaptation:
+        headers["x-routing-adaptation"] = header_value(last.adaptation)
+    if last.dropped_params:
+        headers["x-routing-dropped"] = header_value(", ".join(list_first(last.dropped_params)))
+    return headers
+
+
+def headers_of_failure(attempts: Sequence[Attempt]) -> dict[str, str]:
+    """Those of an error that these attempts led to; none where nobody was reached."""
+    if not attempts:
+        return {}
+    skips = skips_in(attempts)
+    return {"x-routing-attempts": str(len(attempts)), **({"x-routing-skipped": skips} if skips else {})}
+
+
+def skips_in(attempts: Sequence[Attempt]) -> str:
+    """Who was passed by without being asked, and why, as `x-routing-skipped` says it; empty where nobody was."""
+    skipped = [each for each in attempts if each.outcome.startswith(SKIPPED)]
+    told = [f"{each.provider}/{each.model}={each.outcome.removeprefix(SKIPPED)}" for each in skipped[:MAX_SKIPS]]
+    return header_value("; ".join(told))
+
+
+@lru_cache(maxsize=1000)
+def header_value(text: str) -> str:
+    """A text as a header may hold it: what is no plain ASCII is written as in a URL."""
+    return quote(text, safe=SAFE)

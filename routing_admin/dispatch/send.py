@@ -7,36 +7,96 @@ The data plane, `/llm/send`, a person's "send for real" and the demo all use thi
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from artifacts.core.detection.kinds import kind_of
 from capabilities.core.delivery.adaptation import CannotRead, is_sent_as_it_came, summary
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.delivery.receiver import Prepared, Receiver, with_callers_headers
-from capabilities.core.message import ChatRequest, Role, UnreadableError
+from capabilities.core.delivery.vendor_items import restore_names, restore_names_in
+from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, UnreadableError
+from capabilities.core.operations.passing import SPEAKS, Passing
+from capabilities.core.operations.table import FormFile
+from capabilities.core.protocols.custom_tools import CustomCalls, restore_custom
+from capabilities.core.protocols.echo import embedded
+from capabilities.core.protocols.echo.stream import stream_of
 from capabilities.core.protocols.stream import events_of
-from capabilities.core.wire import Answer, Failure, Fault, Media, Usage
+from capabilities.core.providers.origins import is_embedded
+from capabilities.core.wire import Answer, Failure, Fault, Media, StreamEvent, Usage
+from capabilities.core.worded import worded
 from capabilities.runtime import owned
-from routing_admin.core.fallback.chain import Attempt, Call, Reply, RunResult, Timeouts
-from routing_admin.core.fallback.context import RunContext, process_context
-from routing_admin.core.fallback.drivers import drive_async
+from routing_admin.core.fallback.chain import Attempt, Call, PlannedCandidate, Reply, RunResult, SkipReason, Timeouts
+from routing_admin.core.fallback.cooldown import CooldownState, Key, LocalCooldowns
+from routing_admin.core.fallback.endings import RunContext, process_context
+from routing_admin.core.fallback.key_pools import MAX_CONVERSATIONS, KeyPools
 from routing_admin.core.fallback.run import FallbackRun
+from routing_admin.core.fallback.scripts import drive_async
 from routing_admin.core.planning.params import apply_params
 from routing_admin.dispatch.generated_media import KeepMedia, join_sounds
-from routing_admin.dispatch.plan import PlannedRequest
-from routing_admin.dispatch.prepare import list_dropped, mark_unreadable, prepare_for
+from routing_admin.dispatch.plan import PlannedRequest, list_dropped, mark_unreadable, prepare_for
 from routing_admin.dispatch.receivers import with_key, without_describing
-from routing_admin.dispatch.transport import NetworkTransport, Transport
 from routing_admin.limits.reservations import Reservation
 from routing_admin.platform.databases.router import borrowed_connections
-from routing_admin.upstream import Stream
+from routing_admin.platform.redis.news import Fields, News
+from routing_admin.upstream import Stream, process_upstream
 
 if TYPE_CHECKING:
     from routing_admin.dispatch.descriptions.cache import DescriptionCache
     from routing_admin.dispatch.descriptions.describing import Describing
+
+
+# The way out to a provider: the network for everybody but the embedded one, which answers inside this process.
+
+
+class Transport(Protocol):
+    """The way out to a provider; `proxy` is the provider's setting."""
+
+    async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:
+        """A whole answer."""
+
+    async def open(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Stream | Failure:
+        """A stream that has its first content."""
+
+
+class NetworkTransport:
+    """The real way: the network for everybody but the embedded provider, which answers here."""
+
+    async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:
+        """A whole answer."""
+        if is_embedded(to.target.endpoint):
+            return embedded.answer(prepared.chat, to.target.model)
+        outcome = await process_upstream().call(prepared.request, to.protocol, timeouts, proxy)
+        if prepared.tool_names and isinstance(outcome, Answer):
+            outcome = restore_names(outcome, prepared.tool_names)
+        if prepared.custom_tools and isinstance(outcome, Answer):
+            outcome = restore_custom(outcome, prepared.custom_tools)
+        return outcome
+
+    async def open(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Stream | Failure:
+        """A stream that has its first content."""
+        if is_embedded(to.target.endpoint):
+            outcome = embedded.answer(prepared.chat, to.target.model)
+            return outcome if isinstance(outcome, Failure) else Stream(stream_of(outcome))
+        opened = await process_upstream().open(prepared.request, to.protocol, timeouts, proxy)
+        if (prepared.tool_names or prepared.custom_tools) and isinstance(opened, Stream):
+            return Stream((), _restore(opened, prepared.tool_names, CustomCalls(prepared.custom_tools)))
+        return opened
+
+
+async def _restore(
+    stream: Stream, names: Mapping[str, str], custom: CustomCalls
+) -> AsyncGenerator[list[StreamEvent], None]:
+    try:
+        async for batch in stream:
+            yield custom.restore(restore_names_in(event, names) for event in batch)
+    finally:
+        await stream.aclose()
+
 
 T = TypeVar("T", Answer, Stream)
 R = TypeVar("R")
@@ -198,3 +258,129 @@ def _keep_all(media: tuple[Media, ...], keep: KeepMedia | None, maker: str) -> t
 
 
 __all__ = ["Dispatch", "process_run_context"]
+
+
+# A planned request as one that passes through: who of its chain may be asked, and why the others are passed by.
+
+OTHER_PROTOCOL = worded("%(call)s only works with providers that speak openai; %(provider)s speaks %(protocol)s.")
+OTHER_MODEL = worded("%(call)s must stay on %(model)s, at any provider: results of different models cannot be mixed.")
+"""Why a candidate is passed by, as templates."""
+
+
+def pass_through(planned: PlannedRequest, passing: Passing) -> PlannedRequest:
+    """The request, which goes as its caller wrote it to candidates that have the call.
+
+    Where only the same model may answer, it is that of the first candidate that has the call, be it callable now or
+    not: so the same route always gives what the same model made. Nobody is told a language.
+    """
+    having = (each for each in planned.plan.candidates if each.protocol == SPEAKS)
+    first = next(having, None)
+    only = first.model if first is not None and passing.operation.same_model else None
+    candidates = tuple(_judge(each, passing, only) for each in planned.plan.candidates)
+    plan = replace(planned.plan, candidates=candidates, verbatim=True, language="")
+    chat = _in_words(planned.chat) if planned.state.record_bodies else planned.chat
+    return replace(planned, plan=plan, chat=chat)
+
+
+def _in_words(chat: ChatRequest) -> ChatRequest:
+    """The request with its fields as a message, and its files as facts beside them: what the log may record."""
+    values = [(name, value if isinstance(value, tuple) else (value,)) for name, value in chat.extra.items()]
+    texts = {name: kept for name, each in values if (kept := [one for one in each if not isinstance(one, FormFile)])}
+    files = (one for _, each in values for one in each if isinstance(one, FormFile))
+    plain = {name: kept[0] if len(kept) == 1 else kept for name, kept in texts.items()}
+    facts = (NativePart(kind_of(one.mime_type), one.mime_type, filename=one.filename) for one in files)
+    return replace(chat, messages=(Message(Role.USER, (TextPart(json.dumps(plain, ensure_ascii=False)), *facts)),))
+
+
+def _judge(candidate: PlannedCandidate, passing: Passing, only: str | None) -> PlannedCandidate:
+    """The candidate, passed by where it lacks the call, or is another model than the only one."""
+    call = f"/v1{passing.operation.path}"
+    if candidate.skip is SkipReason.MISSING:
+        return candidate
+    if candidate.protocol != SPEAKS:
+        facts = {"call": call, "provider": candidate.provider, "protocol": candidate.protocol}
+        return replace(
+            candidate, skip=SkipReason.OTHER_PROTOCOL, skip_detail=worded(OTHER_PROTOCOL, **facts), skip_param="model"
+        )
+    if only is not None and candidate.model != only:
+        detail = worded(OTHER_MODEL, call=call, model=only)
+        return replace(candidate, skip=SkipReason.OTHER_MODEL, skip_detail=detail, skip_param="model")
+    return candidate
+
+
+# What this process finds of candidates and keys, and what others find: one knowledge, where there is a Redis.
+#
+# Calls read and write what is in memory; news of it are sent behind them, and what is heard is taken over.
+
+CANDIDATES, KEYS, CONVERSATIONS = "candidates", "keys", "conversations"
+MAX_AILMENTS = 2000
+WELL = "null"
+
+
+def share_health(run_context: RunContext, news: News) -> None:
+    """Lets other processes know what this one finds, and this one what they find."""
+    for topic, cooldowns in ((CANDIDATES, run_context.cooldowns), (KEYS, run_context.pools.health)):
+        if isinstance(cooldowns, LocalCooldowns):
+            SharedCooldowns(topic, cooldowns, news).begin()
+    SharedConversations(run_context.pools, news).begin()
+
+
+class SharedCooldowns:
+    """The cooldowns of a topic: what was sent last of a candidate counts, wherever it was found."""
+
+    def __init__(self, topic: str, cooldowns: LocalCooldowns, news: News) -> None:
+        self._topic, self._cooldowns, self._news = topic, cooldowns, news
+
+    def begin(self) -> None:
+        """From now on."""
+        self._cooldowns.watcher = self.tell
+        self._news.follow(self._topic, MAX_AILMENTS, self.hear)
+
+    def tell(self, key: Key) -> None:
+        """Something about it has changed here."""
+        self._news.tell(self._topic, json.dumps(key), lambda: self._render(key))
+
+    def _render(self, key: Key) -> Fields:
+        ailment = self._cooldowns.ailment_of(key)
+        return {"key": json.dumps(key), "ailment": json.dumps(asdict(ailment)) if ailment else WELL}
+
+    def hear(self, fields: Fields, age: float) -> None:
+        """What a process found so many seconds ago, unless this one has found something since."""
+        if self._news.is_waiting(self._topic, fields["key"]):
+            return
+        provider, model = json.loads(fields["key"])
+        value = json.loads(fields["ailment"])
+        self._cooldowns.take_over((provider, model), None if value is None else _ailment_in(value, age))
+
+
+def _ailment_in(value: Mapping[str, Any], age: float) -> CooldownState:
+    fields = value["failure"]
+    typed = {"fault": Fault(fields["fault"]), "further_params": tuple(fields.get("further_params", ()))}
+    failure = Failure(**fields | typed)
+    seconds = None if value["seconds"] is None else value["seconds"] - age
+    return CooldownState(value["failures"], value["rounds"], seconds, value["probe_seconds"] - age, failure)
+
+
+class SharedConversations:
+    """Which key a conversation has."""
+
+    def __init__(self, pools: KeyPools, news: News) -> None:
+        self._pools, self._news = pools, news
+
+    def begin(self) -> None:
+        """From now on."""
+        self._pools.watcher = self.tell
+        self._news.follow(CONVERSATIONS, MAX_CONVERSATIONS, self.hear)
+
+    def tell(self, provider: str, affinity: str) -> None:
+        """It has another key now."""
+        subject = json.dumps([provider, affinity])
+        self._news.tell(CONVERSATIONS, subject, lambda: self._render(provider, affinity))
+
+    def _render(self, provider: str, affinity: str) -> Fields:
+        return {"provider": provider, "affinity": affinity, "mark": self._pools.mark_of(provider, affinity)}
+
+    def hear(self, fields: Fields, age: float) -> None:
+        """What a process chose so many seconds ago."""
+        if not self._news.is_own(fields):
+            self._pools.take_over(fields["provider"], fields["affinity"], fields["mark"], age)

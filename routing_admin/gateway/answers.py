@@ -9,7 +9,7 @@ from functools import partial
 from django.conf import settings
 
 from capabilities.access import Principal
-from capabilities.core.services.labels import NO_LABELS, Labels
+from capabilities.core.services.agents import NO_LABELS, Labels
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer
 from routing_admin.core.fallback.chain import Attempt, RunResult
@@ -17,8 +17,7 @@ from routing_admin.core.fallback.errors import RouterError
 from routing_admin.dispatch.descriptions.describing import note_answer
 from routing_admin.dispatch.estimates import charge_failures, prices_at, reserve_planned, settle_planned
 from routing_admin.dispatch.reasoning_cache import reasoning_cache, turn_of
-from routing_admin.dispatch.recorded import record_answer, record_stream
-from routing_admin.dispatch.route_headers import headers_of_attempts
+from routing_admin.dispatch.recorded import headers_of_attempts, record_answer, record_stream
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.gateway.chat_api import ChatApi, ChatCall
 from routing_admin.gateway.errors import (

@@ -9,9 +9,16 @@ from typing import Any
 
 from django.conf import settings
 
-from capabilities.body_limits import MIB, body_limit
 from capabilities.core.worded import worded
-from capabilities.json_bodies import LARGE_BYTES, JsonTooLargeError, load_json, nests_too_deeply, too_deep
+from capabilities.json_bodies import (
+    LARGE_BYTES,
+    MIB,
+    JsonTooLargeError,
+    body_limit,
+    load_json,
+    nests_too_deeply,
+    too_deep,
+)
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.http import HttpCall
 from routing_admin.gateway.threads import run_in_thread

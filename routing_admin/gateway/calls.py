@@ -18,7 +18,7 @@ from capabilities.access import Principal
 from capabilities.acts import Actor
 from capabilities.core.permissions import methods_of_call
 from capabilities.core.services.agent_limits import AgentLimits
-from capabilities.core.services.labels import NO_LABELS
+from capabilities.core.services.agents import NO_LABELS
 from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.wire import Fault
 from capabilities.core.worded import Worded, worded
@@ -32,11 +32,9 @@ from routing_admin.core.planning.model_names import NamedRoute, UnknownModelErro
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.dispatch.generated_media import store_generated
-from routing_admin.dispatch.passing import pass_through
-from routing_admin.dispatch.plan import plan_request
-from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.plan import plan_request, record_plan
 from routing_admin.dispatch.reasoning_cache import reasoning_cache
-from routing_admin.dispatch.send import Dispatch
+from routing_admin.dispatch.send import Dispatch, pass_through
 from routing_admin.gateway.admission import admit_known_caller, check_method, error_of_fault
 from routing_admin.gateway.answers import (
     AdmittedCall,
@@ -64,8 +62,8 @@ from routing_admin.gateway.labels import labels_of_call
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.streaming import later_error
 from routing_admin.gateway.threads import run_in_own_share, run_in_thread
-from routing_admin.limits.labels import list_label_holders
 from routing_admin.limits.reservations import LimitReachedError, Reservation, keeper, reservation_of
+from routing_admin.limits.rows import list_label_holders
 from routing_admin.platform.server.draining import DrainingError
 from routing_admin.platform.server.fair_semaphore import OverloadedError, parses, slot
 from routing_admin.request_log.kept_answers import kept_answers

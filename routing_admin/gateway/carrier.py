@@ -6,8 +6,7 @@ import base64
 import json
 from collections.abc import Sequence
 
-from capabilities.core.json_codec import read_mended_json
-from capabilities.core.json_scan import is_bounded
+from capabilities.core.json_codec import is_bounded, read_mended_json
 from capabilities.core.protocols.thought_fields import message_fields
 from capabilities.core.thoughts import ReasoningBlock
 from routing_admin.gateway.reasoning_signatures import label_thoughts, read_own_thoughts

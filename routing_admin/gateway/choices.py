@@ -12,7 +12,7 @@ import orjson
 
 from capabilities.core.worded import worded
 from routing_admin.core.planning.model_names import task_name
-from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.plan import record_plan
 from routing_admin.gateway.answers import (
     AdmittedCall,
     answer_limited,

@@ -10,7 +10,7 @@ from django.http import HttpResponse, HttpResponseBase
 
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.core.fallback.errors import RouterError, UpstreamRefused, retry_headers
-from routing_admin.dispatch.route_headers import header_value, headers_of_failure
+from routing_admin.dispatch.recorded import header_value, headers_of_failure
 from routing_admin.gateway.http import HttpReply, response_of_reply
 from routing_admin.limits.reservations import LimitReachedError
 

@@ -12,9 +12,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
 from artifacts.library import delete_artifacts, store_upload
-from artifacts.library.files import find_own_file, list_own_files
-from artifacts.storage.content import RowStore
-from artifacts.storage.downloads import download
+from artifacts.library.storing import find_own_file, list_own_files
+from artifacts.storage.content import RowStore, download
 from artifacts.storage.uploads import received_files
 from capabilities.access import principal_of
 from capabilities.core.worded import worded

@@ -9,8 +9,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.http.request import UnreadablePostError
 
-from capabilities.body_limits import body_limit
 from capabilities.core.values import value_class
+from capabilities.json_bodies import body_limit
 from routing_admin.gateway.keep_alive import KeepAlive
 from routing_admin.platform.server.fair_semaphore import Slot
 from routing_admin.platform.server.request_id import request_id_of

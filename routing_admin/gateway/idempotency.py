@@ -17,10 +17,10 @@ from functools import partial
 from typing import Any
 
 from capabilities.access import Principal
-from capabilities.body_limits import received_limit
 from capabilities.core.worded import worded
+from capabilities.json_bodies import received_limit
 from routing_admin.core.fallback.chain import OK
-from routing_admin.dispatch.route_headers import header_value
+from routing_admin.dispatch.recorded import header_value
 from routing_admin.gateway.authentication import find_caller
 from routing_admin.gateway.body import is_packed
 from routing_admin.gateway.chat_api import SSE, ChatApi

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from capabilities.core.services.labels import NO_LABELS, LabelKind, Labels, clean_label
+from capabilities.core.services.agents import NO_LABELS, LabelKind, Labels, clean_label
 from routing_admin.gateway.fields import Object
 
 SESSION = "_session_"

@@ -29,7 +29,6 @@ from artifacts.core.filenames import clean_filename
 from artifacts.library import store_blocks
 from artifacts.sniffer import detector
 from capabilities.acts import Actor
-from capabilities.body_limits import upload_limit
 from capabilities.core.message import (
     Blob,
     Converted,
@@ -45,6 +44,7 @@ from capabilities.core.message import (
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import worded
 from capabilities.errors import ActionError
+from capabilities.json_bodies import upload_limit
 from routing_admin.gateway.errors import BadRequestError
 
 log = logging.getLogger(__name__)

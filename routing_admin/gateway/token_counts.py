@@ -10,16 +10,16 @@ from typing import Any
 from asgiref.sync import async_to_sync
 
 from artifacts.storage.content import RowStore
-from capabilities.core.delivery.token_estimates import estimate_chat
+from capabilities.core.delivery.tokens import estimate_chat
 from capabilities.core.permissions import methods_of_call
 from capabilities.core.values import value_class
 from capabilities.fair_slots import OverloadedError, heavy_work
 from capabilities.json_bodies import is_quick
 from routing_admin.configuration import snapshot
+from routing_admin.dispatch.estimates import count_tokens, first_candidate
 from routing_admin.dispatch.plan import plan_request
 from routing_admin.dispatch.reasoning_cache import reasoning_cache
-from routing_admin.dispatch.route_headers import header_value
-from routing_admin.dispatch.token_count import count_tokens, first_candidate
+from routing_admin.dispatch.recorded import header_value
 from routing_admin.gateway.admission import admit_caller, check_method, enter_limited, error_of_fault
 from routing_admin.gateway.body import is_packed
 from routing_admin.gateway.calls import resolve_model

@@ -8,8 +8,7 @@ from datetime import datetime, tzinfo
 
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Booking, Order
-from routing_admin.core.limits.shares import GRANT_DIVISOR, Share
-from routing_admin.core.limits.windows import PERIODS, Period, Window, window_at
+from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Period, Share, Window, window_at
 
 TELL_SECONDS = 2.0
 """How often the ledger hears what is used; and what is free goes back when nobody took of it for as long."""

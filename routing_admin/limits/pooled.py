@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from routing_admin.core.limits.ledger import Booking, Ledger, Order
-from routing_admin.core.limits.windows import Window
+from routing_admin.core.limits.shares import Window
 from routing_admin.limits import pools
 from routing_admin.limits.pool_script import EXCHANGE, LEAVE, LOST, OVER, PROLONG
 from routing_admin.limits.pools import Draw, Holding, Place, PoolOverError

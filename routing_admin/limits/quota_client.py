@@ -15,8 +15,7 @@ from datetime import UTC, datetime, tzinfo
 
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Ledger, Order
-from routing_admin.core.limits.shares import Share
-from routing_admin.core.limits.windows import PERIODS, Window, window_at
+from routing_admin.core.limits.shares import PERIODS, Share, Window, window_at
 from routing_admin.limits.local_quota import LocalQuota, Waiter
 from routing_admin.platform.databases.outage_log import OutageLog
 

@@ -28,7 +28,7 @@ from routing_admin.core.limits.sentences import (
     RefusedNeed,
     sentence_of,
 )
-from routing_admin.core.limits.windows import Window
+from routing_admin.core.limits.shares import Window
 from routing_admin.limits.headers import headers_of
 from routing_admin.limits.local_quota import Waiter
 from routing_admin.limits.pooled import PooledLedger

@@ -9,7 +9,7 @@ from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
 from capabilities.core.services.agent_limits import Meter
-from routing_admin.core.limits.windows import PERIODS, window_at
+from routing_admin.core.limits.shares import PERIODS, window_at
 from routing_admin.limits.reservations import keeper
 from routing_admin.limits.rows import list_used
 from routing_admin.platform.databases.unavailable import is_unavailable

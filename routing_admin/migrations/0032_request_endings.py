@@ -11,7 +11,7 @@ from django.db.models import F
 from django.db.models.functions import Greatest
 
 from routing_admin.core.fallback.endings import RequestEnding, ending_of
-from routing_admin.request_log.sum_labels import OTHERS, day_of
+from routing_admin.request_log.usage_sums import OTHERS, day_of
 
 STEP = 5000
 NOT_ANSWERED = "NOT (outcome = 'ok')"

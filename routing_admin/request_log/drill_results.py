@@ -15,7 +15,7 @@ from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding, ending_of
 from routing_admin.models import AttemptLog
 from routing_admin.request_log.health import quantile
-from routing_admin.request_log.window import HOUR
+from routing_admin.request_log.time_ranges import HOUR
 
 MOST = 5000
 """Newest attempts that are looked at."""

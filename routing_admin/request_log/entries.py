@@ -6,22 +6,33 @@ request next to nothing; columns are made by whoever writes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
+from django.core.exceptions import EmptyResultSet
+from django.db import connections
+from django.db.models import QuerySet
+from django.utils.functional import Promise
+from django.utils.translation import pgettext_lazy
+
+from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest
 from capabilities.core.providers.redaction import brief
-from capabilities.core.services.labels import NO_LABELS, Labels
-from capabilities.core.wire import NO_DETAILS, AnswerDetails, Media, Usage
+from capabilities.core.services.agents import NO_LABELS, Labels
+from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
+from capabilities.core.wire import NO_DETAILS, AnswerDetails, Fault, Media, Usage
 from capabilities.core.worded import data_of
+from capabilities.doubts import RefusedFile, noted_refusals
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
 from routing_admin.core.fallback.endings import ending_of
-from routing_admin.request_log.conversation import ConversationDigest, digest_of
-from routing_admin.request_log.recorded_bodies import clean_body
+from routing_admin.core.planning.model_names import AUTO, TASK
+from routing_admin.models import RequestLog
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL
+from routing_admin.request_log.recorded_bodies import ConversationDigest, clean_body, digest_of
 from routing_admin.request_log.sent_files import SentFile, delivery_column, sent_files
 
 MAX_NAMES = 100
@@ -289,3 +300,114 @@ def chip_of(attempt: Attempt) -> dict[str, Any]:
     quiet = attempt.outcome.startswith("skipped_") or attempt.outcome == CANCELLED
     chip = {"name": name, "code": code, "tone": "" if quiet else ("warn" if code == "429" else "bad")}
     return {**chip, "tries": attempt.retry_attempts + 1} if attempt.retry_attempts else chip
+
+
+# What a request asked for, as the log knows it: a task route, a model service, a provider's model, or a wrong name.
+
+KINDS: Mapping[str, str | Promise] = {
+    "route": pgettext_lazy("asked for", "route"),
+    "service": pgettext_lazy("asked for", "service"),
+    "model": pgettext_lazy("asked for", "model"),
+    "nothing": pgettext_lazy("asked for", "unknown name"),
+    "": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AskedFor:
+    """The name as it was asked for, its kind, and the route that it led to where that is called otherwise."""
+
+    name: str
+    kind: str
+    route: str = ""
+
+    @property
+    def label(self) -> str:
+        """The kind in the reader's language."""
+        return str(KINDS[self.kind])
+
+
+def asked_for(row: RequestLog) -> AskedFor:
+    """What stands first in a row of the list; the id where the request ended before it said anything."""
+    name = row.asked_model.removeprefix(TASK)
+    if row.task_type:
+        other = row.task_type if name not in ("", AUTO, row.task_type) else ""
+        return AskedFor(name if other else row.task_type, "route", other)
+    if not name:
+        return AskedFor(row.pk, "")
+    if not row.chain:
+        return AskedFor(name, "nothing" if row.outcome == "model_not_found" else "")
+    return AskedFor(name, "model" if "/" in name else "service")
+
+
+# How are the few rows collected that one rare word of a search stands for?
+
+RARE = 2000
+"""Rows of one provider, model, surface or beginning of an id up to which they are collected first, not looked for."""
+
+
+def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
+    """That column of the rows, found along their own index; None where there are more than `RARE`."""
+    connection, found = connections[LOGS], rows.order_by().values_list(column)
+    if connection.vendor != POSTGRESQL:
+        few = {name for (name,) in found[: RARE + 1]}
+        return few if len(few) <= RARE else None
+    try:
+        sql, values = found.query.sql_with_params()
+    except EmptyResultSet:
+        return set()
+    with connection.cursor() as cursor:  # planned as if all were wanted: else it reads whole tables for the first few
+        cursor.execute(f"WITH few AS MATERIALIZED ({sql}) SELECT * FROM few LIMIT {RARE + 1}", values)  # noqa: S608
+        few = {name for (name,) in cursor.fetchall()}
+        return few if cursor.rowcount <= RARE else None
+
+
+# Rows in the sizes for which a statement is prepared, as every other size would have to be prepared anew.
+
+Row = TypeVar("Row")
+
+
+def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]]:
+    """The rows in order, each chunk of the largest size that they still fill; fewer than the smallest go together."""
+    at = 0
+    while at < len(rows):
+        left = len(rows) - at
+        size = next((size for size in sizes if size <= left), left)
+        yield rows[at : at + size]
+        at += size
+
+
+# Which files a model refused in a request, though it was said to read them: found once the request is logged.
+
+MISMATCH = Fault.CAPABILITY_MISMATCH.value
+
+
+def note_refused_files(entries: Iterable[Entry]) -> None:
+    """Remembers what models refused in these requests; nothing where no files were sent."""
+    for entry in entries:
+        if entry.sent:
+            for refused in find_refused_files(entry):
+                noted_refusals().note(refused)
+
+
+def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
+    """The refusals of a request: a provider said, with a status, that its model takes no such content."""
+    for at, attempt in enumerate(entry.attempts):
+        status = next((one.status_code for one in attempt.tries if one.outcome == MISMATCH and one.status_code), None)
+        capabilities = _refused_kinds(attempt, entry.sent.get(at, ())) if status else frozenset[str]()
+        if capabilities:
+            yield RefusedFile(
+                attempt.provider, attempt.model, capabilities, entry.facts.id[:64], status, entry.facts.began
+            )
+
+
+def _refused_kinds(attempt: Attempt, files: Iterable[SentFile]) -> frozenset[str]:
+    """What the refused files may have needed: those that were described instead, or, where nothing was tried instead,
+    what the provider named, else all that went as they are.
+    """
+    gave_up = attempt.outcome == MISMATCH
+    if gave_up and attempt.param:
+        return frozenset({attempt.param})
+    native = (Outcome.NATIVE, Outcome.CONVERTED, Outcome.HOISTED)
+    kinds = (file.kind for file in files if (file.delivery.outcome in native) is gave_up)
+    return frozenset(CAPABILITY_OF_KIND[Kind(kind)] for kind in kinds)

@@ -20,7 +20,7 @@ from routing_admin.core.fallback.chain import ABORTED, CANCELLED, OK, SkipReason
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
-from routing_admin.request_log.window import DAY, DAY_HOURS, HOUR, window_start
+from routing_admin.request_log.time_ranges import DAY, DAY_HOURS, HOUR, window_start
 
 BARS = DAY_HOURS + 1
 """Hours that a window of 24 touches, the current one with them."""

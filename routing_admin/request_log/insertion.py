@@ -22,9 +22,8 @@ from capabilities.core.storable import settle_json, write_json
 from routing_admin.core.fallback.endings import ending_of
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
-from routing_admin.request_log.chunks import in_chunks
 from routing_admin.request_log.costs import cost_columns
-from routing_admin.request_log.entries import Entry, attempt_columns, bare_entry, request_columns
+from routing_admin.request_log.entries import Entry, attempt_columns, bare_entry, in_chunks, request_columns
 from routing_admin.request_log.usage_sums import add_usage
 
 log = logging.getLogger("routing_admin.request_log.insertion")

@@ -27,12 +27,10 @@ from routing_admin.platform.databases.unavailable import is_of_values
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.counting import count_entries
-from routing_admin.request_log.entries import Entry
+from routing_admin.request_log.entries import Entry, note_refused_files
 from routing_admin.request_log.insertion import Row, Rows, rows_of, write_missing, write_rows
 from routing_admin.request_log.kept_answers import kept_answers
-from routing_admin.request_log.refused_files import note_refused_files
-from routing_admin.request_log.repair import repaired
-from routing_admin.request_log.spool import Spool
+from routing_admin.request_log.spool import Spool, repaired
 from routing_admin.request_log.tracing import tracing
 
 log = logging.getLogger("routing_admin.request_log.journal")

@@ -13,13 +13,13 @@ from django.utils import timezone
 from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import amount_text
 from capabilities.core.services.agent_limits import MONEY, AgentLimits, Meter, UnpricedPolicy, limits_of
-from capabilities.core.services.labels import LabelKind
+from capabilities.core.services.agents import LabelKind
 from capabilities.core.services.limit_holders import id_of_agent, id_of_label
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.limits.uses import end_of_window, find_uses
 from routing_admin.models import UsageSum
-from routing_admin.request_log.sum_labels import day_of
+from routing_admin.request_log.usage_sums import day_of
 
 PREFIXES = {
     "agent": id_of_agent(""),

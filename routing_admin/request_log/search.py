@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
+from typing import Any
 
 from django.db import connections
 from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
@@ -24,8 +25,9 @@ from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
-from routing_admin.request_log.rare import list_few
-from routing_admin.request_log.search_words import COUNTED_KEYS, ENDED, LABELS, Search, moment
+from routing_admin.request_log.entries import list_few
+from routing_admin.request_log.operations import DESCRIBE, OPERATION_NAMES
+from routing_admin.request_log.search_words import COUNTED_KEYS, ENDED, KEYS, LABELS, STATUSES, Search, moment, quote
 from routing_admin.request_log.time_ranges import EVER, DayRange, back_from, on_from, within
 
 PAGE = 50
@@ -225,3 +227,90 @@ def read_cursor(text: str) -> tuple[datetime, str] | None:
     except (ValueError, binascii.Error):
         return None
     return (started_at, last) if started_at.tzinfo and last and "\0" not in last else None
+
+
+# What do the pages of requests need to know? One request of the log with its attempts; the list is `search`'s.
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """A request of the log and its attempts, in the order of the chain."""
+
+    row: RequestLog
+    attempts: tuple[AttemptLog, ...]
+
+
+def find_earlier_request(row: RequestLog) -> RequestLog | None:
+    """The newest request of the same agent that this one continues, its attempts at hand; two queries, or none."""
+    continues = (row.prefix or {}).get("continues")
+    if continues is None:
+        return None
+    rows = RequestLog.objects.defer("body").filter(conversation=continues, agent=row.agent)
+    earlier = rows.filter(started_at__lt=row.started_at).prefetch_related("attempts")
+    return earlier.order_by("-started_at").first()
+
+
+def find_logged_requests(keys: Iterable[str]) -> dict[str, RequestLog]:
+    """The requests of those ids that the log has, by id, without bodies. One query."""
+    return RequestLog.objects.defer("body").in_bulk(list(keys))
+
+
+def find_logged_request(key: str, *, body: bool = False) -> LoggedRequest | None:
+    """The request of that id; its recorded body only where it is asked for, which is for administrators alone.
+
+    Without it the column is not read, now or later: `body` is None, whoever names it. Two queries.
+    """
+    rows = RequestLog.objects.all() if body else RequestLog.objects.defer("body")
+    row = rows.filter(pk=key).first()
+    if row is None:
+        return None
+    if not body:
+        row.body = None  # a column that is only put off would be fetched by the first template that names it
+    return LoggedRequest(row, tuple(row.attempts.order_by("position")))
+
+
+def list_files_of(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, Any]]]:
+    """The files of those requests, newest request first, as they went to the last candidate that got any, by id.
+
+    One query, none where no request had a file.
+    """
+    adapted = [row for row in rows if row.adaptation]
+    if not adapted:
+        return {}
+    attempts = AttemptLog.objects.filter(request__in=[row.pk for row in adapted])
+    attempts = attempts.filter(at__gte=adapted[-1].started_at, at__lt=adapted[0].started_at + LONGEST)
+    found = attempts.order_by("position").values_list("request_id", "deliveries")
+    return {request: deliveries for request, deliveries in found if deliveries}
+
+
+# What the search box of the log offers while somebody types: keys, and the values that there are for a key.
+
+MOST = 20
+"""Suggestions at a time."""
+
+FIXED: Mapping[str, Sequence[str]] = {
+    "status": (*STATUSES, "429", "500", "502", "504", "all_providers_failed", "client_cancelled"),
+    "surface": ("v1", *OPERATION_NAMES, "api", "page", DESCRIBE),
+    "since": ("15m", "1h", "1d", "7d"),
+    "until": ("15m", "1h", "1d", "7d"),
+}
+"""Values that are the same in every installation."""
+
+
+def suggest(typed: str, values: Mapping[str, Sequence[str]]) -> list[str]:
+    """The whole text with its last word completed, up to `MOST` times; `values` are this installation's, by key."""
+    head, _space, word = typed.rpartition(" ")
+    before = f"{head} " if head else ""
+    return [before + each for each in _completions(word, {**FIXED, **values})][:MOST]
+
+
+def _completions(word: str, values: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    key, colon, begun = word.partition(":")
+    if not colon:
+        yield from (f"{each}:" for each in KEYS if each.startswith(word))
+        if not word:
+            yield from ("status:failed", "status:fallback", "since:1h")
+        return
+    wanted = begun.strip('"').lower()
+    found = [each for each in values.get(key, ()) if wanted in each.lower()]
+    yield from (f"{key}:{quote(each)}" for each in sorted(found, key=lambda each: not each.lower().startswith(wanted)))

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from capabilities.sentences import join_words
 from routing_admin.core.fallback.endings import RequestEnding
-from routing_admin.request_log.window import window_start
+from routing_admin.request_log.time_ranges import window_start
 
 AGO = re.compile(r"(\d{1,6})([smhdw])")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -13,9 +13,8 @@ from typing import Any
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
-from capabilities.core.insertion import insert_facts
 from capabilities.core.protocols.errors import WEB_PAGE
-from capabilities.core.worded import Worded, text_of
+from capabilities.core.worded import Worded, insert_facts, text_of
 from capabilities.labels import label_facts
 from capabilities.sentences import join_sentences, translate_sentence
 from routing_admin.core.fallback.errors import EXHAUSTED, LONE_FAILED, NOBODY_HAS, NOBODY_TAKES, OUT_OF_TIME, REFUSED

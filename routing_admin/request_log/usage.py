@@ -16,10 +16,9 @@ from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import NO_CURRENCY
 from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, one_moment
-from routing_admin.request_log.sum_labels import day_of
+from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
 from routing_admin.request_log.usage_rollups import list_folded, list_starts, moment_of
-from routing_admin.request_log.usage_sums import COUNTS
-from routing_admin.request_log.window import DAY, HOUR, hour_of
+from routing_admin.request_log.usage_sums import COUNTS, day_of
 
 LABELS = {"team": "team", "project": "project", "user": "end_user"}
 GROUPS = {

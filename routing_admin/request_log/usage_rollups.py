@@ -24,8 +24,8 @@ from capabilities.runtime import owned
 from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL, borrowed_connections
 from routing_admin.platform.server.repeating_thread import RepeatingThread
+from routing_admin.request_log.time_ranges import HOUR
 from routing_admin.request_log.usage_sums import COUNTS, LENGTHS, ROLLUP_LOCK
-from routing_admin.request_log.window import HOUR
 
 log = logging.getLogger(__name__)
 

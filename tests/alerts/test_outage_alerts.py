@@ -22,14 +22,13 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import list_runs
 from routing_admin.console.alerts import actions as ledger
 from routing_admin.console.alerts import conditions as troubles
+from routing_admin.console.alerts import conditions as watching
 from routing_admin.console.alerts import sending
-from routing_admin.console.alerts import watch as watching
+from routing_admin.console.alerts.conditions import AlertWatch
 from routing_admin.console.alerts.queries import count_open, list_alerts
-from routing_admin.console.alerts.watch import AlertWatch
 from routing_admin.console.backups.saving import record_backup
 from routing_admin.console.settings.pruning import prune
-from routing_admin.core.alerts.kinds import AlertKind, Condition, trouble_of
-from routing_admin.core.alerts.overdue import is_overdue
+from routing_admin.core.alerts.kinds import AlertKind, Condition, is_overdue, trouble_of
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.models import Alert
 from routing_admin.platform.redis.link import RedisLink

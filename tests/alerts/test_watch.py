@@ -18,14 +18,14 @@ from capabilities.models import Agent, Provider
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import save_agent
+from routing_admin.console.alerts.conditions import watch
 from routing_admin.console.alerts.queries import list_alerts
-from routing_admin.console.alerts.watch import watch
 from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import Candidate, LimitWindow, TaskRoute
-from routing_admin.platform.server import disk_space
+from routing_admin.platform.server import store_monitor
 from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.journal import journal
 from tests.cast import key_of
@@ -150,7 +150,7 @@ def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo)
 
 def test_a_disk_that_is_nearly_full_is_told_of(chat, demo, monkeypatch):
     """As the dashboard tells of it."""
-    monkeypatch.setattr(disk_space, "LOW_BYTES", 1 << 62)
+    monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()
     assert received(chat) == [("begun", "disk", "data directory")]
 
@@ -188,7 +188,7 @@ def test_a_refused_import_is_told_of_and_a_good_one_ends_it(chat, demo, tmp_path
 def test_without_a_webhook_the_page_has_it_all_the_same(settings, demo, monkeypatch):
     """Nothing is sent, and it is due once there is one."""
     settings.ALERT_WEBHOOK = None
-    monkeypatch.setattr(disk_space, "LOW_BYTES", 1 << 62)
+    monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()
     (line,) = list_alerts()
     assert (line.sent_at, line.tries, line.error) == (None, 0, "")

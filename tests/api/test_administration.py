@@ -16,8 +16,8 @@ from capabilities.acts import SYSTEM, Actor
 from capabilities.core.permissions import ADMIN_CALLS, ADMIN_SCOPES, SCOPES
 from capabilities.models import Agent, AgentKey, Provider, Service
 from routing_admin.console.people import actions as people
-from routing_admin.console.people.token_actions import issue_token, revoke_token
-from routing_admin.console.people.token_queries import tokens_behind
+from routing_admin.console.people.actions import issue_token, revoke_token
+from routing_admin.console.people.queries import tokens_behind
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.models import AdminToken, AuditEvent, Revision, TaskRoute
 from tests.cast import browser_of, key_of, person, token_of

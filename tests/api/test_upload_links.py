@@ -14,7 +14,7 @@ from django.utils import timezone
 from artifacts.library import LinkOverError, offer_upload, upload_by_link
 from artifacts.models import Artifact, UploadLink
 from artifacts.storage.content import byte_store
-from artifacts.storage.upload_tokens import PATH, TokenState, make_token, state_of_address, state_of_token
+from artifacts.storage.uploads import PATH, TokenState, make_token, state_of_address, state_of_token
 from capabilities.acts import SYSTEM
 from capabilities.core.providers.redaction import redact
 from capabilities.models import Agent, AgentKey

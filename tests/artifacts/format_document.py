@@ -15,7 +15,7 @@ from capabilities.core.delivery.decision import PAGED, Outcome, decide
 from capabilities.core.delivery.reader import FACTUAL_WORDS
 from capabilities.core.delivery.receiver import receiver
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, blob_of
-from capabilities.core.protocols.parameter_document import put_between
+from capabilities.core.protocols.parameters import put_between
 from capabilities.core.vocabulary import Capabilities, Kind
 from capabilities.core.wire import Target
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from artifacts.storage.call_slots import MAX_CALLS, MAX_UNANSWERED, SLOW_SECONDS, CallSlots
+from artifacts.storage.bucket_client import MAX_CALLS, MAX_UNANSWERED, SLOW_SECONDS, CallSlots
 
 
 class Clock:

@@ -12,8 +12,8 @@ from samples import picture
 from artifacts.library import delete_artifacts, store_bytes
 from artifacts.storage.content import byte_store
 from artifacts.storage.files import FileStore
-from artifacts.storage.orphans import GRACE_SECONDS, sweep_bytes, sweep_thumbnails
 from artifacts.storage.thumbnails import thumbnail_of
+from artifacts.storage.uploads import GRACE_SECONDS, sweep_bytes, sweep_thumbnails
 from capabilities.acts import SYSTEM
 from routing_admin.models import AuditEvent
 from tests.stored_bytes import age

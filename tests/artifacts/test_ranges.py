@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
-from artifacts.storage.ranges import UnsatisfiableRangeError, cut, parse_range
+from artifacts.storage.content import UnsatisfiableRangeError, cut, parse_range
 from capabilities.acts import SYSTEM
 
 DATA = bytes(range(100))

@@ -68,7 +68,7 @@ def sent(files: int) -> Prepared:
     """What a candidate without eyes was sent of so many pictures."""
     from capabilities.core.delivery.adaptation import PartDelivery
     from capabilities.core.delivery.decision import Delivery, Outcome
-    from capabilities.core.delivery.reasons import ReasonCode, because
+    from capabilities.core.delivery.obstacles import ReasonCode, because
     from capabilities.core.delivery.receiver import Prepared
     from capabilities.core.message import ChatRequest, FilePart
     from capabilities.core.vocabulary import Kind
@@ -82,7 +82,7 @@ def sent(files: int) -> Prepared:
 
 def line_of(call: Call) -> list[object]:
     """The measured row of one kind of call."""
-    from routing_admin.platform.server.ids import new_id
+    from routing_admin.platform.server.process_mark import new_id
     from routing_admin.request_log.journal import Journal
 
     journal, loop, thread = Journal(), [], []

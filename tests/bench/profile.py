@@ -65,7 +65,7 @@ ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     )),
     ("preparing", (
         "routing_admin/dispatch/", "capabilities/core/delivery/", "capabilities/core/texts/",
-        "capabilities/core/wire.py", "capabilities/core/protocols/payload.py",
+        "capabilities/core/wire.py", "capabilities/core/protocols/answer_fields.py",
         "capabilities/core/protocols/openai/requests.py",
     )),
     ("way out", ("routing_admin/upstream/", "aiohttp/", "yarl/", "multidict/")),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, TextStyle, adapt, summary, text_style_for
 from capabilities.core.delivery.decision import Outcome, Reader, policies_of
 from capabilities.core.delivery.limits import PROTOCOLS
-from capabilities.core.delivery.reasons import ReasonCode
+from capabilities.core.delivery.obstacles import ReasonCode
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
 from capabilities.core.message import (

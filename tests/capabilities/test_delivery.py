@@ -21,7 +21,7 @@ from capabilities.core.delivery.decision import (
     policies_of,
 )
 from capabilities.core.delivery.limits import PROTOCOLS
-from capabilities.core.delivery.reasons import SENTENCES, ReasonCode
+from capabilities.core.delivery.obstacles import SENTENCES, ReasonCode
 from capabilities.core.delivery.slot_choice import GET_ARTIFACT_SLOTS, MESSAGE_SLOTS, slots_for
 from capabilities.core.delivery.slots import ToolMedia
 from capabilities.core.delivery.slots_json import with_limits

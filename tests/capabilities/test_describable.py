@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import pytest
 from fake_content import FakeContent, FakeScan
 
+from capabilities.core.delivery.obstacles import ReasonCode
 from capabilities.core.delivery.reader import Reader, policies_of
-from capabilities.core.delivery.reasons import ReasonCode
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.describing.describable import obstacle_to_describing
 from capabilities.core.message import Converted, FilePart, Inspection, blob_of

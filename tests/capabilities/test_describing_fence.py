@@ -9,7 +9,7 @@ from hostile_words import HOSTILE
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from capabilities.core.describing.fence import MAX_CHARS, clean_words, fence_words, quote_words
+from capabilities.core.describing.prompt import MAX_CHARS, clean_words, fence_words, quote_words
 from capabilities.core.texts.description import parse_all
 from capabilities.core.texts.phrases import hides
 

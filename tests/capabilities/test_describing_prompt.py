@@ -11,10 +11,16 @@ from hostile_words import HOSTILE
 
 from capabilities.core.delivery.reader import Reader
 from capabilities.core.delivery.slot_choice import slots_for
-from capabilities.core.describing.estimates import estimate_describing
-from capabilities.core.describing.key import DescriptionKey, description_key
-from capabilities.core.describing.prompt import MAX_WORDS, PROMPT_VERSION, PROMPTS, describing_chat
-from capabilities.core.describing.question import question_for
+from capabilities.core.describing.describable import estimate_describing
+from capabilities.core.describing.prompt import (
+    MAX_WORDS,
+    PROMPT_VERSION,
+    PROMPTS,
+    DescriptionKey,
+    describing_chat,
+    description_key,
+    question_for,
+)
 from capabilities.core.message import CacheMark, ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.vocabulary import Capabilities, Kind
 

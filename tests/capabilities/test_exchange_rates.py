@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from capabilities.core.exchange import ExchangeRate, ExchangeTable, check_rate
-from capabilities.core.own_prices import price_of
+from capabilities.core.prices import price_of
 
 DOLLAR = ExchangeRate("USD", "CNY", "7.1", "2026-11-22", "bank")
 EURO = ExchangeRate("EUR", "CNY", "8.2", "2026-11-22", "bank")

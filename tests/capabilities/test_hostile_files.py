@@ -16,7 +16,7 @@ from capabilities.core.delivery.model_description import DescriptionState, Model
 from capabilities.core.delivery.reader import Reader, policies_of
 from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
 from capabilities.core.delivery.slot_choice import slots_for
-from capabilities.core.describing.fence import quote_words
+from capabilities.core.describing.prompt import quote_words
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, ToolCall
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Kind

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core import json_scan
-from capabilities.core.json_scan import lift_strings, put_back, scan_json
-from capabilities.core.protocols.arguments import object_of
+from capabilities.core import json_codec
+from capabilities.core.json_codec import lift_strings, put_back, scan_json
+from capabilities.core.protocols.call_pieces import object_of
 from capabilities.json_bodies import JsonTooLargeError, load_json
 
 PIECES = st.sampled_from(['"', "\\", "a", "中", "😀", "é", "\n", "[", "{", ",", ":", "\\u", "ud83d", "ude00", "/"])
@@ -28,8 +28,8 @@ VALUES = st.recursive(
 @pytest.fixture
 def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps of a few bytes, so that every escape lies across the end of one."""
-    monkeypatch.setattr(json_scan, "BLOCK", 16)
-    monkeypatch.setattr(json_scan, "PIECE", 20)
+    monkeypatch.setattr(json_codec, "BLOCK", 16)
+    monkeypatch.setattr(json_codec, "PIECE", 20)
 
 
 def count(value: Any) -> int:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from capabilities.access import make_key
 from capabilities.core.providers.redaction import redact
-from capabilities.core.services.link_texts import LINK_KIND, public_part_in, secret_in
+from capabilities.core.services.agents import LINK_KIND, public_part_in, secret_in
 
 
 @given(st.text(max_size=60), st.text(max_size=60))

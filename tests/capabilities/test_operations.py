@@ -14,13 +14,11 @@ from openai.types.audio import transcription, transcription_text_done_event
 from pydantic import BaseModel
 
 from capabilities.core.message import ChatRequest, blob_of
-from capabilities.core.operations import usage
-from capabilities.core.operations.forms import FormFile, FormRequest
+from capabilities.core.operations import replies
 from capabilities.core.operations.passing import Passing
-from capabilities.core.operations.replies import PassedAnswer
+from capabilities.core.operations.replies import PassedAnswer, usage_of
 from capabilities.core.operations.stream import frame_of, text_of_frames
-from capabilities.core.operations.table import OPERATIONS, BodyShape
-from capabilities.core.operations.usage import usage_of
+from capabilities.core.operations.table import OPERATIONS, BodyShape, FormFile, FormRequest
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.wire import Failure, Fault, Finish, Target, UpstreamRequest
 
@@ -234,7 +232,7 @@ def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts:
 )
 def test_the_sdk_says_no_count_that_no_table_knows(model: type[BaseModel]) -> None:
     """What is new in an SDK fails here."""
-    assert set(model.model_fields) <= {*usage.TOTALS, *usage.DETAILS, *usage.UNREAD}
+    assert set(model.model_fields) <= {*replies.TOTALS, *replies.DETAILS, *replies.UNREAD}
 
 
 @pytest.mark.parametrize(
@@ -249,4 +247,4 @@ def test_the_sdk_says_no_count_that_no_table_knows(model: type[BaseModel]) -> No
 )
 def test_nor_a_sort_of_tokens(model: type[BaseModel]) -> None:
     """The same of the parts."""
-    assert set(model.model_fields) <= {*usage.INPUT, *usage.OUTPUT, *usage.UNREAD}
+    assert set(model.model_fields) <= {*replies.INPUT, *replies.OUTPUT, *replies.UNREAD}

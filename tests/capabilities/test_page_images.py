@@ -10,8 +10,8 @@ from fake_content import FakeContent, FakeScan
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt, summary
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.loss import Loss, LossKind
+from capabilities.core.delivery.obstacles import ReasonCode
 from capabilities.core.delivery.reader import Reader, policies_of
-from capabilities.core.delivery.reasons import ReasonCode
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
 from capabilities.core.message import ChatRequest, Converted, FilePart, Message, NativePart, Role, TextPart, blob_of

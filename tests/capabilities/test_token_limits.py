@@ -8,8 +8,8 @@ import pytest
 
 from capabilities.core.delivery.adaptation import Adapted
 from capabilities.core.delivery.slots_json import check_limits
-from capabilities.core.delivery.token_estimates import estimate_chat
 from capabilities.core.delivery.token_limits import TokenLimit, TokenLimits, token_limits
+from capabilities.core.delivery.tokens import estimate_chat
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, Tool
 from capabilities.core.providers.catalogue import CatalogueEntry, FactVerdict, StatedLimit
 from capabilities.core.vocabulary import Kind

@@ -74,7 +74,7 @@ TOKEN = """
 from django.contrib.auth.models import User
 from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.acts import SYSTEM
-from routing_admin.console.people.token_actions import issue_token
+from routing_admin.console.people.actions import issue_token
 print(issue_token(SYSTEM, User.objects.get(username="admin"), "races", ADMIN_SCOPES)[0])
 """
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from capabilities.core.protocols.parameter_document import put_between
+from capabilities.core.protocols.parameters import put_between
 
 BEGIN = "<!-- written by make test-clients -->\n"
 END = "<!-- end of what is written -->\n"

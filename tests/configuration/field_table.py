@@ -32,8 +32,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
-from routing_admin.core.files.addresses import own_base
-from routing_admin.core.files.endpoints import base_of
+from routing_admin.core.files.endpoints import base_of, own_base
 from tests.configuration.config_strategies import json_values, unknown_fields, urls, words
 
 SEED = "seed export"

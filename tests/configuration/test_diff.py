@@ -12,8 +12,8 @@ from hypothesis import given
 from routing_admin.core.configuration.as_json import from_json, to_json
 from routing_admin.core.configuration.diff import Change, ChangeKind, diff, sentence
 from routing_admin.core.configuration.specs import EMPTY, Configuration
+from routing_admin.core.files.entries import side_by_side
 from routing_admin.core.files.importing import import_values
-from routing_admin.core.files.side_by_side import side_by_side
 from tests.configuration.config_strategies import literal_keys, routing_files, services_files
 
 EXAMPLES = Path(__file__).parent / "examples"

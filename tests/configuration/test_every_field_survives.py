@@ -29,9 +29,9 @@ from routing_admin.core.configuration.specs import (
 )
 from routing_admin.core.files.entries import EntryKind, merge_entry, write_entry
 from routing_admin.core.files.exporting import Mode, export
-from routing_admin.core.files.identities import without_stored_keys
 from routing_admin.core.files.importing import FileFormat, import_files, sha256
-from routing_admin.core.files.key_checks import NOWHERE
+from routing_admin.core.files.keys import NOWHERE
+from routing_admin.core.files.provider_matching import without_stored_keys
 from tests.configuration.field_table import FILE, SEED, TABLE, configurations
 
 SPECS = (

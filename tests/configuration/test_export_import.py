@@ -14,7 +14,7 @@ from routing_admin.core.configuration.as_json import from_json, to_json
 from routing_admin.core.configuration.specs import EMPTY, Configuration, KeyKind, KeySpec
 from routing_admin.core.files.exporting import Mode, export
 from routing_admin.core.files.importing import FileFormat, Imported, import_files, import_values
-from routing_admin.core.files.key_checks import KeyContext
+from routing_admin.core.files.keys import KeyContext
 from routing_admin.core.files.llm_routing_checks import validate
 from routing_admin.core.files.llmservices import validate_services
 from tests.configuration.config_strategies import literal_keys, routing_files, services_files, words

@@ -19,7 +19,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
-from routing_admin.core.files.addresses import with_own_addresses
+from routing_admin.core.files.endpoints import with_own_addresses
 from routing_admin.core.files.exporting import Mode, export, routing_value, services_value
 from routing_admin.core.files.importing import FileFormat, import_files, import_values
 

@@ -17,8 +17,7 @@ from capabilities.models import Provider, VariableOrigin
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import KeyFrom
 from routing_admin.console.history.actions import restore, undo
-from routing_admin.console.providers.actions import KeyAct, KeyChange, delete_provider, save_provider
-from routing_admin.console.providers.key_actions import add_provider_key
+from routing_admin.console.providers.actions import KeyAct, KeyChange, add_provider_key, delete_provider, save_provider
 from routing_admin.models import AuditEvent
 from tests.cast import browser_of, key_of, person, token_of
 from tests.console.visits import text_of

@@ -8,7 +8,7 @@ from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.core.providers.hosts.row import HostPreset
 from capabilities.core.providers.presets import PRESETS
 from routing_admin.console.demo.load import FILES
-from routing_admin.core.configuration.retirements import list_ends
+from routing_admin.core.configuration.removals import list_ends
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.importing import import_files
 

@@ -10,7 +10,7 @@ import pytest
 
 from capabilities.core.services.agent_limits import MONEY, Meter
 from capabilities.core.vocabulary import Capabilities, Source
-from routing_admin.console.base.limit_schemas import NAMES
+from routing_admin.console.base.api import NAMES
 from routing_admin.core.configuration.diff import diff
 from routing_admin.core.configuration.specs import (
     EMPTY,
@@ -27,7 +27,7 @@ from routing_admin.core.configuration.specs import (
 from routing_admin.core.files.entries import EntryKind, merge_entry, write_entry
 from routing_admin.core.files.exporting import Mode, export, routing_value, services_value
 from routing_admin.core.files.importing import FileFormat, import_values, sha256
-from routing_admin.core.files.key_checks import NOWHERE
+from routing_admin.core.files.keys import NOWHERE
 from routing_admin.core.files.own_parts import OWN_KEYS
 
 A = {"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"}

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from capabilities.core.problems import Problem
-from capabilities.core.ranges import MAX_TOKENS
+from capabilities.core.values import MAX_TOKENS
 from routing_admin.console.routes.forms import CandidateForm, RouteForm
 from routing_admin.core.files.llm_routing_checks import validate
 

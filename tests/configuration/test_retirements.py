@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from capabilities.core.providers.catalogue import default_catalogue
-from routing_admin.core.configuration.retirements import list_ends
+from routing_admin.core.configuration.removals import list_ends
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec, ServiceSpec
 
 OPENAI = "https://api.openai.com/v1"

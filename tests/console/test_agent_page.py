@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from capabilities.access import make_key
 from capabilities.acts import SYSTEM
-from capabilities.core.services.link_texts import LINK_KIND, public_part_in, secret_in
+from capabilities.core.services.agents import LINK_KIND, public_part_in, secret_in
 from capabilities.models import Agent, AgentLink
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import delete_agent

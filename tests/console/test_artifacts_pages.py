@@ -26,7 +26,7 @@ from routing_admin.console.requests.send import plan_preview
 from routing_admin.console.services.actions import save_service
 from routing_admin.core.fallback.chain import Call
 from routing_admin.core.planning.params import apply_params
-from routing_admin.dispatch.prepare import prepare_for
+from routing_admin.dispatch.plan import prepare_for
 from routing_admin.dispatch.preview import preview
 from routing_admin.models import RequestLog
 from tests.cast import HTMX

@@ -18,8 +18,8 @@ from capabilities.acts import SYSTEM
 from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.tags.moments import exact
-from routing_admin.console.dashboard.figures import figures_of, percent_text
-from routing_admin.console.dashboard.tiles import configured_models, tiles_of
+from routing_admin.console.dashboard.queries import figures_of, percent_text
+from routing_admin.console.dashboard.views import configured_models, tiles_of
 from routing_admin.console.people.actions import choose_password
 from routing_admin.models import AttemptLog, Installation, RequestLog
 from routing_admin.platform.databases.lock_timeout import lock_timeout

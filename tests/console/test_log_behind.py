@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from routing_admin.console.base.tags.moments import exact
-from routing_admin.platform.server import disk_space
+from routing_admin.platform.server import store_monitor
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of
 from routing_admin.request_log.journal import journal
@@ -51,7 +51,7 @@ def test_the_dashboard_tells_of_a_full_disk(
     two_waiting: None, language: str, words: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of entries in memory, of those that are lost, and beforehand of how little room there is."""
-    monkeypatch.setattr(disk_space, "LOW_BYTES", 1 << 62)
+    monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     monkeypatch.setattr(journal(), "disk_is_full", True)
     monkeypatch.setattr(journal(), "lost", 7)
     waiting = [entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("c", "d", "e")]

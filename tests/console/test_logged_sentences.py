@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from test_chinese_pages import english_in, spoken
 
-from capabilities.core.delivery.reasons import ReasonCode, because
+from capabilities.core.delivery.obstacles import ReasonCode, because
 from capabilities.core.providers.redaction import brief
 from capabilities.core.worded import Worded, data_of, text_of, worded
 from capabilities.sentences import translate_sentence
@@ -30,7 +30,7 @@ from routing_admin.core.fallback.errors import EXHAUSTED, REFUSED
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
-from routing_admin.request_log.lookup import find_logged_request
+from routing_admin.request_log.search import find_logged_request
 from routing_admin.request_log.sentences import QUOTING, RenderedSentence, logged_text, render_logged, render_sentence
 from tests.console.page import Page
 from tests.test_translated import bare_texts

@@ -12,8 +12,7 @@ from capabilities.acts import SYSTEM
 from capabilities.core.vocabulary import Source
 from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.configuration import snapshot
-from routing_admin.console.services.actions import save_service, set_cell
-from routing_admin.console.services.catalogue_actions import fill_from_catalogue
+from routing_admin.console.services.actions import fill_from_catalogue, save_service, set_cell
 from routing_admin.models import Revision
 from tests.cast import HTMX
 from tests.console.page import Page

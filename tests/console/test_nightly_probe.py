@@ -18,8 +18,7 @@ from capabilities.models import Drift, NightlyProbe, Provider, Service
 from routing_admin.console.providers.actions import save_provider
 from routing_admin.console.routes.actions import save_route_as
 from routing_admin.console.services.actions import save_service, set_cell
-from routing_admin.console.services.nightly import claim_due, night_of, probe_nightly, set_nightly
-from routing_admin.console.services.nightly_rounds import NightlyProbes
+from routing_admin.console.services.nightly import NightlyProbes, claim_due, night_of, probe_nightly, set_nightly
 from routing_admin.console.services.probing import probe_service
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.models import AuditEvent, Revision

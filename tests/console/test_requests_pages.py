@@ -15,7 +15,7 @@ from django.utils import timezone, translation
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.delivery.reasons import SENTENCES, ReasonCode, because
+from capabilities.core.delivery.obstacles import SENTENCES, ReasonCode, because
 from capabilities.core.wire import Fault
 from capabilities.core.worded import data_of
 from capabilities.models import Agent
@@ -26,12 +26,10 @@ from routing_admin.core.fallback.chain import CANCELLED, SkipReason
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import search
-from routing_admin.request_log.asked import asked_for
-from routing_admin.request_log.rare import RARE
-from routing_admin.request_log.search import PAGE, find
+from routing_admin.request_log.entries import RARE, asked_for
+from routing_admin.request_log.search import PAGE, find, suggest
 from routing_admin.request_log.search_words import KEYS, Search, moment, parse
 from routing_admin.request_log.sentences import render_reason
-from routing_admin.request_log.suggestions import suggest
 from tests.cast import key_of
 from tests.console.page import Page
 from tests.fallback.expected_faults import MEANINGS

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from capabilities.acts import Actor
-from routing_admin.console.history import effect_queries as effects
+from routing_admin.console.history import queries as effects
 from routing_admin.console.routes.actions import save_alias, save_route
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import RequestLog, Revision, TaskRoute

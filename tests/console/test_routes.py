@@ -12,7 +12,7 @@ from capabilities.acts import Actor
 from capabilities.core.wire import Fault
 from routing_admin.configuration import snapshot
 from routing_admin.console.routes.actions import save_route
-from routing_admin.console.routes.address import TaskType
+from routing_admin.console.routes.draft import TaskType
 from routing_admin.console.routes.errors import failure_in
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.core.files.exporting import routing_value

@@ -17,7 +17,7 @@ from capabilities.models import CatalogueEdition, Provider
 from routing_admin.configuration import exports
 from routing_admin.configuration.audit import write_event
 from routing_admin.configuration.catalogue_versions import keep_edition
-from routing_admin.console.people.token_actions import issue_token
+from routing_admin.console.people.actions import issue_token
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.models import Alias, AttemptLog, Candidate, Language, RequestLog, Revision, TaskRoute
 from routing_admin.platform.databases.router import LOGS

@@ -30,7 +30,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from routing_admin.models import RequestLog
-from routing_admin.platform.databases.probing import check_writable
+from routing_admin.platform.databases.explaining import check_writable
 from routing_admin.platform.databases.unavailable import DatabaseFault, explain, fault_of, is_of_values, is_unavailable
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of

@@ -144,7 +144,7 @@ def test_a_process_that_serves_hears_why_there_is_no_connection() -> None:
     """A pool by itself says no more than that it has none; and nobody waits longer for a server that takes none."""
     script = (
         "import django; django.setup(); from django.db import connection; "
-        "from routing_admin.platform.databases.pooling import pool_connections; "
+        "from routing_admin.platform.databases.explaining import pool_connections; "
         "from routing_admin.platform.databases.explaining import explain_failure\n"
         "pool_connections()\n"
         "for _ in range(2):\n"

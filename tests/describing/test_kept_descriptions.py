@@ -12,7 +12,7 @@ from hypothesis.extra.django import TestCase
 
 from artifacts.library import delete_artifacts, store_bytes
 from capabilities.acts import SYSTEM
-from capabilities.core.describing.key import description_key
+from capabilities.core.describing.prompt import description_key
 from routing_admin.console.settings.pruning import UNDO, prune
 from routing_admin.dispatch.descriptions.store import (
     ASK_AGAIN,

@@ -6,7 +6,7 @@ import pytest
 
 from capabilities.core.message import ConvertTo
 from capabilities.core.vocabulary import Kind
-from routing_admin.dispatch.stand_ins import TYPES, stand_in
+from routing_admin.dispatch.simulation import TYPES, stand_in
 
 
 @pytest.mark.parametrize("kind", list(Kind))

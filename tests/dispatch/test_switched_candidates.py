@@ -16,7 +16,7 @@ import pytest
 
 from capabilities.core.delivery.adaptation import CannotRead, text_style_for
 from capabilities.core.delivery.receiver import Prepared, Receiver, prepare, receiver
-from capabilities.core.delivery.tool_rules import restore_names, restore_names_in
+from capabilities.core.delivery.vendor_items import restore_names, restore_names_in
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Answer, Delta, Finish, Target, split_payload

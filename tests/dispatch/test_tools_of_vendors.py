@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.delivery.tool_rules import RULES, fit_tools, restore_names, restore_names_in
+from capabilities.core.delivery.vendor_items import RULES, fit_tools, restore_names, restore_names_in
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool, ToolCall
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Target, ToolCallDelta

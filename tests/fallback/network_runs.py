@@ -10,9 +10,9 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.wire import Answer, Failure, StreamEvent, Target, UpstreamRequest, WireProtocol
 from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, RunResult, Timeouts
-from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.run import FallbackRun
+from routing_admin.core.fallback.scripts import drive_async
 from routing_admin.upstream import Stream, Upstream
 from tests.fallback.scripted_runs import RealClock, Stage
 

@@ -9,10 +9,10 @@ import pytest
 from capabilities.core.message import UnreadableError
 from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.fallback.chain import Plan, PlannedCandidate, RunResult, SkipReason, Timeouts
-from routing_admin.core.fallback.drivers import drive, drive_async
 from routing_admin.core.fallback.errors import AggregateRouterError, RouterError, UpstreamRefused, retry_headers
 from routing_admin.core.fallback.policy import ErrorPreset, Policy
 from routing_admin.core.fallback.run import FallbackRun, end_stream
+from routing_admin.core.fallback.scripts import drive, drive_async
 from routing_admin.core.fallback.table import Action
 from tests.fallback.scripted_runs import FakeUpstream, Stage, chain
 

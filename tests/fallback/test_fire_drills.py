@@ -6,9 +6,9 @@ import pytest
 
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.chain import Plan, RunResult
-from routing_admin.core.fallback.drill import SKEW_SECONDS, DrillWindow
 from routing_admin.core.fallback.errors import UpstreamRefused
 from routing_admin.core.fallback.policy import Policy
+from routing_admin.core.fallback.scripts import SKEW_SECONDS, DrillWindow
 from routing_admin.core.fallback.table import Action
 from tests.fallback.scripted_runs import FakeUpstream, Stage, chain
 

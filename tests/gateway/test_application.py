@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from capabilities.body_limits import body_limit, received_limit
+from capabilities.json_bodies import body_limit, received_limit
 from tests.gateway.asgi_caller import PATH, Call, Loopback, chat_call, headers, loopback_providers
 from tests.gateway.plane import logged
 

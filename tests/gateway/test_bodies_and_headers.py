@@ -11,7 +11,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from capabilities.body_limits import body_limit
+from capabilities.json_bodies import body_limit
 from tests.gateway.plane import PNG, logged, post, said
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

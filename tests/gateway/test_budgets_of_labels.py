@@ -12,16 +12,16 @@ from django.test import Client
 
 from capabilities.acts import SYSTEM
 from capabilities.core.services.agent_limits import Meter
-from capabilities.core.services.labels import LabelKind
+from capabilities.core.services.agents import LabelKind
 from capabilities.errors import InvalidError
 from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import integrity
 from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.history.actions import undo
 from routing_admin.console.services.actions import save_service
-from routing_admin.console.usage.budget_actions import save_budget
-from routing_admin.limits.labels import MAX_USERS, OTHERS, CountedUsers
+from routing_admin.console.usage.actions import save_budget
 from routing_admin.limits.reservations import keeper
+from routing_admin.limits.rows import MAX_USERS, OTHERS, CountedUsers
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import AuditEvent, LabelBudget
 from tests.cast import key_of

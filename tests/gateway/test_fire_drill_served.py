@@ -19,7 +19,7 @@ from tests.runbook.installation import until
 
 CALLS = 20
 TOKEN = (
-    "from django.contrib.auth.models import User; from routing_admin.console.people.token_actions import issue_token; "
+    "from django.contrib.auth.models import User; from routing_admin.console.people.actions import issue_token; "
     "from capabilities.acts import SYSTEM; "
     "print(issue_token(SYSTEM, User.objects.get(username='admin'), 'ci', ['providers:write'])[0])"
 )

@@ -17,7 +17,7 @@ from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.services.actions import save_service
-from routing_admin.console.settings import rate_actions as exchange
+from routing_admin.console.settings import actions as exchange
 from routing_admin.limits.reservations import keeper, ledger
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import Candidate, TaskRoute

@@ -31,8 +31,8 @@ SET = (
 
 BUDGET = (
     "from capabilities.acts import SYSTEM; from capabilities.models import *; "
-    "from capabilities.core.services.labels import LabelKind; "
-    "from routing_admin.console.usage.budget_actions import save_budget; "
+    "from capabilities.core.services.agents import LabelKind; "
+    "from routing_admin.console.usage.actions import save_budget; "
     "from routing_admin.console.services.actions import save_service; "
     "row = Service(service_id='priced', name='p', provider=Provider.objects.get(name='one'), model='lab'); "
     "row.price = {'currency': 'USD', 'input': 10, 'output': 100}; save_service(SYSTEM, row); "

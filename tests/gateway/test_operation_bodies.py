@@ -14,8 +14,8 @@ from django.test import Client
 
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
-from capabilities.body_limits import body_limit
 from capabilities.core.operations.table import OPERATIONS, BodyShape
+from capabilities.json_bodies import body_limit
 from capabilities.models import Agent
 from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.settings import actions as installation

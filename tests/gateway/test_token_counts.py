@@ -12,7 +12,7 @@ import pytest
 from anthropic.types.message_count_tokens_params import MessageCountTokensParams
 from openai.types.responses.input_token_count_params import InputTokenCountParams
 
-from routing_admin.dispatch.token_count import LEFT_ALONE_SECONDS, SilentCounters
+from routing_admin.dispatch.estimates import LEFT_ALONE_SECONDS, SilentCounters
 from tests.gateway.plane import PNG
 from tests.gateway.serving import Server, served
 

@@ -16,7 +16,7 @@ from capabilities.core.services.agent_limits import AgentLimits, Meter, Unpriced
 from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.agents.forms import AgentForm
-from routing_admin.console.base.limit_schemas import limit_fields
+from routing_admin.console.base.api import limit_fields
 from routing_admin.console.services.actions import save_service
 from routing_admin.limits.reservations import keeper
 from routing_admin.limits.uses import find_uses

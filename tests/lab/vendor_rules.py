@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from capabilities.core.protocols.dialects import CLAUDE, GEMINI, OPENAI, Dialect
-from capabilities.core.protocols.schema_references import NAMED, ONE, SEVERAL
+from capabilities.core.protocols.schema_fit import NAMED, ONE, SEVERAL
 from tests.lab.vendor_types import misfit_of
 
 Body = dict[str, Any]

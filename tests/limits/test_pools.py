@@ -10,7 +10,7 @@ import pytest
 
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.ledger import Booking, Order
-from routing_admin.core.limits.windows import MOMENT, Window
+from routing_admin.core.limits.shares import MOMENT, Window
 from routing_admin.limits.pooled import PooledLedger
 from routing_admin.limits.rows import RowLedger, list_used
 from routing_admin.platform.redis.link import RedisLink

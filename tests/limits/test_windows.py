@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.core.limits.windows import Period, window_at
+from routing_admin.core.limits.shares import Period, window_at
 
 ZONES = ("UTC", "Asia/Shanghai", "America/New_York", "America/Sao_Paulo", "Australia/Lord_Howe")
 moments = st.datetimes(datetime(2017, 1, 1), datetime(2035, 1, 1)).map(lambda each: each.replace(tzinfo=UTC))

@@ -10,7 +10,7 @@ from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.chain import Call
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused
-from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
+from routing_admin.core.files.keys import MissingConfigurationError, configuration_from_env
 from routing_admin.core.planning.language import match_language
 from routing_admin.core.planning.params import Params
 from routing_admin.core.planning.plan import RoutingQuery, make_plan, resolve_route
@@ -213,9 +213,9 @@ def test_both_drivers_take_the_same_steps(configuration, task, data):
     """Sync and async, over the same script and clock: the same calls, waits, attempts and end."""
     import asyncio
 
-    from routing_admin.core.fallback.drivers import drive_async
     from routing_admin.core.fallback.errors import RouterError
     from routing_admin.core.fallback.run import FallbackRun
+    from routing_admin.core.fallback.scripts import drive_async
 
     words = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
     script = {provider.name: data.draw(words) for provider in configuration.providers}

@@ -9,7 +9,7 @@ import pytest
 from capabilities.core.prices import Price
 from capabilities.core.providers.catalogue import FactVerdict
 from capabilities.core.providers.catalogue.price_verdicts import judge_price
-from routing_admin.limits.prices.catalogued import catalogued_prices
+from routing_admin.limits.prices.listed import catalogued_prices
 from routing_admin.limits.prices.sheet import list_price
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)

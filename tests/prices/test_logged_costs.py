@@ -16,7 +16,7 @@ from routing_admin.models import AttemptLog, RequestLog, UsageSum
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of, write, write_missing
 from routing_admin.request_log.spool import Spool
-from routing_admin.request_log.sum_labels import day_of
+from routing_admin.request_log.usage_sums import day_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 NOON = datetime(2026, 11, 20, 12, 30, tzinfo=UTC)

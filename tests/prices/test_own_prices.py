@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.core.own_prices import check_price, price_of
-from capabilities.core.prices import Price, Rates, Tier
+from capabilities.core.prices import Price, Rates, Tier, check_price, price_of
 
 GOOD = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.4}
 

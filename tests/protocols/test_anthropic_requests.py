@@ -18,7 +18,7 @@ from capabilities.core.message import (
     blob_of,
 )
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.prefill import CONTINUE
+from capabilities.core.protocols.parameters import CONTINUE
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Fault, Target, UpstreamRequest
 

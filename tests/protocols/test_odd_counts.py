@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.json_codec import read_json
-from capabilities.core.operations import usage as operations
+from capabilities.core.operations import replies as operations
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.anthropic import usage as anthropic
-from capabilities.core.protocols.fields import MAX_COUNT, count_of
-from capabilities.core.protocols.gemini import usage as gemini
-from capabilities.core.protocols.openai import usage as openai
-from capabilities.core.protocols.openai_responses import usage as responses
+from capabilities.core.protocols.answer_fields import MAX_COUNT, count_of
+from capabilities.core.protocols.anthropic import replies as anthropic
+from capabilities.core.protocols.gemini import replies as gemini
+from capabilities.core.protocols.openai import replies as openai
+from capabilities.core.protocols.openai_responses import replies as responses
 from capabilities.core.protocols.stream import BAD_EVENTS
 from capabilities.core.wire import Answer, Failure, Usage
 

@@ -15,8 +15,7 @@ from capabilities.core.delivery.adaptation import CannotRead, text_style_for
 from capabilities.core.delivery.receiver import Prepared, prepare, receiver
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.parameter_document import with_table
-from capabilities.core.protocols.parameters import ALL_CHARS, MAX_NAMES, PARAMETERS, Treatment, brief_names
+from capabilities.core.protocols.parameters import ALL_CHARS, MAX_NAMES, PARAMETERS, Treatment, brief_names, with_table
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target
 from routing_admin.gateway.chat.parsing import parse
@@ -321,6 +320,6 @@ def test_names_are_few_short_and_plain():
 
 
 def test_the_document_is_what_the_table_says():
-    """`python -m capabilities.core.protocols.parameter_document docs/compatibility.md` writes it."""
+    """`python -m capabilities.core.protocols.parameters docs/compatibility.md` writes it."""
     text = DOCUMENT.read_text(encoding="utf-8")
     assert with_table(text) == text

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.core.protocols.retry_after import MAX_SECONDS, retry_after
+from capabilities.core.protocols.error_body import MAX_SECONDS, retry_after
 
 NOW = 1_790_000_000.0
 

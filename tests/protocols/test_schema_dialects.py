@@ -22,8 +22,7 @@ from capabilities.core.protocols.dialects import (
     OPENAI_STRICT,
     Dialect,
 )
-from capabilities.core.protocols.schema_fit import fit_schema, phrase
-from capabilities.core.protocols.schema_references import NAMED, ONE, SEVERAL, UnfitSchemaError
+from capabilities.core.protocols.schema_fit import NAMED, ONE, SEVERAL, UnfitSchemaError, fit_schema, phrase
 from capabilities.core.wire import Target, UpstreamRequest
 
 ALL = {

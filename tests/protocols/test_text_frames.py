@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.json_codec import read_json
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.text_frame import TRIES, TextFrame
+from capabilities.core.protocols.sse import TRIES, TextFrame
 from capabilities.core.wire import Delta, StreamEvent
 
 Chunk = dict[str, Any]

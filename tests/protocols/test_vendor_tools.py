@@ -20,7 +20,7 @@ from capabilities.core.delivery.receiver import Prepared, prepare, receiver
 from capabilities.core.delivery.writing import TextStyle
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
-from capabilities.core.protocols.gemini.sources import KINDS
+from capabilities.core.protocols.gemini.supplements import KINDS
 from capabilities.core.protocols.stream import events_of
 from capabilities.core.protocols.vendor_tools import (
     DEFAULT_WORDS,

@@ -17,15 +17,15 @@ from openai.types import chat, completion_usage, responses
 from openai.types.responses import response_usage
 from pydantic import BaseModel
 
-from capabilities.core.protocols.anthropic import finish as anthropic_finish
-from capabilities.core.protocols.anthropic import usage as anthropic_usage
-from capabilities.core.protocols.finish import UNFINISHED, WHOLE, ending_of
-from capabilities.core.protocols.gemini import finish as gemini_finish
-from capabilities.core.protocols.gemini import usage as gemini_usage
-from capabilities.core.protocols.openai import finish as openai_finish
-from capabilities.core.protocols.openai import usage as openai_usage
-from capabilities.core.protocols.openai_responses import finish as responses_finish
-from capabilities.core.protocols.openai_responses import usage as responses_usage
+from capabilities.core.protocols.answer_fields import UNFINISHED, WHOLE, ending_of
+from capabilities.core.protocols.anthropic import replies as anthropic_finish
+from capabilities.core.protocols.anthropic import replies as anthropic_usage
+from capabilities.core.protocols.gemini import replies as gemini_finish
+from capabilities.core.protocols.gemini import replies as gemini_usage
+from capabilities.core.protocols.openai import replies as openai_finish
+from capabilities.core.protocols.openai import replies as openai_usage
+from capabilities.core.protocols.openai_responses import replies as responses_finish
+from capabilities.core.protocols.openai_responses import replies as responses_usage
 
 FINISHES = {
     "openai": {*openai_finish.ENDINGS, *openai_finish.BROKEN},

@@ -9,7 +9,7 @@ import pytest
 from django.db.models import F
 
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.change_notices import TOPIC, follow_changes
+from routing_admin.configuration.publishing import TOPIC, follow_changes
 from routing_admin.models import Installation
 from routing_admin.platform.redis.link import RedisLink, link
 from routing_admin.platform.redis.news import News

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from capabilities.core.delivery.adaptation import PartDelivery
 from capabilities.core.delivery.decision import Delivery, Outcome
-from capabilities.core.delivery.reasons import ReasonCode, because
+from capabilities.core.delivery.obstacles import ReasonCode, because
 from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest, FilePart
 from capabilities.core.vocabulary import Kind

@@ -21,7 +21,7 @@ from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.server.metrics import OTHER, request_metrics
-from routing_admin.request_log import refused_files
+from routing_admin.request_log import entries
 from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of
@@ -197,7 +197,7 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
     """Those that waited on disk, and those that waited in memory until the database came back."""
     traced, doubted = list[str](), list[str]()
     monkeypatch.setattr(tracing(), "writer", SimpleNamespace(write=lambda each: traced.append(each.facts.id)))
-    monkeypatch.setattr(refused_files, "find_refused_files", lambda each: doubted.append(each.facts.id) or ())
+    monkeypatch.setattr(entries, "find_refused_files", lambda each: doubted.append(each.facts.id) or ())
     call_outcomes().take()
     before = counted_requests()
     if disk_is_full:

@@ -14,11 +14,9 @@ from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Delta, StreamEvent
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
-from routing_admin.dispatch.plan import plan_request
-from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.plan import plan_request, record_plan
 from routing_admin.dispatch.recorded import record_stream
-from routing_admin.dispatch.send import Dispatch
-from routing_admin.dispatch.transport import NetworkTransport
+from routing_admin.dispatch.send import Dispatch, NetworkTransport
 from routing_admin.gateway.chat.rendering import Chunks
 from routing_admin.gateway.streaming import AnswerStream
 from routing_admin.platform.server.draining import Draining, DrainingError, draining

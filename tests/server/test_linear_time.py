@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from capabilities.core.describing.fence import fence_words, quote_words
-from capabilities.core.insertion import insert_facts
+from capabilities.core.describing.prompt import fence_words, quote_words
 from capabilities.core.protocols.error_body import parse_error
 from capabilities.core.protocols.errors import classify
 from capabilities.core.protocols.sse import SseParser
+from capabilities.core.worded import insert_facts
 from capabilities.sentences import join_sentences
 from routing_admin.api.errors import near_misses
 from routing_admin.console.artifacts.comparing import compare_texts
@@ -28,14 +28,14 @@ from tests.server.regex_attacks import attacks, build
 
 CUT_BEFORE = {
     "capabilities.core.protocols.errors.CONTEXT": 16_384,  # `ErrorBody.words`
-    "artifacts.core.detection.declared_encodings.DECLARATIONS": 4_096,  # `FAR`
+    "artifacts.core.detection.encoding_names.DECLARATIONS": 4_096,  # `FAR`
     "capabilities.core.protocols.errors.RULES": 16_384,
 }
 """What is never given more, and by what."""
 MADE_ON_THE_SPOT = {
     "capabilities.catalogue.report": "our own documents",
-    "capabilities.core.insertion": "one character",
-    "capabilities.core.describing.fence": "one class, repeated",
+    "capabilities.core.worded": "one character",
+    "capabilities.core.describing.prompt": "one class, repeated",
     "capabilities.core.protocols.errors": "words of a table",
     "capabilities.core.providers.catalogue.names": "hosts of a table, a name whole",
     "artifacts.extract.office": "a name, whole",

@@ -18,7 +18,7 @@ from routing_admin.models import UsageSum
 from routing_admin.platform.server.metrics import OTHER
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.journal import Journal
-from routing_admin.request_log.sum_labels import OTHERS
+from routing_admin.request_log.usage_sums import OTHERS
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from routing_admin.platform.server.ids import new_id
+from routing_admin.platform.server.process_mark import new_id
 from routing_admin.platform.server.request_id import REQUEST_ID
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from routing_admin.models import RequestLog, UsageSum
 from routing_admin.platform.databases.router import LOGS
-from routing_admin.request_log.sum_labels import OTHERS
+from routing_admin.request_log.usage_sums import OTHERS
 from tests.upgrade.test_limit_holders import migrate
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])

@@ -22,10 +22,10 @@ from capabilities.core.providers.origins import OriginPolicy, policy_of
 from capabilities.core.vocabulary import TEXT_ONLY, Kind
 from capabilities.core.wire import Answer, Failure, Fault, Finish, Target, UpstreamRequest
 from routing_admin.core.fallback.chain import Plan, PlannedCandidate, RunResult, Timeouts
-from routing_admin.core.fallback.drivers import drive_async
 from routing_admin.core.fallback.run import FallbackRun
+from routing_admin.core.fallback.scripts import drive_async
 from routing_admin.dispatch.provider_checks import ModelList
-from routing_admin.dispatch.transport import NetworkTransport
+from routing_admin.dispatch.send import NetworkTransport
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.bodies import media_blocks
 from routing_admin.upstream.exchange import clean

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from capabilities.core.services.labels import NO_LABELS, LabelKind, Labels, clean_label
+from capabilities.core.services.agents import NO_LABELS, LabelKind, Labels, clean_label
 from capabilities.core.wire import Usage
 from capabilities.models import Provider, Service
 from capabilities.runtime import renew
@@ -21,8 +21,8 @@ from routing_admin.models import RequestLog, UsageSum
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.sum_labels import MAX_TEAMS, MAX_USERS, OTHERS, sum_labels
 from routing_admin.request_log.usage import sum_usage
+from routing_admin.request_log.usage_sums import MAX_TEAMS, MAX_USERS, OTHERS, sum_labels
 from tests.cast import key_of
 from tests.console.visits import text_of
 from tests.gateway.plane import post, said

@@ -18,11 +18,10 @@ from routing_admin.platform.databases.router import LOGS
 from routing_admin.request_log import usage_rollups
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
-from routing_admin.request_log.sum_labels import day_of
+from routing_admin.request_log.time_ranges import hour_of
 from routing_admin.request_log.usage import GROUPS, UsageReport, sum_usage
 from routing_admin.request_log.usage_rollups import UsageRollups, fold
-from routing_admin.request_log.usage_sums import COUNTS
-from routing_admin.request_log.window import hour_of
+from routing_admin.request_log.usage_sums import COUNTS, day_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 DAYS = 6

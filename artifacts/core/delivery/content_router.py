@@ -16,11 +16,10 @@ from typing import Any, Protocol
 from artifacts.core.artifact import StoredArtifact
 from artifacts.core.detection.kinds import OCTET_STREAM, clean_mime, kind_of, mime_of_filename
 from capabilities.core.delivery.decision import Delivery, Outcome, Reader, decide
-from capabilities.core.delivery.reasons import ReasonCode, because
+from capabilities.core.delivery.obstacles import ReasonCode, because
 from capabilities.core.delivery.slot_choice import GET_ARTIFACT_SLOTS
 from capabilities.core.message import UnreadableError
-from capabilities.core.texts.description import failed_block, unreadable_block
-from capabilities.core.texts.excerpt import HEAD_CHARS, Excerpt, head_and_tail, page
+from capabilities.core.texts.description import HEAD_CHARS, Excerpt, failed_block, head_and_tail, page, unreadable_block
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Kind
 from capabilities.core.wire import WriteData, base64_text
 

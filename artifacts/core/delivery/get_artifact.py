@@ -15,7 +15,7 @@ from artifacts.core.artifact import REF_PREFIX, artifact_id
 from artifacts.core.delivery.content_router import ArtifactContentRouter, ContentRouteResult
 from artifacts.core.detection.kinds import OCTET_STREAM, clean_mime, kind_of, mime_of_filename
 from artifacts.core.store import ArtifactStore
-from capabilities.core.json_scan import is_bounded
+from capabilities.core.json_codec import is_bounded
 from capabilities.core.message import Blob, Content, Converted, ConvertTo, FilePart, Text, blob_of
 from capabilities.core.texts.description import nearest
 from capabilities.core.vocabulary import Kind

@@ -14,11 +14,10 @@ from functools import partial
 from artifacts.core.detection import encodings, signatures
 from artifacts.core.detection.containers import FAMILY_TYPES, INSPECT, LOCKED_PACKAGE, OFFICE_PROGRAMS, ZIP_PACKAGES
 from artifacts.core.detection.encodings import Proof, TextFound
-from artifacts.core.detection.evidence import Detection, Evidence
+from artifacts.core.detection.evidence import Detection, Evidence, Opinion, opinion_of
 from artifacts.core.detection.kinds import OCTET_STREAM, PLAIN_TEXT, clean_mime, is_binary_mime, is_text_mime, kind_of
 from artifacts.core.detection.kinds import mime_of_filename as named_type
-from artifacts.core.detection.opinions import Opinion, opinion_of
-from artifacts.core.detection.short_texts import SHORT, reads_as_words
+from artifacts.core.detection.likelihood import SHORT, reads_as_words
 from artifacts.core.detection.signatures import HEAD, Match
 from artifacts.core.store import BLOCK, ReadAt, blocks, slices
 from capabilities.core.vocabulary import Kind

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 
-from artifacts.core.detection.declared_encodings import declared_in
 from artifacts.core.detection.encoding_names import canonical as canonical
+from artifacts.core.detection.encoding_names import declared_in
+from artifacts.core.detection.evidence import Opinion
 from artifacts.core.detection.likelihood import FREQUENT_NATS, WIDER, LikelyText, is_clear, readings
-from artifacts.core.detection.opinions import Opinion
 from artifacts.core.detection.wide_encodings import all_chinese_utf16, by_escapes, utf16_by_nuls, utf32_by_nuls
 
 MARKS = (

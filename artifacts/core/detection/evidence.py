@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from artifacts.core.detection.structures import Structure
 from capabilities.core.vocabulary import Kind
 
 REASONS = {
@@ -71,3 +74,39 @@ class Detection:
     def evidence_json(self) -> list[dict[str, str]]:
         """The evidence as JSON values, in the order of the steps."""
         return [item.as_json() for item in self.evidence]
+
+
+# Opinions from outside the core on what a file is: asked for what we cannot tell ourselves, never proof.
+
+log = logging.getLogger(__name__)
+
+Opinion = Callable[[bytes], str | None]
+"""`ask(head)`: a MIME type (libmagic) or an encoding (charset-normalizer), None when it knows none; see sniffer.py."""
+
+
+def opinion_of(ask: Opinion | None, head: bytes) -> str | None:
+    """What is said of these bytes; None where asking fails, which costs nothing that we found ourselves.
+
+    What a library is known to raise for a hostile file is an answer in its own module; the rest is logged as a fault.
+    """
+    try:
+        return ask(head) if ask else None
+    except Exception:  # a library may raise anything, and no file's upload ends for it (ABR-8.3)
+        log.exception("asking an opinion on a file failed; %d bytes were looked at", len(head))
+        return None
+
+
+# One row of the tables of signatures: which bytes stand where, and the structure that proves them.
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One row: these bytes at that offset; `structure` None means that they only hint."""
+
+    mime: str
+    fixed: bytes
+    structure: Structure | None
+    offset: int = 0
+    family: str = ""
+    also: tuple[str, ...] = ()
+    textual: bool = False

@@ -13,9 +13,9 @@ from types import MappingProxyType
 
 from capabilities.core.delivery.decision import Delivery, Outcome, decide
 from capabilities.core.delivery.model_description import without_describer
+from capabilities.core.delivery.obstacles import Reason
 from capabilities.core.delivery.page_images import count_images
 from capabilities.core.delivery.reader import Position, Reader
-from capabilities.core.delivery.reasons import Reason
 from capabilities.core.delivery.room import SizeBudget, byte_count
 from capabilities.core.delivery.slots import slot_key
 from capabilities.core.delivery.writing import TextStyle, WrittenFile, name_of, text_style_for

@@ -14,9 +14,8 @@ from types import MappingProxyType
 
 from capabilities.core.delivery.loss import Loss
 from capabilities.core.delivery.model_description import ModelDescription, find_describer, without_describer
-from capabilities.core.delivery.obstacles import OBSTACLES, tool_result_slot
+from capabilities.core.delivery.obstacles import OBSTACLES, Reason, ReasonCode, because, tool_result_slot
 from capabilities.core.delivery.reader import ContentPolicy, Position, Reader, policies_of
-from capabilities.core.delivery.reasons import Reason, ReasonCode, because
 from capabilities.core.delivery.slots import Slot
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Role, Text, UnreadableError
 from capabilities.core.values import value_class

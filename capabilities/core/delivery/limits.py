@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.protocols.prefill import CLAUDE_FROM_4_6
+from capabilities.core.protocols.parameters import CLAUDE_FROM_4_6
 from capabilities.core.worded import worded
 
 Limits = Mapping[str, Any]

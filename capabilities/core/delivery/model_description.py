@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from capabilities.core.delivery.obstacles import Reason, ReasonCode
 from capabilities.core.delivery.reader import ContentPolicy, Reader
-from capabilities.core.delivery.reasons import Reason, ReasonCode
 from capabilities.core.message import FilePart
 
 

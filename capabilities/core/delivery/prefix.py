@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, adapt
+from capabilities.core.delivery.obstacles import Reason
 from capabilities.core.delivery.reader import Reader
-from capabilities.core.delivery.reasons import Reason
 from capabilities.core.delivery.room import ROOM_CODES
 from capabilities.core.delivery.writing import TextStyle
 from capabilities.core.message import ChatRequest, Message, Role, TextPart

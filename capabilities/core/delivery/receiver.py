@@ -15,8 +15,7 @@ from capabilities.core.delivery.model_description import DescriptionState
 from capabilities.core.delivery.reader import ContentPolicy, Reader, policies_of
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.token_limits import UNKNOWN, TokenLimits
-from capabilities.core.delivery.tool_rules import NO_NAMES, fit_tools
-from capabilities.core.delivery.vendor_items import fit_vendor_items
+from capabilities.core.delivery.vendor_items import NO_NAMES, fit_tools, fit_vendor_items
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.custom_tools import AS_FUNCTIONS

@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from capabilities.core.delivery.obstacles import wire_bytes
+from capabilities.core.delivery.obstacles import ReasonCode, because, wire_bytes
 from capabilities.core.delivery.reader import Position, Reader
-from capabilities.core.delivery.reasons import ReasonCode, because
 from capabilities.core.delivery.slots import slot_key
 from capabilities.core.delivery.writing import TextStyle, WrittenFile, write, write_in_words
 from capabilities.core.message import FilePart, NativePart, Role

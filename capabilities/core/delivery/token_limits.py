@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from capabilities.core.delivery.adaptation import Adapted
-from capabilities.core.delivery.token_estimates import estimate_request
+from capabilities.core.delivery.tokens import estimate_request
 from capabilities.core.providers.catalogue import CatalogueEntry
 from capabilities.core.worded import Worded, worded
 

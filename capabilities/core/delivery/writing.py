@@ -27,14 +27,15 @@ from capabilities.core.delivery.model_description import (
     ModelDescription,
     find_no_description,
 )
+from capabilities.core.delivery.obstacles import Reason, ReasonCode, because
 from capabilities.core.delivery.page_images import draw_pages
-from capabilities.core.delivery.reasons import Reason, ReasonCode, because
 from capabilities.core.message import ChatRequest, Converted, FilePart, NativePart, Rendered, Text, UnreadableError
 from capabilities.core.texts.description import (
     artifact_lead,
     attachment_block,
     description_slot,
     failed_block,
+    head_and_tail,
     reference_line,
     reference_of,
     tell_conversion,
@@ -42,7 +43,6 @@ from capabilities.core.texts.description import (
     tell_extraction,
     treatment_lead,
 )
-from capabilities.core.texts.excerpt import head_and_tail
 from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Kind
 

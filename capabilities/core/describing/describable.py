@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from capabilities.core.delivery.adaptation import CannotRead, adapt
 from capabilities.core.delivery.decision import PAGED, DeliveryForm
+from capabilities.core.delivery.obstacles import Reason, ReasonCode, because
 from capabilities.core.delivery.reader import ContentPolicy, Position, Reader
-from capabilities.core.delivery.reasons import Reason, ReasonCode, because
+from capabilities.core.delivery.tokens import Estimate, estimate_delivery, estimate_request
 from capabilities.core.delivery.writing import TextStyle, write
+from capabilities.core.describing.prompt import describing_chat
 from capabilities.core.message import FilePart, Inspectable, Inspection, UnreadableError
 from capabilities.core.vocabulary import Kind
 
@@ -76,3 +79,18 @@ def _locked(file: FilePart) -> Reason | None:
 
 def _inspect(file: FilePart) -> Inspection:
     return file.content.inspect() if isinstance(file.content, Inspectable) else Inspection()
+
+
+# About how many tokens it takes to have a file described, said before anybody is asked.
+
+
+def estimate_describing(
+    file: FilePart, describer: Reader, model: str, question: str | None, language: str | None
+) -> Estimate | None:
+    """What the describer would read, prompt and file together; None where nobody knows how it counts such a file."""
+    seeing = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
+    adapted = adapt(describing_chat(file, question, language), seeing, TextStyle(language))
+    if isinstance(adapted, CannotRead):
+        return None
+    of_file = estimate_delivery(adapted.deliveries[0], model)
+    return Estimate(estimate_request(adapted, model), of_file.rule) if of_file else None

@@ -11,12 +11,11 @@ from typing import Any
 
 from capabilities.core.message import ChatRequest
 from capabilities.core.operations import replies
-from capabilities.core.operations.forms import FormFields, FormRequest
 from capabilities.core.operations.replies import SOUND_TYPES, OperationReply
 from capabilities.core.operations.stream import OperationReader, whole_as_events
-from capabilities.core.operations.table import AnswerShape, BodyShape, Operation
+from capabilities.core.operations.table import AnswerShape, BodyShape, FormFields, FormRequest, Operation
+from capabilities.core.protocols.answer_fields import headers_for, merge
 from capabilities.core.protocols.openai.requests import CALL
-from capabilities.core.protocols.payload import headers_for, merge
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import sibling_url
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest

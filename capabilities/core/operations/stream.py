@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from capabilities.core.json_codec import read_mended_json
-from capabilities.core.operations.replies import PassedAnswer, text_of
+from capabilities.core.operations.replies import PassedAnswer, text_of, usage_of
 from capabilities.core.operations.table import DONE, Operation
-from capabilities.core.operations.usage import usage_of
-from capabilities.core.protocols.answer_media import media_of_base64
+from capabilities.core.protocols.answer_fields import filled
 from capabilities.core.protocols.errors import failure_inside
-from capabilities.core.protocols.fields import filled
+from capabilities.core.protocols.media import media_of_base64
 from capabilities.core.protocols.openai.replies import is_error
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import json_event

@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from capabilities.core.protocols.arguments import called_in, text_of
-from capabilities.core.protocols.fields import filled
+from capabilities.core.halves import mend
+from capabilities.core.json_codec import is_bounded
+from capabilities.core.message import ToolCall
+from capabilities.core.protocols.answer_fields import filled
 from capabilities.core.protocols.thought_fields import signature_of
 from capabilities.core.wire import ToolCallDelta
+
+# A tool call's arguments: JSON text on one side, an object on the other.
+
+
+def object_of(arguments: str) -> dict[str, Any]:
+    """The arguments as an object; what is none, or has too many values, is kept under `_raw`."""
+    if not arguments.strip():
+        return {}
+    try:
+        value = mend(json.loads(arguments)) if is_bounded(arguments) else None
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"_raw": arguments}
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """A call's arguments as an object; the free text of a custom tool stands under `input`."""
+    return {"input": call.arguments} if call.custom else object_of(call.arguments)
+
+
+def called_in(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
+    """What OpenAI's tool call names, its arguments or free text, and whether it is a custom tool's."""
+    called = item.get("function")
+    if isinstance(called, dict):
+        return called, called.get("arguments"), False
+    called = item.get("custom")
+    return (called, called.get("input"), True) if isinstance(called, dict) else ({}, None, False)
+
+
+def text_of(arguments: Any) -> str:
+    """The arguments as text; an object becomes the text it should have been, nothing stays empty."""
+    if isinstance(arguments, str):
+        return arguments
+    return json.dumps(arguments, ensure_ascii=False) if arguments is not None else ""
 
 
 class CallPieces:
@@ -60,3 +100,15 @@ class CallPieces:
         self._ids.append(identity or f"call_{place}")
         self._named.append(name is not None)
         return ToolCallDelta(place, self._ids[place], name or "", arguments, custom=custom)
+
+
+# Ids of tool calls where a host takes only its own kind of them; the same for a call and its result.
+
+_SHORT = re.compile(r"[A-Za-z0-9]{9}")
+
+
+def short_call_id(call_id: str) -> str:
+    """Nine letters and digits, as Mistral demands: the id itself, or what always stands for it."""
+    if _SHORT.fullmatch(call_id):
+        return call_id
+    return base64.b32encode(hashlib.sha256(call_id.encode()).digest())[:9].decode()

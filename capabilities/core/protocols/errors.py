@@ -9,10 +9,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.json_codec import read_json
-from capabilities.core.json_scan import MAX_ANSWER_VALUES, TooManyValuesError
-from capabilities.core.protocols.error_body import PARAM, ErrorBody, error_of, parse_error
-from capabilities.core.protocols.retry_after import names_nonsense, retry_after
+from capabilities.core.json_codec import MAX_ANSWER_VALUES, TooManyValuesError, read_json
+from capabilities.core.protocols.error_body import PARAM, ErrorBody, error_of, names_nonsense, parse_error, retry_after
 from capabilities.core.providers.redaction import READ_CHARACTERS, brief
 from capabilities.core.wire import Failure, Fault
 from capabilities.core.worded import Worded, worded

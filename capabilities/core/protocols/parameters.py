@@ -7,13 +7,16 @@ through every encoder.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.message import ChatRequest
+from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.wire import Target
 
 MAX_NAMES = 20
 """Names of what was dropped that are told for one call; the rest are counted."""
@@ -241,3 +244,87 @@ def brief_names(names: Iterable[str]) -> tuple[str, ...]:
             break
         kept += 1
     return (*plain[:kept], f"... and {len(plain) - kept} more") if kept < len(plain) else tuple(plain)
+
+
+# A request that ends in the assistant's own words: which models go on from them, and what the others get instead.
+
+CHECKED = "2026-11-24"
+CONTINUE = (
+    "Continue your last message from exactly where it ends. "
+    "Do not repeat any of it, and write nothing before the continuation."
+)
+"""What the user says after such words, so that the answer is what a model that takes them would give."""
+
+CLAUDE_FROM_4_6 = r"claude-(?:(?:opus|sonnet|haiku)-)?(?:4[-.][6-9]|[5-9])(?!\d)|claude-(?:fable|mythos)"
+SOURCES = MappingProxyType(
+    {
+        CLAUDE_FROM_4_6: (
+            "platform.claude.com/docs/en/about-claude/models/migration-guide, 'Prefill removal': 400 from 4.6 on; "
+            "4.5 and earlier take it (platform.claude.com/docs/en/build-with-claude/prompt-engineering/"
+            "prefill-claudes-response)"
+        ),
+        r"gemini-(?:3\.[5-9]|[4-9])|gemini-flash(?:-lite)?-latest": (
+            "'Requests ending with a model turn are not supported.' from 3.5 on; 2.x, 3 and 3.1 take it "
+            "(github.com/pipecat-ai/pipecat/pull/5821, github.com/livekit/agents-js/issues/2108)"
+        ),
+        r"//api\.mistral\.ai/": (
+            "'Expected last role User or Tool (or Assistant with prefix True)' "
+            "(github.com/livekit/agents/issues/7030); `prefix` repeats the words in the answer, so it is not used"
+        ),
+    }
+)
+"""What refuses such a request, as words of an address and a model's name, each with its source (day: `CHECKED`)."""
+REFUSES = re.compile("|".join(SOURCES))
+DROPPED = "prefill"
+
+
+def end_with_user(chat: ChatRequest, target: Target, *, is_barred: bool = False) -> tuple[ChatRequest, tuple[str, ...]]:
+    """Return the request in a form that the target takes, and `prefill` where a user's message had to follow.
+
+    `is_barred` tells that other parameters of this call rule it out, whatever the model.
+    """
+    last = chat.messages[-1] if chat.messages else None
+    if last is None or last.role is not Role.ASSISTANT or last.tool_calls or not (last.text.strip() or last.thoughts):
+        return chat, ()
+    if last.vendor:  # a turn that the vendor's own tools have paused goes on
+        return chat, ()
+    if not is_barred and not REFUSES.search(f"{target.endpoint}/ {target.model}".lower()):
+        return chat, ()
+    return replace(chat, messages=(*chat.messages, Message(Role.USER, (TextPart(CONTINUE),)))), (DROPPED,)
+
+
+# The table in docs/compatibility.md; with that path as its argument, this module writes it anew.
+
+BEGIN = "<!-- written by capabilities.core.protocols.parameters -->\n"
+END = "<!-- end of what is written -->\n"
+HEAD = "| parameter or part | openai | openai-responses | anthropic | gemini | echo | when |\n" + 7 * "|---" + "|\n"
+
+
+def table() -> str:
+    """The table alone."""
+    return HEAD + "".join(_line(row) for row in (*PARAMETERS.values(), OTHER_PARAMETER, OTHER_FIELD))
+
+
+def _line(row: Parameter) -> str:
+    name = row.name if " " in row.name else f"`{row.name}`"
+    cells = (name, row.openai, row.openai_responses, row.anthropic, row.gemini, row.echo, row.note)
+    return f"| {' | '.join(cells)} |\n"
+
+
+def with_table(text: str) -> str:
+    """The document with the table as it is now. Raises `ValueError` for one without its two marks."""
+    return put_between(text, BEGIN, END, table())
+
+
+def put_between(text: str, begin: str, end: str, words: str) -> str:
+    """The text with these words between two marks. Raises `ValueError` for one that lacks them."""
+    before, _, rest = text.partition(begin)
+    _, mark, after = rest.partition(end)
+    if not mark:
+        raise ValueError("the document has no place for the table")
+    return f"{before}{begin}\n{words}\n{end}{after}"
+
+
+if __name__ == "__main__":
+    document = Path(sys.argv[1])
+    document.write_text(with_table(document.read_text(encoding="utf-8")), encoding="utf-8")

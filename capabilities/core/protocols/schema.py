@@ -9,8 +9,7 @@ from typing import Any
 
 from capabilities.core.message import ChatRequest, Tool
 from capabilities.core.protocols.dialects import Dialect, Dialects
-from capabilities.core.protocols.schema_fit import Lost, fit_schema
-from capabilities.core.protocols.schema_references import Schema, UnfitSchemaError
+from capabilities.core.protocols.schema_fit import Lost, Schema, UnfitSchemaError, fit_schema
 
 IN_WORDS = {"structured": "json_object"}
 """The option of a host that gets schemas in words: here for one schema that its dialect cannot hold."""

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from capabilities.core.halves import HalfJoiner, may_hold_half, mend
-from capabilities.core.json_codec import read_json
-from capabilities.core.json_scan import MAX_ANSWER_VALUES, TooManyValuesError
+from capabilities.core.json_codec import MAX_ANSWER_VALUES, TooManyValuesError, read_json
 from capabilities.core.message import METADATA
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
 from capabilities.core.providers.redaction import brief

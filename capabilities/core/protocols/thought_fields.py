@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from capabilities.core.protocols.fields import filled
+from capabilities.core.protocols.answer_fields import filled
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 
 DETAILS = "reasoning_details"

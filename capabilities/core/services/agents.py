@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from capabilities.core.message import FilePart
+from capabilities.core.services.agent_limits import AgentLimits, limits_of
 from capabilities.core.services.registry import direction_of
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, TEXT_ONLY, Capabilities, Direction
 
@@ -104,3 +107,89 @@ class AgentDirectory:
 
     def _others(self, capability: str, agent_id: str | None) -> list[str]:
         return [other for other in self.find_capable(capability) if other != agent_id]
+
+
+# What calls are labelled with, for usage and budgets: a team, a project, the end user they are made for.
+
+
+class LabelKind(StrEnum):
+    """A sort of label, as addresses and JSON name it."""
+
+    TEAM = "team"
+    PROJECT = "project"
+    USER = "user"
+
+
+LONGEST: Mapping[LabelKind, int] = {LabelKind.TEAM: 64, LabelKind.PROJECT: 64, LabelKind.USER: 200}
+"""So many letters are kept of each; an end user's may be the id that a client made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The labels of one call; empty is none."""
+
+    team: str = ""
+    project: str = ""
+    user: str = ""
+
+    def of(self, label: LabelKind) -> str:
+        """The one of that sort."""
+        return str(getattr(self, label.value))
+
+    def over(self, others: Labels) -> Labels:
+        """These, and the others' where there is none."""
+        return Labels(self.team or others.team, self.project or others.project, self.user or others.user)
+
+
+NO_LABELS = Labels()
+
+
+def clean_label(label: LabelKind, value: Any) -> str:
+    """What is kept of a label: one line of what can be printed, cut to its length; nothing of anything but text."""
+    if not isinstance(value, str):
+        return ""
+    longest = LONGEST[label]
+    if not value.isprintable():
+        value = "".join(each if each.isprintable() else " " for each in value[: 4 * longest])
+    return " ".join(value[: 4 * longest].split())[:longest].rstrip()
+
+
+# What an agent's key may use beside its agent's limits, and how its calls are labelled; as its row keeps it.
+
+LIMITS = "limits"
+"""The key under which the limits stand, beside `team` and `project`."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTerms:
+    """A key's own limits, None for none, and the labels of its calls."""
+
+    limits: AgentLimits | None = None
+    labels: Labels = NO_LABELS
+
+
+def terms_of(stored: Mapping[str, Any]) -> KeyTerms:
+    """The terms as a key's row keeps them."""
+    if not stored:
+        return KeyTerms()
+    labels = Labels(stored.get(LabelKind.TEAM, ""), stored.get(LabelKind.PROJECT, ""))
+    return KeyTerms(limits_of(stored.get(LIMITS) or {}), NO_LABELS if labels == NO_LABELS else labels)
+
+
+# What a link to an agent's own page holds behind its address: `rap_`, a public part, a secret, a checksum.
+
+LINK_KIND = "rap"
+"""How its text begins; whatever looks for leaked secrets knows it by that."""
+LINK = re.compile(r"rap_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
+
+
+def public_part_in(text: str) -> str:
+    """The part that may be told; empty for a text that is no link's."""
+    match = LINK.fullmatch(text)
+    return match[1] if match else ""
+
+
+def secret_in(text: str) -> str:
+    """The part that may not; empty for a text that is no link's."""
+    match = LINK.fullmatch(text)
+    return match[2] if match else ""

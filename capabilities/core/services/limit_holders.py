@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from capabilities.core.services.agent_limits import AgentLimits
-from capabilities.core.services.labels import LabelKind
+from capabilities.core.services.agents import LabelKind
 from capabilities.core.worded import worded
 
 THIS_AGENT = worded("This agent")

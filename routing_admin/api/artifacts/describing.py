@@ -11,7 +11,7 @@ from artifacts.core.delivery.content_router import ContentRouteResult
 from capabilities.access import principal_of
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
-from capabilities.core.delivery.reasons import ReasonCode
+from capabilities.core.delivery.obstacles import ReasonCode
 from capabilities.core.message import FilePart
 from routing_admin.api.calls import CallError, agent_actor
 from routing_admin.dispatch.describing_for_agents import describer

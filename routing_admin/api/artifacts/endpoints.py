@@ -15,8 +15,7 @@ from artifacts import library as actions
 from artifacts.core.delivery.get_artifact import ArtifactNotFound
 from artifacts.core.delivery.tools import tool_definitions
 from artifacts.library import queries as library
-from artifacts.storage.content import RowStore
-from artifacts.storage.downloads import download
+from artifacts.storage.content import RowStore, download
 from artifacts.storage.uploads import received_files
 from capabilities.access import principal_of
 from capabilities.core.problems import Problem
@@ -26,10 +25,8 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import open_media
 from capabilities.errors import InvalidError
 from capabilities.json_bodies import load_json
-from routing_admin.api.artifacts.as_json import artifact_json
 from routing_admin.api.artifacts.describing import describer_for, words_of
 from routing_admin.api.artifacts.messages import Messages
-from routing_admin.api.artifacts.pieces import answer_in_pieces
 from routing_admin.api.artifacts.schemas import (
     ArtifactOut,
     ArtifactsOut,
@@ -39,8 +36,10 @@ from routing_admin.api.artifacts.schemas import (
     TextArtifactIn,
     ToolsOut,
     UploadIn,
+    artifact_json,
 )
 from routing_admin.api.artifacts.tool_calls import ToolCaller, choose_language, read_artifact, service_of
+from routing_admin.api.artifacts.uploads import answer_in_pieces
 from routing_admin.api.calls import CallError, agent_actor, answer, gives, parse_as, read_as, takes
 from routing_admin.api.service_schemas import MessageIn, RequiredIn, RequiredOut, RouteMessageIn, RoutingResultOut
 from routing_admin.dispatch.preview import preview

@@ -14,12 +14,12 @@ from artifacts.core.delivery.tools import TEXTS
 from artifacts.library import queries as library
 from artifacts.storage.content import RowStore
 from capabilities.core.delivery.decision import Outcome
-from capabilities.core.delivery.reasons import ReasonCode
+from capabilities.core.delivery.obstacles import ReasonCode
 from capabilities.core.texts.description import nearest
 from capabilities.core.wire import WriteData, base64_text
 from routing_admin.api import registry
-from routing_admin.api.artifacts.as_json import artifact_json
 from routing_admin.api.artifacts.describing import Describe, add_description
+from routing_admin.api.artifacts.schemas import artifact_json
 from routing_admin.api.artifacts.uploads import link_json
 from routing_admin.configuration import snapshot
 from routing_admin.dispatch.receivers import default_language, readers_of, registry_of

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.request import UnreadablePostError
 from ninja import Router
 
 from artifacts.core.store import BLOCK
 from artifacts.library import OfferedUpload, offer_upload, upload_by_link
-from artifacts.storage.upload_tokens import PATH
-from artifacts.storage.uploads import MAX_NAME, UploadFailedError
+from artifacts.storage.content import in_turn
+from artifacts.storage.uploads import MAX_NAME, PATH, UploadFailedError
 from capabilities.access import principal_of
-from routing_admin.api.artifacts.as_json import artifact_json
-from routing_admin.api.artifacts.schemas import ArtifactOut, UploadLinkIn, UploadLinkOut
+from capabilities.core.wire import MediaData, Piece, base64_blocks, split_payload
+from routing_admin.api.artifacts.schemas import ArtifactOut, UploadLinkIn, UploadLinkOut, artifact_json
 from routing_admin.api.calls import CallError, answer, read_as, takes
 
 router = Router()
@@ -81,3 +82,27 @@ def _blocks(request: HttpRequest) -> Iterator[bytes]:
             yield block
     except UnreadablePostError as error:
         raise UploadFailedError("The upload is incomplete. Send the file again.") from error
+
+
+# Answers that hold files: their base64 is written in pieces, so that a file is never in memory as a whole.
+
+
+def answer_in_pieces(request: HttpRequest, value: Mapping[str, Any]) -> HttpResponse | StreamingHttpResponse:
+    """A JSON response like `answer`, byte for byte, in which a file stands where the value has a `MediaData`."""
+    pieces = split_payload(value)
+    if not any(isinstance(piece, MediaData) for piece in pieces):
+        return answer(value)
+    blocks = _pieces(pieces)
+    body = in_turn(blocks) if isinstance(request, ASGIRequest) else blocks
+    response = StreamingHttpResponse(body, content_type="application/json; charset=utf-8")
+    length = sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in pieces)
+    response["Content-Length"] = str(length)
+    return response
+
+
+def _pieces(pieces: Sequence[Piece]) -> Iterator[bytes]:
+    for piece in pieces:
+        if isinstance(piece, MediaData):
+            yield from base64_blocks(piece.blob)
+        elif piece:
+            yield piece

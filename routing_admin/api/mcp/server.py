@@ -23,11 +23,11 @@ from artifacts.core.delivery.content_router import ContentRouteResult
 from artifacts.core.delivery.get_artifact import ArtifactNotFound
 from artifacts.core.delivery.tools import tool_definitions
 from artifacts.core.errors import ArtifactError
-from capabilities.body_limits import received_limit
-from capabilities.core.json_scan import put_back
+from capabilities.core.json_codec import put_back
 from capabilities.core.permissions import TOOL_SCOPES
 from capabilities.errors import ActionError
 from capabilities.fair_slots import requester
+from capabilities.json_bodies import received_limit
 from routing_admin.api.artifacts.tool_calls import TOOLS, ToolAnswer, choose_language
 from routing_admin.api.mcp.callers import KEY, PATH, TEXTS, McpCaller
 from routing_admin.platform.databases.lock_timeout import lock_timeout

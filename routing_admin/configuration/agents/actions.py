@@ -16,7 +16,7 @@ from capabilities.acts import Actor, AuditedAction
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.core.problems import Problem
 from capabilities.core.services.agent_limits import MODELS
-from capabilities.core.services.key_terms import LIMITS
+from capabilities.core.services.agents import LIMITS
 from capabilities.errors import ConflictError, ForbiddenError, InvalidError, TooManyError
 from capabilities.models import Agent, AgentKey, Service
 from capabilities.sentences import join_words

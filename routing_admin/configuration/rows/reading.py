@@ -24,7 +24,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
-from routing_admin.core.files.addresses import with_own_addresses
+from routing_admin.core.files.endpoints import with_own_addresses
 from routing_admin.models import Alias, Candidate, Installation, LabelBudget, Language, TaskRoute
 
 M = TypeVar("M", bound=models.Model)

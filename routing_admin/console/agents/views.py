@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -18,12 +21,21 @@ from capabilities.core.services.limit_holders import id_of_agent
 from capabilities.errors import ActionError, ConflictError
 from capabilities.sentences import join_words
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.agents.actions import check_can_delete_agent, delete_agent, save_agent
+from routing_admin.configuration.agents.actions import (
+    change_key,
+    check_can_delete_agent,
+    delete_agent,
+    issue_key,
+    revoke_key,
+    roll_key,
+    save_agent,
+)
 from routing_admin.configuration.agents.queries import (
     NAMES,
     AgentLine,
     find_agent,
     find_guarantee,
+    find_key,
     find_profile,
     find_waiting_key,
     list_agents,
@@ -31,21 +43,21 @@ from routing_admin.configuration.agents.queries import (
     list_readings,
 )
 from routing_admin.configuration.guards import find_refusal
-from routing_admin.console.agents.forms import AgentForm
-from routing_admin.console.agents.key_forms import KeyForm
-from routing_admin.console.agents.key_lines import find_key_uses, list_key_lines, name_uses
-from routing_admin.console.agents.link_forms import AgentLinkForm
-from routing_admin.console.agents.link_queries import list_links
+from routing_admin.console.agents.actions import make_link, revoke_link
+from routing_admin.console.agents.forms import AgentForm, AgentLinkForm, KeyForm, KeyTermsForm
+from routing_admin.console.agents.queries import find_key_uses, find_link, list_key_lines, list_links, name_uses
 from routing_admin.console.agents.snippets import describe_use
-from routing_admin.console.base.answers import (
+from routing_admin.console.base.consequences import foresee_deletion
+from routing_admin.console.base.page_responses import (
     UNPROCESSABLE,
+    add_refusal,
     add_refusal_toast,
     add_toast,
+    find_differences,
+    renew_version,
     require_found,
     wants_fragment,
 )
-from routing_admin.console.base.consequences import foresee_deletion
-from routing_admin.console.base.refused_forms import add_refusal, find_differences, renew_version
 
 if TYPE_CHECKING:
     from capabilities.models import Agent
@@ -167,3 +179,93 @@ def agent_delete(request: HttpRequest, agent_id: str) -> HttpResponse:
         return redirect("agent", agent_id=agent_id)
     add_toast(request, _("%(name)s deleted, its keys no longer work") % {"name": agent_id}, made.revision)
     return redirect("agents")
+
+
+# Agents' keys: issued and shown once, rolled with overlap, revoked at once.
+
+OVERLAPS = {"0": timedelta(0), "1h": timedelta(hours=1), "24h": timedelta(hours=24), "7d": timedelta(days=7)}
+"""How long an old key goes on after it was rolled."""
+
+
+@require_POST
+def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Issues a key. The answer itself shows it, so that no later page and no store ever holds it."""
+    row = require_found(find_agent(agent_id))
+    form = KeyForm(request.POST)
+    if not form.is_valid():
+        return agent_page(request, row, status=UNPROCESSABLE, key_form=form)
+    data = form.cleaned_data
+    try:
+        issued, key = issue_key(
+            actor_of(request),
+            row,
+            scopes=data["scopes"],
+            label=data["label"],
+            expires_at=form.expires_at,
+            terms=form.terms,
+        )
+    except ActionError as refusal:
+        return agent_page(request, row, status=add_refusal(form, refusal), key_form=form)
+    return agent_page(request, row, issued=issued, issued_key=key)
+
+
+@require_POST
+def key_change(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
+    """Gives a key another name and other terms, which hold at once."""
+    key = require_found(find_key(agent_id, public_id))
+    form = KeyTermsForm(request.POST, prefix=public_id, terms=key.terms)
+    if not form.is_valid():
+        return agent_page(request, require_found(find_agent(agent_id)), status=UNPROCESSABLE, terms_form=form)
+    try:
+        made = change_key(actor_of(request), key, label=form.cleaned_data["label"], terms=form.terms)
+    except ActionError as refusal:
+        status = add_refusal(form, refusal)
+        return agent_page(request, require_found(find_agent(agent_id)), status=status, terms_form=form)
+    add_toast(request, _("ra_%(key)s… changed") % {"key": public_id}, made.revision)
+    return redirect("agent", agent_id=agent_id)
+
+
+@require_POST
+def key_roll(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
+    """Issues a successor with the same scopes; the old key goes on for the overlap."""
+    old = require_found(find_key(agent_id, public_id))
+    overlap = OVERLAPS.get(request.POST.get("overlap", ""), OVERLAPS["24h"])
+    issued, key = roll_key(actor_of(request), old, overlap=overlap)
+    return agent_page(request, require_found(find_agent(agent_id)), issued=issued, issued_key=key, rolled=old)
+
+
+@require_POST
+def key_revoke(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
+    """Ends a key at once, for good."""
+    key = require_found(find_key(agent_id, public_id))
+    if key.revoked_at is None:
+        revoke_key(actor_of(request), key)
+    add_toast(request, _("ra_%(key)s… is revoked and no longer works") % {"key": key.public_id})
+    return redirect("agent", agent_id=agent_id)
+
+
+# Links to an agent's own page: made and shown once, revoked at once.
+
+
+@require_POST
+def agent_link_make(request: HttpRequest, agent_id: str) -> HttpResponse:
+    """Makes a link. The answer itself shows it, so that no later page and no store ever holds it."""
+    row = require_found(find_agent(agent_id))
+    form = AgentLinkForm(request.POST, prefix="link")
+    if not form.is_valid():
+        return agent_page(request, row, status=UNPROCESSABLE, link_form=form)
+    data = form.cleaned_data
+    text, made = make_link(
+        actor_of(request), row, name=data["name"], expires_at=form.expires_at, with_bodies=data["with_bodies"]
+    )
+    address = settings.PUBLIC_URL + reverse("own_page", args=[text])
+    return agent_page(request, row, link=address, link_row=made)
+
+
+@require_POST
+def agent_link_revoke(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
+    """Ends a link at once, for good."""
+    row = require_found(find_link(agent_id, public_id))
+    revoke_link(actor_of(request), row)
+    add_toast(request, _("The link for %(name)s is revoked and no longer works") % {"name": row.name})
+    return redirect("agent", agent_id=agent_id)

@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connections
+from django.utils import timezone
 
 from artifacts.storage.content import byte_store
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.worded import worded
+from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import list_runs
 from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.console.alerts import actions as rows
+from routing_admin.console.alerts import sending
+from routing_admin.console.alerts.actions import (
+    CALM,
+    Known,
+    Living,
+    adopt_kept_alerts,
+    end_alerts,
+    list_known,
+    note_trouble,
+)
 from routing_admin.console.alerts.queries import list_budget_uses
-from routing_admin.console.catalogue.endings import list_endings
-from routing_admin.console.routes.standings import list_ready
-from routing_admin.core.alerts.kinds import KINDS, STATE, AlertKind, Condition, Stage, trouble_of
-from routing_admin.core.alerts.overdue import is_overdue
-from routing_admin.core.configuration.specs import RouteSpec
+from routing_admin.console.alerts.sending import AlertLedger, send_due
+from routing_admin.console.catalogue.queries import list_endings
+from routing_admin.console.routes.queries import list_ready
+from routing_admin.core.alerts.call_outcomes import evaluate
+from routing_admin.core.alerts.kinds import KINDS, STATE, AlertKind, Condition, Stage, is_overdue, trouble_of
+from routing_admin.core.configuration.specs import Configuration, RouteSpec
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.dispatch.send import process_run_context
+from routing_admin.platform.databases.explaining import check_writable
+from routing_admin.platform.databases.router import renew_connections
+from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of
 from routing_admin.platform.redis.link import link
-from routing_admin.platform.server.disk_space import low_disk_space
+from routing_admin.platform.server.alert_file import alert_file
+from routing_admin.platform.server.process_mark import process_mark
+from routing_admin.platform.server.repeating_thread import RepeatingThread
+from routing_admin.platform.server.store_monitor import low_disk_space
+from routing_admin.request_log.call_outcomes import CallOutcomes, call_outcomes
 from routing_admin.request_log.journal import journal
 
 MIB = 1024 * 1024
@@ -123,3 +150,162 @@ def find_retired() -> Iterator[Condition]:
             subject = f"{ending.end.provider}/{ending.end.model}"
             day = ending.end.retirement.day.isoformat()
             yield trouble_of(AlertKind.RETIRED_MODEL, subject, lasts=STATE, day=day)
+
+
+# The watch of this process: every few seconds it looks at what is known, writes it down, and sends what is due.
+#
+# Two threads do so. One works with the database, whose statements may hang; the other notices that they do not come
+# back, and tells of outages without it.
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 5.0
+JOBS_PAUSE = timedelta(minutes=10)
+"""How often the audit log is asked when jobs last ran: it may be long."""
+
+
+@dataclass(slots=True)
+class AlertWatch:
+    """The rounds, in threads of their own: a chat may take seconds to answer, and nothing else waits for it.
+
+    `asking_since` is when the database was first asked without an answer since, None while it answers.
+    """
+
+    signs: CallOutcomes = field(default_factory=call_outcomes)
+    asking_since: datetime | None = None
+    _is_read_only: bool = False
+    _known: Known = field(default_factory=dict)
+    _lost: int = 0
+    _events: list[tuple[Condition, datetime]] = field(default_factory=list)
+    _jobs_due: datetime | None = None
+    _threads: tuple[RepeatingThread, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing runs before `start`."""
+        self._threads = (
+            RepeatingThread("alerts", PAUSE_SECONDS, self.round, connections.close_all),
+            RepeatingThread("alerts-offline", PAUSE_SECONDS, self.offline_round, lambda: None),
+        )
+
+    def start(self) -> None:
+        """Starts the rounds; once per process."""
+        process_mark().place()
+        with alert_file().edit():  # it takes its room now, while the disk has some
+            pass
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Ends the rounds, once the sending that is under way is done."""
+        for thread in self._threads:
+            thread.stop()
+        process_mark().remove()
+
+    def round(self) -> None:
+        """One look and what follows from it; while the database does not answer, `offline_round` does it."""
+        try:
+            with self._asking():
+                renew_connections()
+                check_writable()
+                self.look(timezone.now())
+            if settings.ALERT_WEBHOOK is not None:
+                send_due(settings.ALERT_WEBHOOK, timezone.now(), asking=self._asking)
+            with self._asking():
+                self._known = list_known(timezone.now(), only_sent=settings.ALERT_WEBHOOK is not None)
+        except (DatabaseError, InterfaceError) as error:  # whichever it is, no alert can be written down
+            self._is_read_only = fault_of(error) is DatabaseFault.READ_ONLY
+            log.debug("the alerts wait for the database: %s", error)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Keep `asking_since` while the database owes an answer."""
+        self.asking_since = self.asking_since or timezone.now()
+        try:
+            yield
+        except (DatabaseError, InterfaceError):
+            raise
+        except Exception:
+            self.asking_since = None
+            raise
+        self.asking_since = None
+
+    def offline_round(self) -> None:
+        """What is known without the database is kept in a file and sent, while the database is unavailable."""
+        now, since = timezone.now(), self.asking_since
+        if since is None or now - since < SETTLED:
+            return
+        stage = Stage.READ_ONLY if self._is_read_only else Stage.USUAL
+        troubles = [trouble_of(AlertKind.DATABASE, "database", stage, server=SERVER), *find_outages(now)]
+        self._note_events(sending, now)
+        for trouble in troubles:
+            if not self._is_known(trouble, since):
+                sending.note_trouble(trouble, now)
+        if settings.ALERT_WEBHOOK is not None:
+            send_due(settings.ALERT_WEBHOOK, now, sending)
+
+    def _is_known(self, trouble: Condition, since: datetime) -> bool:
+        """Whether the chat has it as lasting: its end is not sent before `CALM`, and not without the database."""
+        key = (trouble.kind.value, trouble.subject)
+        ended_at = self._known.get(key)
+        return key in self._known and (ended_at is None or since - ended_at <= CALM)
+
+    def look(self, now: datetime) -> None:
+        """Writes down what is wrong, and what is no longer. Raises what the database raises; no sign is lost then."""
+        adopt_kept_alerts()
+        state, signs = snapshot.current(), self.signs.take()
+        try:
+            findings, living = evaluate(signs), subjects_of(state)
+            for trouble, at in findings.troubles:
+                if trouble.subject in living[trouble.kind]:
+                    note_trouble(trouble, at)
+            self._note_events(rows, now)
+            for trouble in (*find_troubles(state), *find_outages(now), *self._find_overdue(now)):
+                note_trouble(trouble, now)
+            end_alerts(findings.mended, living, now)
+        except Exception:
+            self.signs.put_back(signs)
+            raise
+
+    def _note_events(self, ledger: AlertLedger, now: datetime) -> None:
+        """Write down what happened once; it waits where that fails."""
+        if crashes := process_mark().count_crashes():
+            log.error("processes of this server that ended without shutting down: %s", crashes)
+            self._events.append((trouble_of(AlertKind.PROCESS_CRASHED, SERVER), now))
+        if journal().lost > self._lost:
+            self._lost = journal().lost
+            self._events.append((trouble_of(AlertKind.LOG_LOST, SERVER, count=self._lost), now))
+        for event in tuple(self._events):
+            ledger.note_trouble(*event)
+            self._events.remove(event)
+
+    def _find_overdue(self, now: datetime) -> Iterator[Condition]:
+        if self._jobs_due is None or self._jobs_due <= now:
+            yield from find_overdue(now)
+            self._jobs_due = now + JOBS_PAUSE
+
+
+def subjects_of(state: Snapshot) -> Living:
+    """Whom alerts can be about: what was taken out of the configuration has no trouble any more."""
+    providers = {each.name for each in state.configuration.providers if each.enabled}
+    keys = {f"{name} ({key.name})" for name, keys in state.provider_keys.items() for key in keys.pool}
+    callable_ones = providers | keys
+    return {
+        AlertKind.KEY_REFUSED: callable_ones,
+        AlertKind.BALANCE_GONE: callable_ones,
+        AlertKind.RETIRED_MODEL: set(models_in_use(state.configuration)),
+    }
+
+
+def models_in_use(configuration: Configuration) -> Iterator[str]:
+    """The models that enabled routes and services name, each behind its provider: `deepseek/deepseek-chat`."""
+    defaults = {spec.name: spec.default_model for spec in configuration.providers if spec.enabled}
+    for route in configuration.routes:
+        if route.enabled:
+            for each in route.candidates:
+                yield f"{each.provider}/{each.model or defaults.get(each.provider, '')}"
+    for service in configuration.services:
+        if service.enabled:
+            yield f"{service.provider}/{service.model}"
+
+
+watch = owned(AlertWatch)

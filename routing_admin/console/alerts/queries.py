@@ -11,8 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from capabilities.core.services.agent_limits import RATES, AgentLimits, Meter, limits_of
-from capabilities.core.services.key_terms import terms_of
-from capabilities.core.services.labels import LabelKind
+from capabilities.core.services.agents import LabelKind, terms_of
 from capabilities.core.services.limit_holders import (
     LimitHolder,
     agent_holder,

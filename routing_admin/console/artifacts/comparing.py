@@ -21,7 +21,7 @@ from capabilities.quantities import size_text
 from capabilities.sentences import join_words
 from routing_admin.console.artifacts.detail import language_of, language_words, note_reading
 from routing_admin.console.artifacts.receiving import GROUPS, DeliveryCard, build_card
-from routing_admin.console.base.answers import require_found
+from routing_admin.console.base.page_responses import require_found
 from routing_admin.console.base.tags.highlight import json_text
 from routing_admin.dispatch.preview import Previewer
 

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import get_language
-from django.views.decorators.http import require_GET
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
 
+from artifacts import library as actions
 from artifacts.core.detection.encodings import decode_blocks
 from artifacts.core.errors import CorruptError, MissingError
 from artifacts.library.queries import find_artifact
-from artifacts.storage.content import byte_store
-from artifacts.storage.downloads import HEADERS, PLAYABLE, download
+from artifacts.storage.content import HEADERS, PLAYABLE, byte_store, download
 from artifacts.storage.thumbnails import thumbnail_of
 from capabilities.access import actor_of, may
 from capabilities.acts import AuditedAction
 from capabilities.core.permissions import READINGS, PagePart
 from capabilities.core.texts.friendly import friendly_type
 from capabilities.core.vocabulary import Kind
+from capabilities.errors import ActionError, InvalidError
+from capabilities.sentences import translate_refusal, translate_sentence
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.artifacts import receiving
 from routing_admin.console.artifacts.forms import TYPES, CorrectionForm
 from routing_admin.console.artifacts.receiving import ReceiverFilter
 from routing_admin.console.artifacts.words import EVIDENCE, STEPS, UNREADABLE
-from routing_admin.console.base.answers import require_found
+from routing_admin.console.base.page_responses import add_toast, require_found
 from routing_admin.dispatch.preview import Previewer
 from routing_admin.dispatch.receivers import default_language
 
@@ -201,3 +205,39 @@ def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
     data = require_found(thumbnail_of(require_found(find_artifact(pk))))
     headers = {**HEADERS, "Cache-Control": "private, max-age=86400, immutable"}
     return HttpResponse(data, content_type="image/png", headers=headers)
+
+
+# Correcting what a file is, on its page: the form, and the way back to what was detected.
+
+PLACES = {"mimeType": "mime_type", "encoding": "encoding", "visibility": "visibility"}
+
+
+@require_POST
+def artifact_correct(request: HttpRequest, pk: str) -> HttpResponse:
+    """Corrects what the form says, or with `back` nothing any more; a refusal is the page with its reasons, 4xx."""
+    row = require_found(find_artifact(pk))
+    form = CorrectionForm(row, request.POST)
+    form.is_valid()
+    back = actions.CorrectionFields(mime_type=None, encoding=None)
+    try:
+        corrected = actions.correct_artifact(
+            actor_of(request), row, **(back if "back" in request.POST else form.changes())
+        )
+    except ActionError as refusal:
+        add_refusal(form, refusal)
+        return artifact_page(request, require_found(find_artifact(pk)), form, refusal.status)
+    if corrected is row:
+        messages.info(request, _("Nothing was changed."))
+    else:
+        add_toast(request, _("Corrected. Models receive the file as it is shown now."))
+    query = request.GET.urlencode()
+    return redirect(reverse("artifact", args=[pk]) + (f"?{query}" if query else ""))
+
+
+def add_refusal(form: CorrectionForm, refusal: ActionError) -> None:
+    """Writes each reason to its field, or above the form."""
+    if not isinstance(refusal, InvalidError):
+        form.add_error(None, translate_refusal(refusal))
+        return
+    for problem in refusal.problems:
+        form.add_error(PLACES.get(problem.field), translate_sentence(problem.message))

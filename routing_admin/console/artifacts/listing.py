@@ -21,8 +21,8 @@ from artifacts.library.queries import count_artifacts, find_deletion, list_artif
 from artifacts.storage.thumbnails import can_have_thumbnail
 from artifacts.storage.uploads import received_files
 from capabilities.access import actor_of
-from capabilities.body_limits import upload_limit
 from capabilities.errors import ActionError, InvalidError
+from capabilities.json_bodies import upload_limit
 from capabilities.labels import KINDS
 from routing_admin.console.artifacts.words import refusal_sentence
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from routing_admin.configuration import exports
 from routing_admin.console.backups.databases import FILES, sync
 from routing_admin.console.backups.manifest import ARTIFACTS, MANIFEST, SECRETS, SUMS, BackupError
-from routing_admin.platform.server.file_locks import hold_unless_locked, try_lock
+from routing_admin.platform.server.process_mark import hold_unless_locked, try_lock
 
 PART = ".part"
 """The end of the name of a folder that is being written. The name begins with a dot, so a shell's `*/` skips it."""

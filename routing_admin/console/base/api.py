@@ -6,17 +6,26 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from django import forms
 from django.http import HttpRequest, HttpResponse
 from ninja.security.base import AuthBase
 
 from capabilities.acts import Actor
 from capabilities.core.permissions import ADMIN_SCOPES, path_of_route
-from capabilities.errors import NotFoundError
+from capabilities.core.problems import Problem
+from capabilities.core.services.agent_limits import (
+    CURRENCY,
+    MODELS,
+    UNPRICED,
+    UNPRICED_PRICE,
+)
+from capabilities.errors import InvalidError, NotFoundError
 from routing_admin.api.calls import CallError, answer
 from routing_admin.configuration.history import newest_number
+from routing_admin.console.base.limit_forms import LIMITS
 from routing_admin.console.exchange.agent_api import revision_in
-from routing_admin.console.people.token_actions import note_use
-from routing_admin.core.files.entry_tags import Expectation, parse_if_match, tag_of
+from routing_admin.console.people.actions import note_use
+from routing_admin.core.files.entries import Expectation, parse_if_match, tag_of
 from routing_admin.platform.auth.admin_tokens import AdminCaller, authenticate_token, refuse_admin_call, refuse_token_in
 from routing_admin.platform.server.request_id import request_id_of
 
@@ -101,3 +110,29 @@ def require(row: Any, kind: str, name: str) -> Any:
 def iso(moment: datetime | None) -> str | None:
     """A moment as text; None for none."""
     return moment.isoformat(timespec="seconds") if moment else None
+
+
+# Limits as a script sends them, put into the pages' forms, and what these refuse at the places of the JSON.
+
+NAMES = frozenset({MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for meter in LIMITS)})
+
+
+def limit_fields(limits: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a form. Raises `InvalidError` for a limit there is not, or models that are no list of names."""
+    models = limits.get(MODELS) or []
+    unknown = [name for name in limits if name not in NAMES]
+    if unknown:
+        message = f"There is no such limit. Limits are: {', '.join(sorted(NAMES))}."
+        raise InvalidError([Problem(f"limits.{unknown[0]}", message, "enum")])
+    if not isinstance(models, list) or not all(isinstance(name, str) for name in models):
+        raise InvalidError([Problem(f"limits.{MODELS}", "A list of names is expected.", "type")])
+    return {MODELS: "\n".join(models), **{name: value for name, value in limits.items() if name != MODELS}}
+
+
+def problems_of(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Problem]:
+    """What a form refuses; `fields` says where those stand that are called otherwise in the JSON."""
+    return [
+        Problem(fields.get(name, f"limits.{name}" if name in NAMES else name), str(error), "range")
+        for name, found in form.errors.items()
+        for error in found
+    ]

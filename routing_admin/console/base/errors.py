@@ -18,8 +18,8 @@ from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.platform.auth.permissions import READING
 from routing_admin.platform.databases.unavailable import AGAIN_SECONDS, DatabaseFault, fault_of, is_unavailable
-from routing_admin.platform.server.disk_space import low_disk_space
 from routing_admin.platform.server.fair_semaphore import OverloadedError
+from routing_admin.platform.server.store_monitor import low_disk_space
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Max, Model, QuerySet
 
 PAGE = 30
 """Rows of a page."""
@@ -38,3 +38,12 @@ def read_page(rows: QuerySet[M], key: str, place: Place) -> KeysetPage[M]:
     narrowed = rows.filter(**{f"{key}__lt": place.before}) if place.before is not None else rows
     found = list(narrowed.order_by(f"-{key}")[: PAGE + 1])
     return KeysetPage(tuple(found[:PAGE]), len(found) > PAGE, place.before is not None)
+
+
+# Where a new row stands among those that people keep in an order.
+
+
+def next_position(model: type[Model]) -> int:
+    """The position after the last row's."""
+    last = model._default_manager.aggregate(last=Max("position"))["last"]
+    return 0 if last is None else int(last) + 1

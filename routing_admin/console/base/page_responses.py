@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.messages import get_messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.db.models import Model
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import resolve_url
 from django.utils.cache import patch_vary_headers
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
 
 from capabilities.core.permissions import MACHINES
-from capabilities.errors import ActionError
-from capabilities.sentences import translate_refusal
+from capabilities.errors import ActionError, ConflictError, InvalidError
+from capabilities.sentences import translate_refusal, translate_sentence
 from routing_admin.console.base.tags.toasts import toast_of
 from routing_admin.platform.auth.permissions import READING
 
@@ -104,3 +109,94 @@ def _events(header: str) -> dict[str, Any]:
         events: dict[str, Any] = json.loads(header)
         return events
     return {name.strip(): None for name in header.split(",") if name.strip()}
+
+
+# What an action that changes several rows returns.
+
+
+@dataclass(frozen=True, slots=True)
+class BulkChange:
+    """What an action on several rows did: how many it changed, and the revision it made (None when nothing changed)."""
+
+    count: int
+    revision: int | None = None
+
+
+# How a view answers: 404, a fragment or the whole page, and a toast for what was done or refused.
+
+UNPROCESSABLE = 422
+R = TypeVar("R")
+
+
+def require_found(row: R | None) -> R:
+    """What was looked for. Raises `Http404` for None."""
+    if row is None:
+        raise Http404
+    return row
+
+
+def wants_fragment(request: HttpRequest) -> bool:
+    """Whether a script asks for a fragment alone; a boosted link asks for the whole page."""
+    htmx = request.htmx  # type: ignore[attr-defined]
+    return bool(htmx) and not htmx.boosted
+
+
+def add_toast(request: HttpRequest, text: str, revision: int | None = None) -> None:
+    """A toast; with Undo of the revision that the action made, without where it made none."""
+    messages.success(request, text, extra_tags=f"undo:{revision}" if revision else "")
+
+
+def add_refusal_toast(request: HttpRequest, refusal: ActionError) -> None:
+    """A toast with the reason why nothing was done."""
+    messages.error(request, translate_refusal(refusal))
+
+
+# A form whose saving was refused: reasons at its fields, both versions of a conflict, and how to save again.
+
+
+def add_refusal(form: forms.BaseForm, refusal: ActionError, places: Mapping[str, str] | None = None) -> int:
+    """Writes a refusal into the form, each problem at its field where there is one; the status to answer with."""
+    if isinstance(refusal, InvalidError):
+        for problem in refusal.problems:
+            name = (places or {}).get(problem.field, problem.field)
+            form.add_error(name if name in form.fields else None, translate_sentence(problem.message))
+        return UNPROCESSABLE
+    if not isinstance(refusal, ConflictError):
+        form.add_error(None, str(refusal))
+    return refusal.status
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field that somebody else changed meanwhile: its label, their value, and the one in the form."""
+
+    label: str
+    theirs: str
+    mine: str
+
+
+def find_differences(form: forms.BaseForm, current: Model) -> list[Difference]:
+    """Where the form says something else than the row now does."""
+    found = []
+    for name in form.fields:
+        if not hasattr(current, name) or name == "version":
+            continue
+        theirs, mine = getattr(current, name), form.cleaned_data.get(name)
+        if str(theirs or "") != str(mine or ""):
+            found.append(Difference(str(form.fields[name].label), render_value(theirs), render_value(mine)))
+    return found
+
+
+def render_value(value: Any) -> str:
+    """A value as the comparison shows it."""
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return str(value) if value not in (None, "") else _("nothing")
+
+
+def renew_version(form: forms.BaseForm, version: int) -> None:
+    """Lets the next save of this form be on top of the version that is there now."""
+    data = QueryDict("", mutable=True)
+    data.update(form.data)
+    data["version"] = str(version)
+    form.data = data

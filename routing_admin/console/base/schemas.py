@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from ninja import Schema
 from pydantic import Field
 
-from capabilities.core.services.labels import LONGEST
-from routing_admin.api.bodies import Body
+from capabilities.core.services.agents import LONGEST
+from routing_admin.api.errors import Body
 from routing_admin.console.settings.forms import CENTURY, MEBIBYTE
 from routing_admin.core.planning.model_names import MAX_NAME
 

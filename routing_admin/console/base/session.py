@@ -13,8 +13,8 @@ from django.views.decorators.http import require_POST
 from capabilities.access import actor_of, role_of
 from capabilities.core.permissions import kinds_changed_by
 from capabilities.errors import ActionError
-from routing_admin.console.base.answers import add_toast
 from routing_admin.console.base.context import THEME_COOKIE, THEMES
+from routing_admin.console.base.page_responses import add_toast
 from routing_admin.console.base.tags.ui import CONCEPTS_COOKIE
 from routing_admin.console.history.actions import undo as act_undo
 

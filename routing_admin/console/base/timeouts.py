@@ -9,7 +9,7 @@ from django import forms
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
-from capabilities.core.ranges import MAX_SECONDS, SHORTEST_SECONDS
+from capabilities.core.values import MAX_SECONDS, SHORTEST_SECONDS
 
 TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
     ("connect", gettext_lazy("Connect")),

@@ -18,7 +18,7 @@ from capabilities.errors import ActionError, InvalidError, NotFoundError
 from capabilities.labels import capability_label
 from capabilities.sentences import translate_refusal
 from routing_admin.configuration import snapshot
-from routing_admin.console.base.answers import UNPROCESSABLE, add_toast
+from routing_admin.console.base.page_responses import UNPROCESSABLE, add_toast
 from routing_admin.console.catalogue import actions as editions
 from routing_admin.console.catalogue.actions import CellChange
 from routing_admin.console.catalogue.queries import find_called_provider, list_called_providers

@@ -17,21 +17,21 @@ from routing_admin.configuration.audit import list_runs
 from routing_admin.configuration.installation import read_retention_settings
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.alerts.queries import count_open
-from routing_admin.console.people.token_queries import tokens_behind
+from routing_admin.console.people.queries import tokens_behind
 from routing_admin.console.providers.stored_keys import agents_behind
-from routing_admin.console.routes.standings import list_standings, list_unable
-from routing_admin.console.usage.budget_queries import find_agent_uses
+from routing_admin.console.routes.queries import list_standings, list_unable
+from routing_admin.console.usage.queries import find_agent_uses
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.environment import program_version
 from routing_admin.limits.reservations import keeper
+from routing_admin.platform.databases.explaining import check_writable
 from routing_admin.platform.databases.lock_timeout import lock_timeout
-from routing_admin.platform.databases.probing import check_writable
 from routing_admin.platform.databases.schema import newest_migration
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.server.metrics import OTHER, MetricFamily, number
-from routing_admin.request_log.counted_names import names_now
+from routing_admin.request_log.counting import names_now
 from routing_admin.request_log.journal import journal
 
 LOG_WAITING = "routing_admin_log_entries_waiting"

@@ -5,21 +5,35 @@ The numbers of the day and the health of providers are `request_log.health`'s.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Q, Sum
 from django.utils import timezone
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from artifacts.library import count_used_bytes
 from artifacts.models import Artifact
+from capabilities.core.services.agent_limits import RATES, Meter, limits_of
+from capabilities.core.services.agents import LabelKind
+from capabilities.core.services.limit_holders import id_of_agent, id_of_label
 from capabilities.last_use import last_uses
 from capabilities.models import AgentKey
+from capabilities.quantities import duration_text
+from routing_admin.configuration.installation import Keeping, read_retention_settings
+from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding
+from routing_admin.limits.headers import WARN_PERCENT, percent_of
+from routing_admin.limits.uses import end_of_window, find_uses
 from routing_admin.models import AuditEvent, Installation, RequestLog, Revision
+from routing_admin.request_log.health import Day, FirstContent
 from routing_admin.request_log.search import failed_condition, fell_back_condition
-from routing_admin.request_log.time_ranges import back_from, within
-from routing_admin.request_log.window import window_start
+from routing_admin.request_log.search_words import Search, moment_text
+from routing_admin.request_log.time_ranges import back_from, window_start, within
 
 TROUBLED = 8
 """How many requests that fell back or failed are shown."""
@@ -73,3 +87,144 @@ def _was_answered() -> bool:
     """Whether a program was; the newest days are asked first, since mostly one was then."""
     answered = RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO)
     return any(within(answered, each, "started_at").exists() for each in back_from(timezone.now()))
+
+
+# Whose budgets run out.
+
+
+@dataclass(frozen=True, slots=True)
+class LowBudget:
+    """A budget of an agent or a label that is used up but for little, or wholly; it begins anew at `resets_at`.
+
+    `agent` is empty for a label's, whose name is in `label`.
+    """
+
+    agent: str
+    label: str
+    meter: Meter
+    percent: int
+    resets_at: datetime | None
+
+
+def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
+    """The budgets that callers are warned of, those that are used most first; queries only where there are any."""
+    limited = {(each.id, ""): (id_of_agent(each.id), limits_of(each.limits)) for each in configuration.agents}
+    for label, limits in configuration.limits_by_label.items():
+        kind, _, name = label.partition(":")
+        if kind != LabelKind.USER:
+            limited["", name] = id_of_label(LabelKind(kind), name), limits
+    counted = {whose: (holder, each.most) for whose, (holder, each) in limited.items() if each and each.most}
+    if not counted:
+        return []
+    used = find_uses(holder for holder, _ in counted.values())
+    low = [
+        LowBudget(*whose, meter, percent_of(used.get((holder, meter), 0), most), end_of_window(meter))
+        for whose, (holder, amounts) in counted.items()
+        for meter, most in amounts.items()
+        if meter not in RATES
+    ]
+    return sorted((each for each in low if each.percent >= WARN_PERCENT), key=lambda each: -each.percent)
+
+
+# Which quotas of stored bytes are nearly used up?
+
+NEAR = 0.9
+"""From this part of a quota on it is told of."""
+MOST = 5
+"""So many agents are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaUse:
+    """How many bytes of a quota are used, by an agent or, with an empty name, by all together."""
+
+    agent: str
+    used: int
+    quota: int
+
+
+def list_low_quotas() -> list[QuotaUse]:
+    """The installation's quota first, then agents', where nine tenths are used; one query where there is none."""
+    keeping = read_retention_settings()
+    return [*_of_all(keeping), *_of_agents(keeping)]
+
+
+def _of_all(keeping: Keeping) -> Iterator[QuotaUse]:
+    quota = keeping.quota_bytes
+    if quota is not None and (used := count_used_bytes()) >= quota * NEAR:
+        yield QuotaUse("", used, quota)
+
+
+def _of_agents(keeping: Keeping) -> Iterator[QuotaUse]:
+    """Agents by the sum of their files, then exactly: equal ones count once."""
+    quota = keeping.agent_quota_bytes
+    if quota is None:
+        return
+    sums = Artifact.objects.exclude(owner="").order_by().values("owner").annotate(total=Sum("size"))
+    for row in sums.filter(total__gte=quota * NEAR).order_by("-total")[:MOST]:
+        if (used := count_used_bytes(row["owner"])) >= quota * NEAR:
+            yield QuotaUse(row["owner"], used, quota)
+
+
+# The four numbers of the dashboard with their sparklines, in words that say nothing where nothing was.
+
+NOTHING = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number as it is written, what stands beside it, its hours, and the requests it counts as a search."""
+
+    label: str
+    value: str
+    beside: str
+    series: Sequence[float]
+    tone: str = ""
+    count: str = ""
+    search: str = ""
+
+
+def figures_of(today: Day, yesterday: Day, first: FirstContent, now: datetime) -> tuple[Figure, ...]:
+    """Requests, fallbacks, failures and the time to first content of a day, each with what it is compared to."""
+    start = window_start(now)
+    since = ("since", moment_text(start))
+    return (
+        Figure(
+            _("Requests, 24 h"),
+            f"{today.total:,}",
+            _("%(before)s the day before") % {"before": f"{yesterday.total:,}"},
+            today.requests,
+            count=_("since %(time)s") % {"time": f"{localtime(start):%m-%d %H:%M}"},
+            search=Search((since,)).to_text(),
+        ),
+        _share_figure(_("Answered by a fallback"), "fell_back", today, yesterday, ("warn", "fallback", since)),
+        _share_figure(_("Failed"), "failed", today, yesterday, ("bad", "failed", since)),
+        Figure(
+            _("First content, median"),
+            NOTHING if first.p50 is None else duration_text(first.p50),
+            _("no streamed answer")
+            if first.p95 is None
+            else _("95%% within %(time)s") % {"time": duration_text(first.p95)},
+            first.series,
+        ),
+    )
+
+
+def _share_figure(label: str, part: str, today: Day, yesterday: Day, look: tuple[str, str, tuple[str, str]]) -> Figure:
+    """A share with its count; `look` is its tone, and the status and time of the search that finds those requests."""
+    hours, before = getattr(today, part), yesterday.share(getattr(yesterday, part))
+    said = _("%(before)s the day before") % {"before": percent_text(before)}
+    beside = _("no request the day before") if before is None else said
+    tone, status, since = look
+    count = ngettext("%(count)s request", "%(count)s requests", sum(hours)) % {"count": f"{sum(hours):,}"}
+    search = Search((("status", status), since)).to_text()
+    return Figure(label, percent_text(today.share(hours)), beside, hours, tone if any(hours) else "", count, search)
+
+
+def percent_text(share: float | None) -> str:
+    """A share as `4.3%`, `<0.1%`, `0%` where there was none, and a dash where there was nothing to have a share of."""
+    if share is None:
+        return NOTHING
+    if share == 0:
+        return "0%"
+    return "<0.1%" if share < 0.05 else f"{share:.1f}%"

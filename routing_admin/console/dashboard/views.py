@@ -2,44 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from artifacts.storage.content import byte_store
+from capabilities.access import actor_of
+from capabilities.errors import ActionError
+from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import KeyFrom
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.alerts.queries import count_open
 from routing_admin.console.base.limit_forms import LIMITS
-from routing_admin.console.catalogue.endings import list_endings
-from routing_admin.console.dashboard.cooling import list_cooling_lines
-from routing_admin.console.dashboard.figures import figures_of
-from routing_admin.console.dashboard.limits import list_low_budgets
-from routing_admin.console.dashboard.queries import find_beginnings, find_newest_revision, list_troubled_requests
-from routing_admin.console.dashboard.quotas import list_low_quotas
-from routing_admin.console.dashboard.tiles import SHOWN, Tile, configured_models, tiles_of
-from routing_admin.console.providers.key_queries import list_key_refusals
+from routing_admin.console.base.page_responses import add_refusal_toast, add_toast, require_found
+from routing_admin.console.catalogue.actions import replace_model
+from routing_admin.console.catalogue.queries import list_endings
+from routing_admin.console.dashboard.actions import try_again
+from routing_admin.console.dashboard.queries import (
+    figures_of,
+    find_beginnings,
+    find_newest_revision,
+    list_low_budgets,
+    list_low_quotas,
+    list_troubled_requests,
+)
+from routing_admin.console.providers.queries import find_provider, list_key_refusals
 from routing_admin.console.requests.views import build_row
-from routing_admin.console.routes.standings import Standing, list_standings, list_unable
-from routing_admin.console.services.drift_queries import list_drifts
-from routing_admin.console.services.drift_views import render_drifts
-from routing_admin.console.settings.removal import describe_removal
+from routing_admin.console.routes.queries import Standing, list_standings, list_unable
+from routing_admin.console.services.queries import list_drifts
+from routing_admin.console.services.views import render_drifts
+from routing_admin.console.settings.pruning import describe_removal
 from routing_admin.core.alerts.kinds import KINDS, Severity
+from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.platform.redis.link import link
-from routing_admin.platform.server.disk_space import low_disk_space
+from routing_admin.platform.server.store_monitor import low_disk_space
 from routing_admin.request_log import health
+from routing_admin.request_log.health import Health
 from routing_admin.request_log.journal import journal
+
+# The tiles of providers on the dashboard: the worst first, so that trouble is seen without looking for it.
+
+SHOWN = 12
+"""Tiles on the page; the others are those that do best, and the providers' own page has all."""
+
+WORST_FIRST = ("down", "cooling", "slow", "no_key", "ok", "unknown", "unneeded", "disabled")
+"""The statuses in the order of the tiles. `unneeded` is a provider without a key that no enabled route leads to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One provider: its health, whether it can be called, for how many seconds it is left alone, whether a route
+    leads to it.
+    """
+
+    name: str
+    label: str
+    health: Health
+    reason: str
+    cooling: int | None
+    is_enabled: bool
+    is_used: bool = True
+
+    @property
+    def status(self) -> str:
+        """The badge: what stands in the way first, then how it did."""
+        if not self.is_enabled:
+            return "disabled"
+        return "no_key" if self.reason else "cooling" if self.cooling is not None else self.health.status
+
+    @property
+    def rank(self) -> int:
+        """Its place among the tiles; those of one rank stay in the configuration's order."""
+        unneeded = self.status == "no_key" and not self.is_used
+        return WORST_FIRST.index("unneeded" if unneeded else self.status)
+
+
+def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
+    """Every provider of the configuration, the worst first."""
+    cooldowns = process_run_context().cooldowns
+    used = {each.provider for route in state.configuration.routes if route.enabled for each in route.candidates}
+    tiles = []
+    for spec in state.configuration.providers:
+        cooling = cooldowns.look(spec.name, spec.default_model)
+        seconds = round(cooling.seconds) if cooling else None
+        reason = translate_sentence(state.keys[spec.name].reason)
+        label, own = spec.display_name or spec.name, health.get(spec.name, Health())
+        tiles.append(Tile(spec.name, label, own, reason, seconds, spec.enabled, spec.name in used))
+    return tuple(sorted(tiles, key=lambda tile: tile.rank))
+
+
+def configured_models(configuration: Configuration) -> frozenset[tuple[str, str]]:
+    """Every model that the configuration names, with its provider: defaults, services and candidates."""
+    defaults = {spec.name: spec.default_model for spec in configuration.providers}
+    services = {(spec.provider, spec.model) for spec in configuration.services}
+    chains = (each for route in configuration.routes for each in route.candidates)
+    candidates = {(each.provider, each.model or defaults.get(each.provider, "")) for each in chains}
+    return frozenset({*defaults.items(), *services, *candidates})
+
 
 NAMED = 4
 """So many providers in trouble are called by their names."""
@@ -205,3 +276,66 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dic
         "total": total,
         "is_new": finished_count < total,
     }
+
+
+# Providers that are left alone after failures: the dashboard says for how long, and has them tried again at once.
+
+
+@dataclass(frozen=True, slots=True)
+class CoolingLine:
+    """A provider, or a model of it, for how many seconds it is left alone, and after which fault."""
+
+    provider: str
+    model: str
+    seconds: int
+    fault: str
+
+    @property
+    def name(self) -> str:
+        """The provider, and where only a model of it is meant that."""
+        return f"{self.provider}/{self.model}" if self.model else self.provider
+
+
+def list_cooling_lines(cooldowns: Cooldowns) -> list[CoolingLine]:
+    """Everybody who is left alone by this process, the longest first."""
+    found = [
+        CoolingLine(provider, model or "", round(cooling.seconds), cooling.failure.fault.value)
+        for (provider, model), cooling in cooldowns.list_cooling()
+    ]
+    return sorted(found, key=lambda line: -line.seconds)
+
+
+@require_POST
+def providers_try_again(request: HttpRequest) -> HttpResponse:
+    """Ends the cooldowns of the named providers in every process."""
+    try:
+        names = try_again(actor_of(request), list(dict.fromkeys(request.POST.getlist("name"))))
+    except ActionError as refusal:
+        add_refusal_toast(request, refusal)
+    else:
+        text = ngettext(
+            "%(names)s is tried again with the next call", "%(names)s are tried again with the next call", len(names)
+        )
+        add_toast(request, text % {"names": _(", ").join(names)})
+    return redirect("dashboard")
+
+
+# Models that end: what the dashboard says of them, and putting a successor in a model's place.
+
+
+@require_POST
+def model_replace(request: HttpRequest, name: str) -> HttpResponse:
+    """Puts the successor in the place of a provider's model, wherever it stands; Undo takes it back."""
+    provider = require_found(find_provider(name))
+    model, successor = request.POST.get("model", ""), request.POST.get("successor", "")
+    try:
+        act = replace_model(actor_of(request), provider, model, successor)
+    except ActionError as refusal:
+        add_refusal_toast(request, refusal)
+    else:
+        text = _("%(successor)s now replaces %(model)s")
+        add_toast(request, text % {"successor": successor, "model": model}, act.revision)
+    service, route = request.POST.get("service", ""), request.POST.get("route", "")
+    if service:
+        return redirect("service", service_id=service)
+    return redirect("route", task_type=route) if route else redirect("dashboard")

@@ -21,8 +21,8 @@ from routing_admin.console.demo.leaving import subtract_demo
 from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.core.configuration.removals import removed_names
 from routing_admin.core.configuration.specs import EMPTY, AgentSpec, CandidateSpec, Configuration, ProviderSpec
-from routing_admin.core.files.environment_provider import configuration_from_env
 from routing_admin.core.files.importing import import_files
+from routing_admin.core.files.keys import configuration_from_env
 from routing_admin.models import Installation
 
 FILES = (Path(__file__).parent / "llm-routing.json", Path(__file__).parent / "llmservices.json")

@@ -19,15 +19,13 @@ from capabilities.core.wire import Answer, Failure, Fault
 from capabilities.core.worded import worded
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Timeouts
-from routing_admin.core.fallback.context import local_context
+from routing_admin.core.fallback.endings import local_context
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import resolve_route
-from routing_admin.dispatch.plan import PlannedRequest, plan_request
-from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.plan import PlannedRequest, plan_request, record_plan
 from routing_admin.dispatch.recorded import record_answer_sync
-from routing_admin.dispatch.send import Dispatch
-from routing_admin.dispatch.transport import NetworkTransport
+from routing_admin.dispatch.send import Dispatch, NetworkTransport
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.recorder import RequestRecorder
 

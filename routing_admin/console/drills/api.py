@@ -10,11 +10,11 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from capabilities.errors import NotFoundError
-from routing_admin.api.bodies import Body
 from routing_admin.api.calls import answer, read_as, takes
+from routing_admin.api.errors import Body
 from routing_admin.console.base.api import TAG, script_actor
 from routing_admin.console.drills.actions import start_drill, stop_drill
-from routing_admin.core.fallback.drill import CHOICES, USUAL_SECONDS
+from routing_admin.core.fallback.scripts import CHOICES, USUAL_SECONDS
 
 router = Router(tags=[TAG])
 

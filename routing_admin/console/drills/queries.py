@@ -10,7 +10,7 @@ from django.utils import timezone
 from capabilities.core.consequence import Consequence
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.consequences import foresee_disabling
-from routing_admin.core.fallback.drill import DrillWindow
+from routing_admin.core.fallback.scripts import DrillWindow
 from routing_admin.models import FireDrill
 from routing_admin.request_log.drill_results import DrillResult, answers_per_minute, find_result
 

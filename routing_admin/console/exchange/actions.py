@@ -33,7 +33,7 @@ from routing_admin.core.configuration.removals import removed_names
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec
 from routing_admin.core.documents.json_path import child
 from routing_admin.core.files.importing import Imported, import_files
-from routing_admin.core.files.key_checks import KeyContext
+from routing_admin.core.files.keys import KeyContext
 from routing_admin.core.planning.model_names import is_target, task_name
 
 STILL_USED = {

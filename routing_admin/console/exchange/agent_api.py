@@ -12,11 +12,10 @@ from ninja import Query, Router
 
 from artifacts.storage.uploads import IN_MEMORY, received_files
 from capabilities.acts import Actor
-from capabilities.body_limits import MIB
 from capabilities.core.consequence import Consequence
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
-from capabilities.json_bodies import JsonTooLargeError, check_json
+from capabilities.json_bodies import MIB, JsonTooLargeError, check_json
 from routing_admin.api.calls import CallError, agent_actor, answer, gives, read_body
 from routing_admin.api.errors import details_of
 from routing_admin.api.schemas import ImportOut, ProvidersOut, RoutesOut

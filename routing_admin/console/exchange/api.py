@@ -2,16 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
+from pydantic import BaseModel
 
-from routing_admin.api.calls import gives
+from routing_admin.api.calls import gives, parse_as, read_as, read_json, takes
+from routing_admin.api.errors import details_of
 from routing_admin.api.schemas import ImportOut
 from routing_admin.configuration import snapshot
-from routing_admin.console.base.api import TAG, revision_seen, script_actor
-from routing_admin.console.exchange.agent_api import FILE_BODY, FILE_OUT, answer_file, answer_import, named_file
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.base.api import (
+    TAG,
+    answer_at_revision,
+    answer_entry,
+    expectation_in,
+    require,
+    revision_seen,
+    script_actor,
+)
+from routing_admin.console.base.schemas import (
+    AdminProviderOut,
+    AdminProvidersOut,
+    AdminRouteOut,
+    AdminRoutesOut,
+    AdminServiceOut,
+    AdminServicesOut,
+    ChangedOut,
+    KeyTextIn,
+    ProviderIn,
+    RouteIn,
+    ServiceIn,
+)
+from routing_admin.console.exchange.agent_api import (
+    FILE_BODY,
+    FILE_OUT,
+    answer_file,
+    answer_import,
+    named_file,
+    providers_json,
+)
+from routing_admin.console.exchange.entries import EntryChange, check_entry, put_entry
+from routing_admin.console.providers.actions import KeyAct, KeyChange, delete_provider, save_provider
+from routing_admin.console.providers.queries import find_provider
+from routing_admin.console.routes.actions import delete_route
+from routing_admin.console.routes.queries import find_route
+from routing_admin.console.services.actions import delete_service
+from routing_admin.console.services.queries import find_service
+from routing_admin.core.configuration.diff import sentence
+from routing_admin.core.files.entries import EntryKind, write_entry
 from routing_admin.core.files.exporting import Mode
 
 router = Router(tags=[TAG])
@@ -33,3 +74,138 @@ def admin_export_config(
 ) -> HttpResponse:
     """A file of the configuration, keys only as `${…}`; its ETag is the revision."""
     return answer_file(request, named_file(name), mode, snapshot.current())
+
+
+# Providers, model services and task routes: read, written whole by name, deleted.
+
+
+def list_of(kind: EntryKind, names: list[str]) -> HttpResponse:
+    """All entries of a kind."""
+    configuration = snapshot.current().configuration
+    return answer_at_revision({f"{kind}s": [write_entry(configuration, kind, name) for name in names]})
+
+
+def entry_of(kind: EntryKind, name: str) -> dict[str, Any]:
+    """The entry of that name. Raises `NotFoundError`."""
+    found: dict[str, Any] = require(write_entry(snapshot.current().configuration, kind, name), kind.value, name)
+    return found
+
+
+def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel]) -> HttpResponse:
+    """Writes an entry: 201 where it is new. The body has the schema's fields, and the files' others."""
+    value = read_json(request)
+    parse_as(value, schema)
+    return changed(put_entry(script_actor(request), kind, name, value, expected=expectation_in(request)))
+
+
+def changed(write: EntryChange) -> HttpResponse:
+    """What a write did."""
+    told = {"changes": [sentence(change) for change in write.changes], "warnings": details_of(write.warnings)}
+    return answer_entry({"created": write.is_new, **told}, write.entry, 201 if write.is_new else 200)
+
+
+def delete(
+    request: HttpRequest, kind: EntryKind, name: str, find: Callable[[str], Any], act: Callable[..., Any]
+) -> HttpResponse:
+    """Deletes a row that is there; one that is not is no error. 409 for a stale If-Match, or where it is used."""
+    with ledger.exclusive():
+        check_entry(kind, name, expectation_in(request))
+        row = find(name)
+        if row is not None:
+            act(script_actor(request), row)
+    return HttpResponse(status=204)
+
+
+@router.get("/providers", openapi_extra=gives(AdminProvidersOut))
+def admin_list_providers(request: HttpRequest) -> HttpResponse:
+    """Providers in their order; never a key."""
+    return list_of(EntryKind.PROVIDER, [each.name for each in snapshot.current().configuration.providers])
+
+
+@router.get("/providers/{provider}", openapi_extra=gives(AdminProviderOut))
+def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
+    """One provider, and whether it can be called."""
+    entry = entry_of(EntryKind.PROVIDER, provider)
+    state = next(each for each in providers_json(snapshot.current()) if each["providerName"] == provider)
+    told = {"provider": entry, "usable": state["usable"], "reason": state.get("reason", "")}
+    return answer_entry(told, entry)
+
+
+@router.put(
+    "/providers/{provider}", openapi_extra={**takes(ProviderIn), **gives(ChangedOut)}, response={201: ChangedOut}
+)
+def admin_put_provider(request: HttpRequest, provider: str) -> HttpResponse:
+    """Adds or replaces a provider. A stored key stays unless another is given or the origin changes."""
+    return put(request, EntryKind.PROVIDER, provider, ProviderIn)
+
+
+@router.put("/providers/{provider}/key", openapi_extra={**takes(KeyTextIn), **gives(ChangedOut)})
+def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
+    """Sets a provider's key, which can never be read back."""
+    key = KeyChange(KeyAct.SET, read_as(request, KeyTextIn).apiKey)
+    with ledger.exclusive():
+        row = require(find_provider(provider), "provider", provider)
+        check_entry(EntryKind.PROVIDER, provider, expectation_in(request))
+        made = save_provider(script_actor(request), row, key=key)
+    changes = ["The key is set."] if made.revision else []
+    return answer_at_revision({"created": False, "changes": changes, "warnings": []})
+
+
+@router.delete("/providers/{provider}", response={204: None})
+def admin_delete_provider(request: HttpRequest, provider: str) -> HttpResponse:
+    """Deletes a provider that nothing uses; a missing one is no error."""
+    return delete(request, EntryKind.PROVIDER, provider, find_provider, delete_provider)
+
+
+@router.get("/services", openapi_extra=gives(AdminServicesOut))
+def admin_list_services(request: HttpRequest) -> HttpResponse:
+    """Model services in their order, with their declared capabilities."""
+    return list_of(EntryKind.SERVICE, [each.id for each in snapshot.current().configuration.services])
+
+
+@router.get("/services/{path:service_id}", openapi_extra=gives(AdminServiceOut))
+def admin_get_service(request: HttpRequest, service_id: str) -> HttpResponse:
+    """One model service."""
+    entry = entry_of(EntryKind.SERVICE, service_id)
+    return answer_entry({"service": entry}, entry)
+
+
+@router.put(
+    "/services/{path:service_id}", openapi_extra={**takes(ServiceIn), **gives(ChangedOut)}, response={201: ChangedOut}
+)
+def admin_put_service(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Adds or replaces a model service; what was probed or looked up for the same model stays."""
+    return put(request, EntryKind.SERVICE, service_id, ServiceIn)
+
+
+@router.delete("/services/{path:service_id}", response={204: None})
+def admin_delete_service(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Deletes a model service that no agent uses; a missing one is no error."""
+    return delete(request, EntryKind.SERVICE, service_id, find_service, delete_service)
+
+
+@router.get("/routes", openapi_extra=gives(AdminRoutesOut))
+def admin_list_routes(request: HttpRequest) -> HttpResponse:
+    """Task routes in their order, each with its whole chain."""
+    return list_of(EntryKind.ROUTE, [each.task_type for each in snapshot.current().configuration.routes])
+
+
+@router.get("/routes/{path:task_type}", openapi_extra=gives(AdminRouteOut))
+def admin_get_route(request: HttpRequest, task_type: str) -> HttpResponse:
+    """One task route."""
+    entry = entry_of(EntryKind.ROUTE, task_type)
+    return answer_entry({"route": entry}, entry)
+
+
+@router.put(
+    "/routes/{path:task_type}", openapi_extra={**takes(RouteIn), **gives(ChangedOut)}, response={201: ChangedOut}
+)
+def admin_put_route(request: HttpRequest, task_type: str) -> HttpResponse:
+    """Adds or replaces a task route with its whole chain; 409 if it does not match If-Match."""
+    return put(request, EntryKind.ROUTE, task_type, RouteIn)
+
+
+@router.delete("/routes/{path:task_type}", response={204: None})
+def admin_delete_route(request: HttpRequest, task_type: str) -> HttpResponse:
+    """Deletes a task route that nothing uses; a missing one is no error."""
+    return delete(request, EntryKind.ROUTE, task_type, find_route, delete_route)

@@ -18,8 +18,7 @@ from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import Change, diff
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.documents.problem_sentences import errors
-from routing_admin.core.files.entries import EntryKind, merge_entry, write_entry
-from routing_admin.core.files.entry_tags import NO_EXPECTATION, Expectation
+from routing_admin.core.files.entries import NO_EXPECTATION, EntryKind, Expectation, merge_entry, write_entry
 from routing_admin.core.files.importing import Imported
 
 

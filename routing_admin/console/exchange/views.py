@@ -19,8 +19,8 @@ from capabilities.errors import ConflictError, InvalidError, first_problems
 from capabilities.json_bodies import JsonTooLargeError, check_json
 from capabilities.sentences import join_words, translate_sentence, translate_without_path
 from routing_admin.configuration import exports, snapshot
-from routing_admin.console.base.answers import add_toast
 from routing_admin.console.base.consequences import foresee
+from routing_admin.console.base.page_responses import add_toast
 from routing_admin.console.base.readings import note_configuration_export
 from routing_admin.console.exchange.actions import ImportPreview, import_configuration, preview_import
 from routing_admin.console.exchange.forms import LARGEST_FILE, MERGE, REPLACE, ConfigFile, ImportForm, read_upload

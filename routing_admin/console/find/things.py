@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, override
 
 from artifacts.library.queries import find_artifacts_beginning
-from capabilities.core.permissions import Right, UserRole, right_on_page
+from capabilities.core.permissions import PagePart, Right, UserRole, may_have, right_on_page
 from capabilities.core.providers.presets import preset_for_endpoint
 from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.console.base.context import PLACES
 from routing_admin.console.find.queries import find_keys, find_people, find_requests
 from routing_admin.core.ranking import Findable, FoundKind
 from routing_admin.request_log.search_words import quote
@@ -153,3 +158,180 @@ def requests_search(typed: str, state: Snapshot) -> str:
 def _is_beginning(typed: str) -> bool:
     """Whether it may be the beginning of an id: one word, long enough to mean something."""
     return len(typed) >= SHORTEST_ID and not any(each.isspace() for each in typed)
+
+
+# Every page, act and section of settings that Find knows by heart, and who may see or do it.
+#
+# A row asks the one table of permissions by a URL name; `also` are words, in any language, by which it is found too.
+# An act leads to where it is done: nothing happens because somebody followed a link.
+
+ANYTHING = Right.SEE | Right.TRY | Right.CHANGE
+
+
+@dataclass(frozen=True, slots=True)
+class FindRow:
+    """Where it leads, the URL name and the right that a role needs there, and for some a part of the pages."""
+
+    kind: FoundKind
+    label: Any
+    page: str
+    icon: str
+    also: tuple[str, ...] = ()
+    place: str = ""
+    needs: str = ""
+    right: Right = ANYTHING
+    part: PagePart | None = None
+
+    def is_open_to(self, role: UserRole) -> bool:
+        """Whether that role may see or do it."""
+        has_part = self.part is None or may_have(role, self.part)
+        return has_part and bool(right_on_page(role, self.needs or self.page) & self.right)
+
+    def to_findable(self) -> Findable:
+        """The same in the reader's language, found by its names in every one."""
+        label = str(self.label)
+        return Findable(self.kind, label, reverse(self.page) + self.place, (label, *names_of(self)), icon=self.icon)
+
+
+def act(label: Any, page: str, icon: str, *also: str, place: str = "", needs: str = "", **more: Any) -> FindRow:
+    """Something to do, which a role needs the right to send."""
+    right = more.pop("right", Right.TRY | Right.CHANGE)
+    return FindRow(FoundKind.ACT, label, page, icon, also, place, needs, right, **more)
+
+
+def section(label: Any, place: str, *also: str, page: str = "settings") -> FindRow:
+    """A part of a page that has an address of its own."""
+    return FindRow(FoundKind.SETTING, label, page, "gear", also, place)
+
+
+ACTS = (
+    act(gettext_lazy("New route"), "route_new", "plus", "add task route", "create route", "添加任务路由"),
+    act(gettext_lazy("Add provider"), "provider_new", "plus", "new provider", "添加渠道", "新建提供商"),
+    act(gettext_lazy("Add model service"), "service_new", "plus", "new service", "add model", "新建模型服务"),
+    act(gettext_lazy("New agent"), "agent_new", "plus", "add an agent", "create agent", "添加智能体"),
+    act(
+        gettext_lazy("Issue a key"),
+        "agents",
+        "key",
+        *("new key", "agent key", "api key", "令牌", "新建密钥"),
+        needs="key_issue",
+    ),
+    act(gettext_lazy("Upload a file"), "artifacts", "up", "new artifact", "上传工件", needs="artifact_upload"),
+    act(
+        gettext_lazy("Test all providers"),
+        "providers",
+        "refresh",
+        *("test connection", "检查", "测试连接", "渠道"),
+        place="#test-all",
+        needs="providers_test",
+    ),
+    act(gettext_lazy("Fire drill"), "providers", "warn", "let a provider fail", "outage", needs="drill"),
+    act(gettext_lazy("Simulate a request"), "simulate", "play", "try", "playground", "试用"),
+    act(
+        gettext_lazy("Export"),
+        "config",
+        "down",
+        *("download configuration", "backup", "json", "下载配置"),
+        place="#out",
+        right=Right.SEE,
+        part=PagePart.EXPORTS,
+    ),
+    act(gettext_lazy("Import"), "config", "up", "json", "导入配置", place="#in", needs="config_import"),
+    act(gettext_lazy("Set a budget"), "budgets", "chart", "limit", "quota", "额度", needs="budget_save"),
+    act(gettext_lazy("Refresh the catalogue"), "catalogue", "refresh", "models", place="#refresh"),
+    act(
+        gettext_lazy("Invite a user"),
+        "users",
+        "user",
+        *("add user", "new user", "新建用户"),
+        place="#invite",
+        needs="user_invite",
+    ),
+    act(gettext_lazy("Create a token"), "tokens", "key", "new token", "script", place="#make", needs="token_new"),
+    act(gettext_lazy("Send a test"), "alerts", "send", "alert", "webhook", place="#webhook", needs="alert_test"),
+    act(gettext_lazy("Change password"), "password_change", "lock", "密码"),
+    act(
+        gettext_lazy("Show failed requests"),
+        "requests",
+        "stop",
+        *("error", "errors", "错误", "失败"),
+        place="?q=status%3Afailed",
+        right=Right.SEE,
+    ),
+    act(
+        gettext_lazy("Show requests that fell back"),
+        "requests",
+        "convert",
+        *("fallback", "备选"),
+        place="?q=status%3Afallback",
+        right=Right.SEE,
+    ),
+)
+
+PAGES = (
+    FindRow(FoundKind.PAGE, gettext_lazy("Model services"), "services", "grid", ("models", "模型")),
+    FindRow(FoundKind.PAGE, gettext_lazy("Catalogue of models"), "catalogue", "book", ("prices", "价格")),
+    FindRow(FoundKind.PAGE, gettext_lazy("Budgets"), "budgets", "chart", ("limits", "额度")),
+    FindRow(FoundKind.PAGE, gettext_lazy("Audit log"), "audit", "history", ("who did what",)),
+    FindRow(FoundKind.PAGE, gettext_lazy("Alerts"), "alerts", "warn", ("webhook", "通知")),
+    FindRow(FoundKind.PAGE, gettext_lazy("Users"), "users", "user", ("people", "roles", "角色")),
+    FindRow(FoundKind.PAGE, gettext_lazy("Tokens for scripts"), "tokens", "key", ("admin token", "令牌")),
+)
+"""Pages that the navigation does not name, or not to every role."""
+
+SECTIONS = (
+    section(gettext_lazy("Languages of answers"), "#languages", "directive", "语言指令"),
+    section(gettext_lazy("Files for models"), "#files", "content policy", "内容策略"),
+    section(gettext_lazy("Exchange rates"), "#rates", "currency", "yuan", "人民币"),
+    section(gettext_lazy("What is kept, and for how long"), "#retention", "retention", "prune", "保留期限", "清理"),
+    section(gettext_lazy("Recording"), "#bodies", "record bodies", "privacy", "隐私", "正文"),
+    section(gettext_lazy("Your pages"), "#look", "theme", "dark", "light", "language", "主题", "深色", "语言"),
+    section(gettext_lazy("This installation"), "#about", "version", "disk", "版本号"),
+    section(gettext_lazy("From the environment"), "#environment", "ROUTING_ADMIN_", "variables", "环境变量"),
+    section(gettext_lazy("Delivery"), "#webhook", "alert webhook", "告警", page="alerts"),
+    section(gettext_lazy("Sessions"), "#sessions", "sign out", "devices", "设备", page="password_change"),
+)
+
+ALSO: dict[str, tuple[str, ...]] = {
+    "dashboard": ("home", "overview", "首页", "总览"),
+    "requests": ("log", "logs", "日志"),
+    "usage": ("cost", "money", "statistics", "费用", "统计"),
+    "routes": ("routing", "alias", "fallback", "别名", "备选链"),
+    "simulate": ("try", "playground", "试用"),
+    "matrix": ("models", "services", "catalogue", "模型"),
+    "providers": ("channels", "vendors", "keys", "渠道", "供应商"),
+    "agents": ("api keys", "clients", "令牌"),
+    "artifacts": ("files", "uploads", "文件"),
+    "config": ("export", "import", "json", "backup", "备份"),
+    "history": ("undo", "revisions", "restore", "撤销", "版本"),
+    "settings": ("preferences", "configuration", "配置"),
+}
+"""Other words for the pages of the navigation."""
+
+
+@cache
+def names_of(way: FindRow) -> tuple[str, ...]:
+    """Its names in every language of the pages, and its other words."""
+    names = []
+    for code, _language in settings.LANGUAGES:
+        with override(code):
+            names.append(str(way.label))
+    return (*dict.fromkeys(names), *way.also)
+
+
+@cache
+def pages_of_navigation() -> tuple[FindRow, ...]:
+    """The pages of the side navigation, in its order."""
+    entries = [entry for _label, places in PLACES for entry in places if not entry.for_administrators]
+    return tuple(
+        FindRow(FoundKind.PAGE, each.label, each.name, each.icon, ALSO.get(each.name, ()), right=Right.SEE)
+        for each in entries
+    )
+
+
+def ways_for(role: UserRole, *, is_first: bool = False) -> Iterator[Findable]:
+    """What that role may go to and do; with `is_first` what is offered before anything is typed."""
+    further = () if is_first else (*PAGES, *SECTIONS)
+    acts = [each for each in ACTS if each.is_open_to(role)]
+    pages = [each for each in (*pages_of_navigation(), *further) if each.is_open_to(role)]
+    return (each.to_findable() for each in (*pages, *(acts[:5] if is_first else acts)))

@@ -11,8 +11,7 @@ from django.views.decorators.http import require_safe
 
 from capabilities.access import role_of
 from routing_admin.configuration import snapshot
-from routing_admin.console.find.table import ways_for
-from routing_admin.console.find.things import searches, things_for
+from routing_admin.console.find.things import searches, things_for, ways_for
 from routing_admin.core.ranking import FoundKind, rank
 
 LONGEST = 100

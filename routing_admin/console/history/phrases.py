@@ -12,9 +12,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from capabilities.core.insertion import insert_facts
 from capabilities.core.providers.redaction import redact
 from capabilities.core.side_by_side import SideBySideRow
+from capabilities.core.worded import insert_facts
 from capabilities.labels import CONTENTS, capability_label
 from capabilities.sentences import join_words
 from routing_admin.console.base.content_policies import LABELS
@@ -22,7 +22,7 @@ from routing_admin.console.history.fields import field_name
 from routing_admin.console.matrix.cells import SOURCES
 from routing_admin.core.configuration.diff import Change, ChangeKind
 from routing_admin.core.configuration.specs import Configuration
-from routing_admin.core.files.side_by_side import side_by_side
+from routing_admin.core.files.entries import side_by_side
 
 Text = str | Promise
 READS = "capabilities.input"

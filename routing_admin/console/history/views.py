@@ -19,15 +19,15 @@ from capabilities.core.permissions import kinds_changed_by
 from capabilities.errors import ActionError, NotFoundError
 from capabilities.sentences import translate_refusal
 from routing_admin.configuration.history import configuration_at, newest_number
-from routing_admin.console.base.answers import add_toast
 from routing_admin.console.base.consequences import foresee_restore
 from routing_admin.console.base.keyset import Place
+from routing_admin.console.base.page_responses import add_toast
 from routing_admin.console.history import phrases as words
 from routing_admin.console.history.actions import restore as act_restore
 from routing_admin.console.history.effect import effect_rows, length_text
-from routing_admin.console.history.effect_queries import find_effect
 from routing_admin.console.history.queries import (
     find_barrier,
+    find_effect,
     find_revision,
     list_newest_numbers,
     list_revisions,

@@ -14,15 +14,14 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 from django.utils.translation import gettext as _
 
-from capabilities.core.own_prices import FIELDS
-from capabilities.core.prices import Price, amount_of
+from capabilities.core.prices import FIELDS, Price, amount_of
 from capabilities.core.providers.catalogue import Fact, FactVerdict, StatedLimit
 from capabilities.core.providers.catalogue.price_verdicts import find_contested, judge_price
 from capabilities.labels import capability_label
 from capabilities.sentences import join_words
 from routing_admin.console.base.tags.ui import icon
 from routing_admin.console.matrix.queries import MatrixRow, Square
-from routing_admin.console.services.price_forms import LABELS as PRICE_LABELS
+from routing_admin.console.services.forms import LABELS as PRICE_LABELS
 
 if TYPE_CHECKING:
     from capabilities.models import Service

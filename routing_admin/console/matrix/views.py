@@ -14,12 +14,12 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of, can_edit
-from capabilities.core.insertion import insert_facts
 from capabilities.core.vocabulary import Cell
+from capabilities.core.worded import insert_facts
 from capabilities.errors import ActionError
 from capabilities.labels import capability_label
 from capabilities.sentences import join_words
-from routing_admin.console.base.answers import add_refusal_toast, add_toast, require_found, wants_fragment
+from routing_admin.console.base.page_responses import add_refusal_toast, add_toast, require_found, wants_fragment
 from routing_admin.console.matrix.cells import Pen
 from routing_admin.console.matrix.cells import cell as cell_tag
 from routing_admin.console.matrix.queries import (
@@ -35,8 +35,7 @@ from routing_admin.console.matrix.queries import (
 )
 from routing_admin.console.providers import dialling
 from routing_admin.console.providers.queries import list_provider_names
-from routing_admin.console.services.actions import set_capabilities, set_cell
-from routing_admin.console.services.catalogue_actions import fill_from_catalogue
+from routing_admin.console.services.actions import fill_from_catalogue, set_capabilities, set_cell
 from routing_admin.console.services.probing import ProbeResult, probe_service
 from routing_admin.console.services.queries import find_row, find_rows
 

@@ -5,28 +5,135 @@ There is always one administrator who can sign in: whoever is the last keeps the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from datetime import timedelta
 
 from django.conf import settings
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX, make_password
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
-from django.db import transaction
+from django.contrib.sessions.models import Session
+from django.db import DatabaseError, InterfaceError, transaction
 from django.db.models import Q
+from django.utils import timezone
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
 
-from capabilities.access import role_of
+from capabilities.access import digest_of, make_key, role_of
 from capabilities.acts import Actor, AuditedAction
-from capabilities.core.permissions import UserRole
+from capabilities.core.permissions import ADMIN_SCOPES, UserRole
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError, NotFoundError
+from capabilities.signing import name_of_secret, newest_secret
 from routing_admin.configuration import revisions
+from routing_admin.configuration.guards import check_one_line
 from routing_admin.configuration.revisions import ledger
-from routing_admin.console.people.session_actions import delete_sessions
-from routing_admin.console.people.token_actions import end_tokens
-from routing_admin.models import Person
+from routing_admin.models import AdminToken, Person, SessionSighting
+from routing_admin.platform.auth.admin_tokens import KIND, AdminCaller
+from routing_admin.platform.auth.session_activity import digest_of_session, sessions_of
+
+# Administrators' tokens for scripts: made, shown once, revoked, ended with the owner's role. Audited.
+
+DAYS, MAX_DAYS = 90, 365
+"""How long a token lives where nobody says otherwise, and at most."""
+EVERY = timedelta(minutes=1)
+"""How often a token's last use is written at most."""
+A_DAY = timedelta(days=1)
+
+
+def issue_token(
+    actor: Actor, owner: User, name: str, scopes: Iterable[str], *, days: int = DAYS
+) -> tuple[str, AdminToken]:
+    """A new token: (the whole token, told this once, and its row).
+
+    Raises `InvalidError` for a name that another living token of the owner has, a scope there is not, or no scope.
+    """
+    wanted = [scope for scope in ADMIN_SCOPES if scope in set(scopes)]
+    if not wanted:
+        raise InvalidError([Problem("scopes", _("Choose what the token may do."), "required")])
+    check_one_line("name", name)
+    now = timezone.now()
+    if AdminToken.objects.filter(owner=owner, name=name, revoked_at=None, expires_at__gt=now).exists():
+        message = _("You already have a token named %(name)s. Revoke it first, or choose another name.") % {
+            "name": name
+        }
+        raise InvalidError([Problem("name", message, "duplicate")])
+    token, public, digest = make_key(KIND)
+    ends = now + timedelta(days=min(days, MAX_DAYS))
+    details = {"token": f"{KIND}_{public}", "scopes": wanted, "expires": ends.isoformat(timespec="seconds")}
+    with ledger.audit(actor, AuditedAction("token.issue", "token", name, details)):
+        row = AdminToken.objects.create(
+            owner=owner,
+            name=name,
+            public_id=public,
+            digest=digest,
+            signed_with=name_of_secret(newest_secret()),
+            scopes=wanted,
+            expires_at=ends,
+        )
+    return token, row
+
+
+def revoke_token(actor: Actor, row: AdminToken) -> None:
+    """Ends a token at once, for good; asking twice is no fault."""
+    if row.revoked_at is None:
+        with ledger.audit(
+            actor, AuditedAction("token.revoke", "token", row.name, {"token": f"{KIND}_{row.public_id}"})
+        ):
+            row.revoked_at = timezone.now()
+            row.save(update_fields=["revoked_at"])
+
+
+def end_tokens(owner: User) -> int:
+    """Ends all tokens of somebody who is no administrator any more, as a part of that act; how many."""
+    return AdminToken.objects.filter(owner=owner, revoked_at=None).update(revoked_at=timezone.now())
+
+
+def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
+    """Notes that a token was used, at most once a minute; the first use of a day is in the audit, too.
+
+    After a rotation it is signed with the newest secret then, so that the older one can go.
+
+    Where the database takes no write now, nothing is noted: that is no reason to refuse the call.
+    """
+    now, last = timezone.now(), caller.row.last_used_at
+    if last is not None and now - last <= EVERY:
+        return
+    try:
+        signature = {"digest": digest_of(caller.secret), "signed_with": name_of_secret(newest_secret())}
+        AdminToken.objects.filter(pk=caller.row.pk).update(last_used_at=now, **signature)
+        if last is None or now - last > A_DAY:
+            actor = Actor("token", caller.name, address, request_id)
+            act = AuditedAction("token.use", "token", caller.row.name, {"token": f"{KIND}_{caller.row.public_id}"})
+            revisions.write_event(actor, act)
+    except (DatabaseError, InterfaceError):
+        return
+
+
+# Ending sessions: some of a person's, or all but one; audited. Whoever is signed out so has to sign in again.
+
+
+def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
+    """Ends the person's sessions of those digests, or all, but the one with the key `staying`; how many ended."""
+    act = AuditedAction("session.end", "user", user.get_username())
+    with ledger.audit(actor, act):
+        act.details["sessions"] = count = delete_sessions(user, digests, staying=staying)
+    return count
+
+
+def delete_sessions(user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
+    """The same as a part of another act, which says so itself."""
+    own = digest_of_session(staying) if staying else ""
+    ending = {
+        digest: session.session_key
+        for digest, session in sessions_of(user.pk)
+        if digest != own and (digests is None or digest in digests)
+    }
+    Session.objects.filter(session_key__in=list(ending.values())).delete()
+    SessionSighting.objects.filter(digest__in=list(ending)).delete()
+    return len(ending)
+
 
 RANKS = tuple(role.value for role in UserRole)
 """Roles by what they may, the least first."""

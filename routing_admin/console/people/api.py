@@ -18,16 +18,16 @@ from routing_admin.console.base.api import (
     check_gives,
     expectation_in,
     iso,
+    problems_of,
     require,
     script_actor,
 )
-from routing_admin.console.base.limit_schemas import problems_of
 from routing_admin.console.base.schemas import InvitedOut, InviteIn, PeopleOut, PersonIn, PersonOut
 from routing_admin.console.exchange.entries import check_expectation
 from routing_admin.console.people import actions as people
 from routing_admin.console.people.forms import InviteForm
 from routing_admin.console.people.queries import find_user_named, list_users
-from routing_admin.core.files.entry_tags import tag_of
+from routing_admin.core.files.entries import tag_of
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

@@ -20,8 +20,8 @@ from capabilities.access import actor_of
 from capabilities.errors import ConflictError, NotFoundError
 from capabilities.sentences import join_words
 from routing_admin.console.people import identity_actions as identities
+from routing_admin.console.people.account import BACKEND
 from routing_admin.console.people.language import remember_language
-from routing_admin.console.people.link import BACKEND
 from routing_admin.console.people.queries import find_language, find_user, find_user_of_link
 from routing_admin.console.people.signin import build_visitor
 from routing_admin.core.identity.admission import Admission, Identity

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
 from django.db.models import F
+from django.utils import timezone
 from django.utils.encoding import force_str
 from django.utils.http import urlsafe_base64_decode
 
-from routing_admin.models import LinkedIdentity, Person
+from capabilities.signing import name_of_secret, newest_secret
+from routing_admin.models import AdminToken, LinkedIdentity, Person, SessionSighting
+from routing_admin.platform.auth.admin_tokens import name_of
+from routing_admin.platform.auth.devices import program_and_system
+from routing_admin.platform.auth.session_activity import digest_of_session, session_activity, sessions_of
 
 
 def list_users() -> list[User]:
@@ -45,3 +53,66 @@ def find_language(user: User) -> str:
 def list_identities(user: User) -> list[LinkedIdentity]:
     """The accounts elsewhere that sign this user in, the oldest first."""
     return list(user.linked_identities.order_by("linked_at"))
+
+
+# What do the pages need to know of a person's sessions? Which there are, where and when each was seen.
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLine:
+    """A session as the page shows it; `is_this` is the one that asks. Times are None while it was never seen."""
+
+    digest: str
+    is_this: bool
+    program: str
+    system: str
+    address: str
+    first_seen: datetime | None
+    last_seen: datetime | None
+    ends_at: datetime
+
+
+def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
+    """The person's sessions that have not ended, the one with that key first, then the last seen first. Two queries."""
+    found = dict(sessions_of(user_id))
+    rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(found))}
+    noted, own = session_activity().waiting(), digest_of_session(own_key) if own_key else ""
+    lines = []
+    for digest, session in found.items():
+        row, sight = rows.get(digest), noted.get(digest)
+        newest = sight or row
+        program, system = program_and_system(newest.user_agent if newest else "")
+        lines.append(
+            SessionLine(
+                digest,
+                digest == own,
+                program,
+                system,
+                newest.address if newest else "",
+                row.first_seen if row else sight.at if sight else None,
+                sight.at if sight else row.last_seen if row else None,
+                session.expire_date,
+            )
+        )
+    return sorted(lines, key=lambda line: (not line.is_this, -(line.last_seen or line.ends_at).timestamp()))
+
+
+# What does the page of tokens need to know? All of them, whose each is.
+
+
+def list_tokens() -> list[AdminToken]:
+    """Every token with its owner: those that work first, the revoked ones last."""
+    rows = AdminToken.objects.select_related("owner")
+    return sorted(rows, key=lambda row: row.revoked_at is not None)
+
+
+def find_token(public_id: str) -> AdminToken | None:
+    """The token with that public part; None for none."""
+    return AdminToken.objects.select_related("owner").filter(public_id=public_id).first()
+
+
+def tokens_behind() -> list[str]:
+    """Living tokens that still need an older signing secret: they did not come in since the rotation."""
+    living = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
+    behind = living.exclude(signed_with=name_of_secret(newest_secret()))
+    return sorted(name_of(row.owner.get_username(), row.name) for row in behind)

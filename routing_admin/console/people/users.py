@@ -22,8 +22,7 @@ from capabilities.errors import ActionError, InvalidError
 from routing_admin.configuration.guards import find_refusal
 from routing_admin.console.people import actions as people
 from routing_admin.console.people.forms import InviteForm, RoleForm
-from routing_admin.console.people.queries import find_user, list_users
-from routing_admin.console.people.session_queries import SessionLine, list_sessions
+from routing_admin.console.people.queries import SessionLine, find_user, list_sessions, list_users
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,13 @@ from django.utils.translation import gettext as _
 from capabilities.access import actor_of
 from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset
 from capabilities.errors import ActionError
-from routing_admin.console.base.answers import UNPROCESSABLE, add_toast, require_found, wants_fragment
-from routing_admin.console.base.refused_forms import add_refusal
+from routing_admin.console.base.page_responses import (
+    UNPROCESSABLE,
+    add_refusal,
+    add_toast,
+    require_found,
+    wants_fragment,
+)
 from routing_admin.console.providers import dialling
 from routing_admin.console.providers.actions import KeyAct, save_provider
 from routing_admin.console.providers.forms import NewProviderForm
@@ -35,7 +40,7 @@ from routing_admin.console.providers.queries import (
     find_provider,
     list_by_preset,
 )
-from routing_admin.console.services.catalogue_actions import add_models
+from routing_admin.console.services.actions import add_models
 from routing_admin.console.services.queries import has_services
 
 if TYPE_CHECKING:

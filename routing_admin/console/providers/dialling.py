@@ -17,8 +17,8 @@ from capabilities.core.wire import Fault
 from capabilities.core.worded import Worded
 from capabilities.quantities import duration_text
 from capabilities.sentences import join_sentences, translate_sentence
+from routing_admin.console.providers.actions import record_key_tests, record_tests
 from routing_admin.console.providers.forms import write_value
-from routing_admin.console.providers.test_actions import record_key_tests, record_tests
 from routing_admin.dispatch import provider_checks as dial
 from routing_admin.dispatch.provider_checks import CheckResult
 

@@ -9,20 +9,24 @@ from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of
 from capabilities.errors import ActionError, ConflictError
-from routing_admin.console.base.answers import UNPROCESSABLE, add_refusal_toast, add_toast, require_found
-from routing_admin.console.base.refused_forms import add_refusal
+from routing_admin.console.base.page_responses import (
+    UNPROCESSABLE,
+    add_refusal,
+    add_refusal_toast,
+    add_toast,
+    require_found,
+)
 from routing_admin.console.providers import dialling
 from routing_admin.console.providers import views as providers
-from routing_admin.console.providers.forms import ProviderForm
-from routing_admin.console.providers.key_actions import (
+from routing_admin.console.providers.actions import (
     add_provider_key,
     change_provider_key,
     confirm_key_origin,
     remove_provider_key,
 )
+from routing_admin.console.providers.forms import ProviderForm
 from routing_admin.console.providers.key_forms import FurtherKeyForm, KeyNameForm
-from routing_admin.console.providers.key_queries import describe_keys
-from routing_admin.console.providers.queries import find_provider
+from routing_admin.console.providers.queries import describe_keys, find_provider
 
 PLACES = {"apiKey": "key"}
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from capabilities.core.providers.catalogue import CatalogueEntry, Fact
 from capabilities.core.vocabulary import Cell
 from routing_admin.console.matrix.queries import INPUT, READS, SIDES, WRITES
-from routing_admin.console.services.catalogue_actions import UNKNOWN_MODEL, NewModel, cells_of, entry_for
+from routing_admin.console.services.actions import UNKNOWN_MODEL, NewModel, cells_of, entry_for
 from routing_admin.console.services.queries import list_service_ids, map_models
 
 if TYPE_CHECKING:

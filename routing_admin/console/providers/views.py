@@ -14,16 +14,17 @@ from capabilities.access import actor_of
 from capabilities.errors import ActionError, ConflictError
 from capabilities.sentences import join_words
 from routing_admin.configuration.guards import find_refusal
-from routing_admin.console.base.answers import (
+from routing_admin.console.base.consequences import find_unconfirmed, find_unconfirmed_disabling, foresee_deletion
+from routing_admin.console.base.page_responses import (
     UNPROCESSABLE,
+    add_refusal,
     add_refusal_toast,
     add_toast,
+    find_differences,
+    renew_version,
     require_found,
     wants_fragment,
 )
-from routing_admin.console.base.consent import find_unconfirmed, find_unconfirmed_disabling
-from routing_admin.console.base.consequences import foresee_deletion
-from routing_admin.console.base.refused_forms import add_refusal, find_differences, renew_version
 from routing_admin.console.providers import dialling
 from routing_admin.console.providers.actions import (
     check_can_delete_provider,
@@ -33,12 +34,12 @@ from routing_admin.console.providers.actions import (
 )
 from routing_admin.console.providers.forms import PROTOCOLS, ProviderForm
 from routing_admin.console.providers.key_forms import FurtherKeyForm
-from routing_admin.console.providers.key_rows import list_key_rows
 from routing_admin.console.providers.queries import (
     ProviderLine,
     describe_provider,
     find_provider,
     find_providers,
+    list_key_rows,
     list_providers,
 )
 from routing_admin.console.services.queries import list_services_at

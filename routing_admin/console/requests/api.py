@@ -10,7 +10,7 @@ from routing_admin.api.requests import PAGE, PageSize, page_of, timeline
 from routing_admin.api.schemas import RequestOut, RequestsOut
 from routing_admin.console.base.api import TAG, require
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.lookup import find_logged_request
+from routing_admin.request_log.search import find_logged_request
 
 router = Router(tags=[TAG])
 

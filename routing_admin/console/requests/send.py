@@ -21,14 +21,13 @@ from capabilities.acts import Actor
 from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
 from routing_admin.configuration import snapshot
 from routing_admin.console.artifacts import detail
-from routing_admin.console.base.answers import require_found
+from routing_admin.console.base.page_responses import require_found
 from routing_admin.core.configuration.specs import CandidateSpec, ServiceSpec
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.plan import default_route_to
 from routing_admin.dispatch.description_preview import have_described
 from routing_admin.dispatch.generated_media import store_generated
-from routing_admin.dispatch.plan import PlannedRequest, plan_request
-from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.plan import PlannedRequest, plan_request, record_plan
 from routing_admin.dispatch.preview import request_for
 from routing_admin.dispatch.recorded import record_answer_sync
 from routing_admin.dispatch.send import Dispatch

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from routing_admin.console.requests import live, send, views
+from routing_admin.console.requests import send, views
 
 urlpatterns: list[URLPattern] = [
     path("requests/", views.requests, name="requests"),
-    path("newer/requests/", live.requests_newer, name="requests_newer"),
-    path("words/requests/", live.requests_words, name="requests_words"),
+    path("newer/requests/", views.requests_newer, name="requests_newer"),
+    path("words/requests/", views.requests_words, name="requests_words"),
     path("requests/<str:pk>/", views.request_detail, name="request"),
     path("artifacts/<str:pk>/send/", send.artifact_send, name="artifact_send"),
     path("artifacts/<str:pk>/describe/", send.artifact_describe, name="artifact_describe"),

@@ -22,22 +22,70 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.readings import note_body_read
 from routing_admin.console.requests.advice import Advice, Remedy, advise
 from routing_admin.console.requests.answer_view import artifact_ids, build_answer
-from routing_admin.console.requests.live import LONGEST, suggest_words
 from routing_admin.console.requests.prefix_story import tell_prefix
 from routing_admin.console.requests.story import add_entries, build_steps, build_tracks, color_chips, tell_story
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.limits.prices.sheet import sheet_of
-from routing_admin.request_log.asked import asked_for
 from routing_admin.request_log.costs import sum_waste
-from routing_admin.request_log.lookup import find_earlier_request, find_logged_request, find_logged_requests
+from routing_admin.request_log.entries import asked_for
 from routing_admin.request_log.operations import operation_name
-from routing_admin.request_log.search import MAX_COUNTED, count_matches, find, write_cursor, write_place
+from routing_admin.request_log.search import (
+    MAX_COUNTED,
+    MAX_NEW,
+    count_matches,
+    count_newer,
+    find,
+    find_earlier_request,
+    find_logged_request,
+    find_logged_requests,
+    suggest,
+    write_cursor,
+    write_place,
+)
 from routing_admin.request_log.search_words import KEYS, Search, parse
 from routing_admin.request_log.sentences import render_logged
 
 if TYPE_CHECKING:
     from routing_admin.models import RequestLog
+
+
+# What the list of requests asks for while it stands open: whether there are newer rows, and what can be searched.
+
+NOTHING_NEW = 204
+LONGEST = 300
+"""Characters of what is typed that are looked at."""
+
+
+@require_GET
+def requests_newer(request: HttpRequest) -> HttpResponse:
+    """How many requests that match came since the first one shown; 204 where the page says so already."""
+    typed, after, shown = (request.GET.get(name, "") for name in ("q", "after", "count"))
+    count = count_newer(parse(typed), after)
+    if str(count) == shown:
+        return HttpResponse(status=NOTHING_NEW)
+    context = {"count": count, "is_more": count == MAX_NEW, "typed": typed, "place": after}
+    return render(request, "requests/newer.html", context)
+
+
+@require_GET
+def requests_words(request: HttpRequest) -> HttpResponse:
+    """The suggestions for what is typed, as options."""
+    return render(request, "requests/words.html", {"words": suggest_words(request.GET.get("q", "")[:LONGEST])})
+
+
+def suggest_words(typed: str) -> list[str]:
+    """What can stand behind what is typed, by the names of this installation."""
+    state = snapshot.current()
+    configuration = state.configuration
+    values = {
+        "task": [route.task_type for route in configuration.routes],
+        "provider": [provider.name for provider in configuration.providers],
+        "model": list(dict.fromkeys(service.model for service in configuration.services)),
+        "agent": [agent.id for agent in state.agents],
+    }
+    return suggest(typed, values)
+
 
 QUICK = (
     ("status", "failed", gettext_lazy("Failed"), "stop"),

@@ -14,7 +14,7 @@ from routing_admin.configuration.guards import check_unused, check_version, save
 from routing_admin.configuration.revisions import ledger
 from routing_admin.configuration.rows import write_chain
 from routing_admin.configuration.rows.writing import route_fields
-from routing_admin.console.base.positions import next_position
+from routing_admin.console.base.keyset import next_position
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, CandidateSpec, RouteSpec
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.models import Alias, TaskRoute

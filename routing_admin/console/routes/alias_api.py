@@ -17,10 +17,10 @@ from routing_admin.console.base.api import (
     answer_at_revision,
     answer_entry,
     expectation_in,
+    problems_of,
     require,
     script_actor,
 )
-from routing_admin.console.base.limit_schemas import problems_of
 from routing_admin.console.base.schemas import AliasesOut, AliasIn, AliasOut, ChangedOut
 from routing_admin.console.exchange.entries import check_expectation
 from routing_admin.console.routes.actions import save_alias

@@ -22,9 +22,9 @@ from capabilities.sentences import translate_refusal
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.rows.reading import route_spec
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.console.base.answers import add_toast
 from routing_admin.console.base.consequences import foresee_deletion
-from routing_admin.console.catalogue.endings import list_endings_of
+from routing_admin.console.base.page_responses import add_toast
+from routing_admin.console.catalogue.queries import list_endings_of
 from routing_admin.console.routes import errors
 from routing_admin.console.routes import phrases as words
 from routing_admin.console.routes.actions import save_route_as
@@ -42,14 +42,14 @@ from routing_admin.console.routes.draft import (
 from routing_admin.console.routes.listing import find_delete_refusal
 from routing_admin.console.routes.past import render_retrospective
 from routing_admin.console.routes.queries import find_route, find_route_with_chain
-from routing_admin.console.services.drift_queries import map_drifts
+from routing_admin.console.services.queries import map_drifts
 from routing_admin.console.simulate.panel import Panel, panel_in, set_outcomes
 from routing_admin.console.simulate.runs import run, send
 from routing_admin.core.configuration.route_changes import name_of, route_changes, with_route
 from routing_admin.core.configuration.specs import Configuration, RouteSpec
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.core.fallback.table import Action
-from routing_admin.core.files.side_by_side import side_by_side
+from routing_admin.core.files.entries import side_by_side
 from routing_admin.core.planning.lint import CheckedCandidate, lint
 from routing_admin.core.planning.plan import policy_of
 from routing_admin.dispatch.decisions import unusable_of

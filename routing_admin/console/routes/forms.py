@@ -10,8 +10,8 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from capabilities.core.ranges import MAX_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
 from capabilities.core.storable import is_storable
+from capabilities.core.values import MAX_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
 from routing_admin.console.base.content_policies import policy_choices
 from routing_admin.console.base.json_objects import JsonObjectField
 from routing_admin.core.configuration.specs import NO_DIRECTIVE, REFUSE, SKIP

@@ -16,28 +16,27 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from capabilities.access import actor_of
-from capabilities.core.providers.probes.drift import Drifts
+from capabilities.core.providers.probes.judgement import Drifts
 from capabilities.core.vocabulary import Capabilities
 from capabilities.errors import ActionError
 from capabilities.sentences import translate_refusal
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.guards import find_refusal
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.console.base.answers import add_toast, wants_fragment
+from routing_admin.console.base.page_responses import add_toast, wants_fragment
 from routing_admin.console.routes import phrases as words
 from routing_admin.console.routes.actions import check_can_delete_route, delete_route, save_alias, save_route
 from routing_admin.console.routes.forms import AliasForm
-from routing_admin.console.routes.queries import Traffic, find_route, map_traffic
-from routing_admin.console.routes.standings import list_standings, list_unable
+from routing_admin.console.routes.queries import Traffic, find_route, list_standings, list_unable, map_traffic
 from routing_admin.console.routes.warnings import warnings_of
-from routing_admin.console.services.drift_queries import map_drifts
+from routing_admin.console.services.queries import map_drifts
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, AliasSpec, Configuration, LanguageSpec, RouteSpec
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.lint import SKIPS, CheckedCandidate, lint
 from routing_admin.core.planning.model_names import CATCH_ALL, is_target, task_name
 from routing_admin.dispatch.decisions import unusable_of
 from routing_admin.request_log.search_words import Search
-from routing_admin.request_log.window import DAY_HOURS
+from routing_admin.request_log.time_ranges import DAY_HOURS
 
 if TYPE_CHECKING:
     from routing_admin.models import TaskRoute

@@ -10,16 +10,16 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from capabilities.core.insertion import insert_facts
 from capabilities.core.providers.catalogue import Retirement
-from capabilities.core.providers.probes.drift import DOUBTS
+from capabilities.core.providers.probes.judgement import DOUBTS
+from capabilities.core.worded import insert_facts
 from capabilities.labels import CONTENTS
 from capabilities.sentences import join_words, translate_sentence
 from routing_admin.console.routes.draft import Draft, EditorAction
 from routing_admin.core.configuration.route_changes import RouteChange, RouteChangeKind
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, Configuration, RouteSpec
-from routing_admin.core.planning.describers import DescribeRouteState, describe_route_state, wants_describer_along
 from routing_admin.core.planning.lint import CheckedCandidate, Finding
+from routing_admin.core.planning.plan import DescribeRouteState, describe_route_state, wants_describer_along
 
 Text = str | Promise
 

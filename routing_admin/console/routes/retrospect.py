@@ -24,7 +24,7 @@ from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.health import UNASKED
-from routing_admin.request_log.window import window_start
+from routing_admin.request_log.time_ranges import window_start
 
 MOST = 2000
 """So many of the newest requests are looked at."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path, register_converter
 
 from routing_admin.console.routes import editor, listing
-from routing_admin.console.routes.address import TaskType
+from routing_admin.console.routes.draft import TaskType
 
 register_converter(TaskType, "task")
 

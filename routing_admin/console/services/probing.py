@@ -14,15 +14,20 @@ from capabilities.acts import Actor
 from capabilities.core.delivery.probe_places import list_probes
 from capabilities.core.message import ChatRequest
 from capabilities.core.prices import Price, cost_of
-from capabilities.core.providers.probes.drift import DriftKind
-from capabilities.core.providers.probes.judgement import Exchange, ProbeAnswer, ProbeFinding, ProbeOutcome, conduct
+from capabilities.core.providers.probes.judgement import (
+    DriftKind,
+    Exchange,
+    ProbeAnswer,
+    ProbeFinding,
+    ProbeOutcome,
+    conduct,
+)
 from capabilities.core.providers.redaction import brief
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.core.wire import Usage
 from capabilities.core.worded import data_of
 from capabilities.models import ProbeTranscript, Service
-from routing_admin.console.services.actions import set_capabilities
-from routing_admin.console.services.drift_actions import record_drift, settle_doubts
+from routing_admin.console.services.actions import record_drift, set_capabilities, settle_doubts
 from routing_admin.dispatch import provider_checks as dial
 from routing_admin.dispatch.provider_checks import CheckResult
 from routing_admin.limits.prices.sheet import price_for

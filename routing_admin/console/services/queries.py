@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
+from typing import Any
 
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
 
-from capabilities.models import Agent, Provider, Service
+from capabilities.core.delivery.probe_places import count_calls, estimate_usage, list_probes
+from capabilities.core.prices import Cost, cost_of
+from capabilities.core.providers.probes.judgement import DOUBTS, DriftKind, is_current
+from capabilities.core.wire import Usage
+from capabilities.models import Agent, Drift, NightlyProbe, ProbeTranscript, Provider, Service
 from routing_admin.console.matrix.queries import INPUT, OUTPUT, list_squares
+from routing_admin.limits.prices.sheet import price_for
 
 PER_PAGE = 50
 
@@ -87,3 +94,119 @@ def list_services_at(provider: Provider) -> list[Service]:
 def list_agents_using(row: Service) -> list[Agent]:
     """The agents that use the service."""
     return list(row.agents.all())
+
+
+# What speaks against what models are said to read, or has changed of it.
+
+
+@dataclass(frozen=True, slots=True)
+class DriftLine:
+    """One thing that was seen of a service's model and still matters."""
+
+    row: Drift
+    service: Service
+
+    @property
+    def is_doubt(self) -> bool:
+        """Whether somebody has to decide."""
+        return self.row.kind in DOUBTS
+
+
+def list_open_drifts() -> list[Drift]:
+    """Everything that nobody dismissed, the newest first; one query."""
+    return list(Drift.objects.filter(dismissed_at=None))
+
+
+def map_drifts() -> Mapping[tuple[str, str], Mapping[str, DriftKind]]:
+    """What nobody dismissed, by provider and model, then by capability; one query."""
+    found: dict[tuple[str, str], dict[str, DriftKind]] = {}
+    for row in list_open_drifts():
+        found.setdefault((row.provider, row.model), {})[row.capability] = DriftKind(row.kind)
+    return found
+
+
+def list_drifts() -> list[DriftLine]:
+    """What still matters of all services; one query, and two more where there is something."""
+    open_drifts = list_open_drifts()
+    if not open_drifts:
+        return []
+    models = {row.model for row in open_drifts}
+    services = Service.objects.filter(model__in=models, enabled=True)
+    return match_drifts(open_drifts, services.select_related("provider").prefetch_related("capabilities"))
+
+
+def list_drifts_of(service: Service) -> list[DriftLine]:
+    """What still matters of one service; one query beside its own."""
+    rows = Drift.objects.filter(dismissed_at=None, provider=service.provider.name, model=service.model)
+    return match_drifts(list(rows), [service])
+
+
+def match_drifts(rows: Iterable[Drift], services: Iterable[Service]) -> list[DriftLine]:
+    """Each with the services that it is about, as far as it still matters there."""
+    by_place: dict[tuple[str, str], list[tuple[Service, set[str]]]] = {}
+    for service in services:
+        reads = {square.name for square in list_squares(service) if square.side == INPUT and square.on}
+        by_place.setdefault((service.provider.name, service.model), []).append((service, reads))
+    return [
+        DriftLine(row, service)
+        for row in rows
+        for service, reads in by_place.get((row.provider, row.model), ())
+        if is_current(DriftKind(row.kind), row.capability in reads)
+    ]
+
+
+# What models were asked about what they read, and what they answered.
+
+
+def list_transcripts(row: Service) -> list[ProbeTranscript]:
+    """The last probes of a service's model, by capability, the newest first; one query."""
+    return list(ProbeTranscript.objects.filter(provider=row.provider.name, model=row.model))
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """What a night's probes of a service take: calls, tokens, the capabilities of whose tokens nobody knows, and what
+    the known ones cost; `measured` says that the last probe took that, `last` the last night there was.
+    """
+
+    calls: int
+    tokens: int
+    unknown: tuple[str, ...]
+    measured: bool
+    cost: Cost | None
+    last: date | None
+
+
+def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Night:
+    """By what the last probes took, as the provider counted, else by the vendors' formulas; one query."""
+    provider = row.provider
+    probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
+    counted = {each.capability: sum_usage(each.exchanges) for each in reversed(list(transcripts))}
+    usages = {each.capability: counted.get(each.capability) or estimate_usage(row.model, each) for each in probes}
+    known = [usage for usage in usages.values() if usage is not None]
+    chosen = NightlyProbe.objects.filter(service_id=row.service_id).first()
+    return Night(
+        count_calls(probes),
+        sum((usage.prompt_tokens or 0) + (usage.completion_tokens or 0) for usage in known),
+        tuple(name for name, usage in usages.items() if usage is None),
+        bool(probes) and all(counted.get(each.capability) for each in probes),
+        sum_costs(row, known),
+        chosen.last_night if chosen else None,
+    )
+
+
+def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
+    """What these usages cost at the price of the service's model; None where it has none."""
+    price = price_for(row.price, row.provider.endpoint, row.model)
+    costs = [cost_of(usage, price) for usage in usages] if price else []
+    if price is None or not costs or None in costs:
+        return None
+    return Cost(sum(cost.nanos for cost in costs if cost), price.currency)
+
+
+def sum_usage(exchanges: Iterable[Mapping[str, Any]]) -> Usage | None:
+    """The tokens of all answers that came; None where one of them does not tell its own."""
+    counts = [(each["promptTokens"], each["completionTokens"]) for each in exchanges if not each["fault"]]
+    if any(None in pair for pair in counts):
+        return None
+    return Usage(sum(prompt for prompt, _ in counts), sum(answer for _, answer in counts))

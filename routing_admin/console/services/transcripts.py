@@ -15,7 +15,7 @@ from capabilities.core.prices import money_text
 from capabilities.core.providers.probes.judgement import AnswerReading, ProbeOutcome, ProbeReason
 from capabilities.core.worded import text_of
 from capabilities.sentences import translate_sentence
-from routing_admin.console.services.probe_queries import sum_usage
+from routing_admin.console.services.queries import sum_usage
 
 if TYPE_CHECKING:
     from capabilities.models import ProbeTranscript

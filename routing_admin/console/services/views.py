@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of
@@ -19,46 +22,126 @@ from capabilities.core.prices import NO_CURRENCY, Price, amount_of
 from capabilities.core.providers.catalogue import CELLS, TEXT, CatalogueEntry, StatedLimit
 from capabilities.core.providers.catalogue.price_verdicts import find_contested
 from capabilities.core.providers.presets import limits_template, quirks_for
+from capabilities.core.providers.probes.judgement import DriftKind
 from capabilities.core.vocabulary import Source
+from capabilities.core.worded import insert_facts
 from capabilities.errors import ActionError, ConflictError
-from capabilities.labels import capability_label
+from capabilities.labels import CONTENTS, capability_label
 from capabilities.sentences import join_words
 from routing_admin.configuration.guards import find_refusal
-from routing_admin.console.base.answers import (
+from routing_admin.console.base.consequences import find_unconfirmed, foresee_deletion
+from routing_admin.console.base.page_responses import (
     UNPROCESSABLE,
-    add_refusal_toast,
-    add_toast,
-    require_found,
-    wants_fragment,
-)
-from routing_admin.console.base.consent import find_unconfirmed
-from routing_admin.console.base.consequences import foresee_deletion
-from routing_admin.console.base.refused_forms import (
     Difference,
     add_refusal,
+    add_refusal_toast,
+    add_toast,
     find_differences,
     render_value,
     renew_version,
+    require_found,
+    wants_fragment,
 )
-from routing_admin.console.catalogue.endings import foresee_ending
+from routing_admin.console.catalogue.queries import foresee_ending
 from routing_admin.console.matrix.queries import Square, list_squares
 from routing_admin.console.matrix.views import summarize_probe
 from routing_admin.console.providers import dialling
 from routing_admin.console.providers.queries import find_provider
-from routing_admin.console.services.actions import check_can_delete_service, delete_service, save_service
-from routing_admin.console.services.catalogue_actions import cells_of, entry_for, fill_from_catalogue, retirement_of
-from routing_admin.console.services.drift_queries import list_drifts_of
-from routing_admin.console.services.drift_views import render_drifts
+from routing_admin.console.services.actions import (
+    accept_doubt,
+    cells_of,
+    check_can_delete_service,
+    delete_service,
+    dismiss_drift,
+    entry_for,
+    fill_from_catalogue,
+    retirement_of,
+    save_service,
+)
 from routing_admin.console.services.forms import ServiceForm
-from routing_admin.console.services.probe_queries import estimate_night, list_transcripts
+from routing_admin.console.services.nightly import set_nightly
 from routing_admin.console.services.probing import probe_service
-from routing_admin.console.services.queries import describe_service, find_service, list_agents_using, list_services
+from routing_admin.console.services.queries import (
+    DriftLine,
+    describe_service,
+    estimate_night,
+    find_service,
+    list_agents_using,
+    list_drifts_of,
+    list_services,
+    list_transcripts,
+)
 from routing_admin.console.services.transcripts import render_transcripts
 from routing_admin.dispatch.kept_refusals import forget_refusal, list_refusals
 from routing_admin.limits.prices.sheet import price_today
 
 if TYPE_CHECKING:
     from capabilities.models import Service
+
+
+# Doubts about what models read, in words, and an administrator's decision about them.
+
+SENTENCES: Mapping[str, str | Promise] = {
+    DriftKind.REFUSED: gettext_lazy(
+        "%(name)s should read %(kinds)s, but answered a request containing them with status %(status)s."
+    ),
+    DriftKind.DENIED: gettext_lazy("%(name)s is declared to read %(kinds)s, but a probe found that it cannot."),
+    DriftKind.STOPPED: gettext_lazy("The nightly probe found that %(name)s no longer reads %(kinds)s."),
+    DriftKind.STARTED: gettext_lazy("The nightly probe found that %(name)s now reads %(kinds)s."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DriftView:
+    """One thing that was seen of a model, with its sentence."""
+
+    line: DriftLine
+    sentence: str
+    kinds: str | Promise
+
+    @property
+    def tone(self) -> str:
+        """The tone of its note: what a model reads beside what it did is good news."""
+        return "info" if self.line.row.kind == DriftKind.STARTED else "warn"
+
+
+def render_drifts(lines: Iterable[DriftLine]) -> list[DriftView]:
+    """What was seen, as pages show it."""
+    return [_render(line) for line in lines]
+
+
+def _render(line: DriftLine) -> DriftView:
+    row = line.row
+    kinds = CONTENTS.get(row.capability, capability_label(row.capability))
+    facts = {"name": line.service.service_id, "kinds": kinds, "status": row.status}
+    return DriftView(line, insert_facts(str(SENTENCES[row.kind]), facts), kinds)
+
+
+@require_POST
+def service_drift(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Decides about a doubt: `off` declares that the model does not read it, `dismiss` tells it no more for a week."""
+    row = require_found(find_service(service_id))
+    capability, act = request.POST.get("capability", "")[:100], request.POST.get("act", "")
+    facts = {"service": service_id, "capability": capability_label(capability)}
+    if act == "off" and capability:
+        made = accept_doubt(actor_of(request), row, capability)
+        add_toast(request, insert_facts(_("%(service)s no longer reads %(capability)s"), facts), made.revision)
+    elif capability:
+        dismiss_drift(actor_of(request), row, capability)
+        add_toast(request, _("Dismissed. You will not see this again for a week."))
+    return redirect("dashboard") if request.POST.get("back") == "dashboard" else redirect("service", service_id)
+
+
+@require_POST
+def service_nightly(request: HttpRequest, service_id: str) -> HttpResponse:
+    """Chooses the service for the nightly probe, or no longer."""
+    row = require_found(find_service(service_id))
+    on = "on" in request.POST
+    set_nightly(actor_of(request), row, on, timezone.now())
+    text = _("%(name)s is probed every night") if on else _("%(name)s is no longer probed at night")
+    add_toast(request, text % {"name": service_id})
+    return redirect("service", service_id)
+
 
 PLACES = {"serviceId": "service_id"}
 

@@ -6,13 +6,16 @@ Retention and recording are no configuration: they are audited, and neither expo
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.acts import Actor, AuditedAction
 from capabilities.core.delivery.reader import POLICY_WORDS
+from capabilities.core.exchange import ExchangeRate, check_rate
 from capabilities.core.problems import Problem
-from capabilities.errors import ConflictError, InUseError, InvalidError
+from capabilities.errors import ConflictError, InUseError, InvalidError, NotFoundError
 from capabilities.sentences import join_words
 from routing_admin.configuration.installation import Keeping, directives, keeping_of
 from routing_admin.configuration.revisions import ledger
@@ -122,3 +125,34 @@ def record_bodies(actor: Actor, on: bool) -> None:
     """Starts or stops keeping the bodies of requests; what was recorded stays until it expires."""
     with ledger.audit(actor, AuditedAction("installation.record_bodies", "installation", details={"on": on})):
         Installation.objects.update_or_create(id=1, defaults={"record_bodies": on})
+
+
+# Exchange rates: one revision for each that is set or removed.
+
+
+def set_rate(actor: Actor, rate: ExchangeRate) -> AuditedAction:
+    """Sets a currency's rate, instead of the one it had. Raises `InvalidError`."""
+    act = AuditedAction("exchange_rate.set", "exchange_rate", rate.currency)
+    with ledger.change(actor, act):
+        row = Installation.current()
+        others = [each for each in row.exchange_rates if each["currency"] != rate.currency]
+        problems = list(check_rate(rate, [ExchangeRate(**each) for each in others], timezone.localdate()))
+        if problems:
+            raise InvalidError(problems)
+        row.exchange_rates = [*others, asdict(rate)]
+        row.save()
+    return act
+
+
+def remove_rate(actor: Actor, currency: str) -> AuditedAction:
+    """Removes a currency's rate. Raises `NotFoundError` where it has none."""
+    message = _("Removed the exchange rate of %(currency)s") % {"currency": currency}
+    act = AuditedAction("exchange_rate.remove", "exchange_rate", currency, message=message)
+    with ledger.change(actor, act):
+        row = Installation.current()
+        others = [each for each in row.exchange_rates if each["currency"] != currency]
+        if len(others) == len(row.exchange_rates):
+            raise NotFoundError(_("%(currency)s has no exchange rate.") % {"currency": currency})
+        row.exchange_rates = others
+        row.save()
+    return act

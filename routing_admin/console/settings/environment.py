@@ -11,7 +11,7 @@ from pathlib import Path
 from django.conf import settings
 from django.utils.translation import gettext_lazy
 
-from routing_admin.core.files.environment_provider import OPENAI_URL
+from routing_admin.core.files.keys import OPENAI_URL
 from routing_admin.environment import BASE_DIR, SETTINGS, Setting
 
 ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=[ \t]*+(\S*(?:[ \t]+\S+)*)", re.MULTILINE)

@@ -19,16 +19,19 @@ from artifacts import sniffer
 from artifacts.library import count_used_bytes
 from capabilities.access import actor_of
 from capabilities.core.delivery.reader import DEFAULT_POLICY
+from capabilities.core.exchange import ExchangeRate
 from capabilities.errors import ActionError, InvalidError
+from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.guards import find_refusal
 from routing_admin.configuration.installation import added_languages, directives, keeping_of, read_retention_settings
-from routing_admin.console.base.answers import add_toast
 from routing_admin.console.base.consequences import foresee_deletion
 from routing_admin.console.base.content_policies import LABELS
+from routing_admin.console.base.page_responses import add_toast
 from routing_admin.console.base.session import find_return_url
 from routing_admin.console.demo import load as demo
-from routing_admin.console.settings import actions, environment
+from routing_admin.console.settings import actions as actions
+from routing_admin.console.settings import environment
 from routing_admin.console.settings.forms import (
     ContentPolicyForm,
     DefaultLanguageForm,
@@ -37,13 +40,13 @@ from routing_admin.console.settings.forms import (
     LanguageForm,
     write_keeping,
 )
+from routing_admin.console.settings.pruning import describe_removal
 from routing_admin.console.settings.queries import (
     find_database_name,
     find_installation,
     measure_database,
     sum_artifact_sizes,
 )
-from routing_admin.console.settings.removal import describe_removal
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
 from routing_admin.environment import program_version
 
@@ -218,3 +221,33 @@ def describe_runtime() -> dict[str, Any]:
         "artifact_bytes": sum_artifact_sizes(),
         "free_bytes": shutil.disk_usage(settings.DATA_DIR).free,
     }
+
+
+# The exchange rates of the settings page: one is set or removed, each as a revision with Undo.
+
+
+@require_POST
+def rate_set(request: HttpRequest) -> HttpResponse:
+    """Sets what one unit of a currency is in another."""
+    form = ExchangeRateForm(request.POST)
+    if form.is_valid():
+        rate = ExchangeRate(**form.cleaned_data)
+        try:
+            made = actions.set_rate(actor_of(request), rate)
+        except InvalidError as refusal:
+            for problem in refusal.problems:
+                form.add_error(problem.field, translate_sentence(problem.message))
+        else:
+            return answer_saved(request, "rates", _("%(rate)s saved") % {"rate": rate}, made.revision)
+    return section(request, "rates", 422, rate_form=form)
+
+
+@require_POST
+def rate_remove(request: HttpRequest) -> HttpResponse:
+    """Removes a currency's rate; sums are then shown by currency alone."""
+    currency = request.POST.get("currency", "")
+    try:
+        made = actions.remove_rate(actor_of(request), currency)
+    except ActionError as refusal:
+        return section(request, "rates", refusal.status, rate_refusal=str(refusal))
+    return answer_saved(request, "rates", _("%(code)s removed") % {"code": currency}, made.revision)

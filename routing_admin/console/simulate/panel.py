@@ -19,8 +19,7 @@ from routing_admin.console.simulate.phrases import OUTCOMES, StopView
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
-from routing_admin.dispatch.simulation import NOT_REACHED
-from routing_admin.dispatch.stand_ins import TYPES, stand_in
+from routing_admin.dispatch.simulation import NOT_REACHED, TYPES, stand_in
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact

@@ -26,8 +26,7 @@ from routing_admin.core.fallback.chain import OK, Attempt
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.dispatch.description_preview import estimate_description
-from routing_admin.dispatch.plan import plan_request
-from routing_admin.dispatch.plan_record import record_plan
+from routing_admin.dispatch.plan import plan_request, record_plan
 from routing_admin.dispatch.recorded import record_answer_sync
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import Simulated, simulate

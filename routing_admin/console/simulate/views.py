@@ -21,8 +21,8 @@ from routing_admin.core.configuration.route_changes import name_of
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, RouteSpec
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.scripts import SCRIPTED
-from routing_admin.request_log.lookup import LoggedRequest, find_logged_request
 from routing_admin.request_log.recorded_bodies import question_of
+from routing_admin.request_log.search import LoggedRequest, find_logged_request
 
 if TYPE_CHECKING:
     from routing_admin.models import AttemptLog

@@ -10,22 +10,30 @@ from typing import Any, TypedDict
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
+from capabilities.access import actor_of
 from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import NO_CURRENCY, exact_amount, money_text, money_texts
+from capabilities.core.services.agent_limits import CURRENCY, MONEY, Meter
+from capabilities.errors import ActionError
 from routing_admin.configuration import snapshot
-from routing_admin.core.documents.spreadsheet import safe_cell
+from routing_admin.console.base.limit_forms import LIMITS
+from routing_admin.console.base.page_responses import UNPROCESSABLE, add_refusal, add_toast
+from routing_admin.console.usage.actions import delete_budget, save_budget
+from routing_admin.console.usage.forms import KINDS, METERS, BudgetForm
+from routing_admin.console.usage.queries import BudgetLine, list_budgets
+from routing_admin.core.documents.json_lines import safe_cell
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.search_words import Search, moment_text
-from routing_admin.request_log.sum_labels import MAX_USERS, OTHERS
 from routing_admin.request_log.usage import GROUPS, HOURS_UP_TO, Counts, UsageReport, sum_usage, weight_in
 from routing_admin.request_log.usage import LABELS as USAGE_LABELS
+from routing_admin.request_log.usage_sums import MAX_USERS, OTHERS
 
 PERIODS: Mapping[str, tuple[timedelta, str | Promise]] = {
     "1": (timedelta(days=1), gettext_lazy("24 hours")),
@@ -258,3 +266,67 @@ def _name(name: Any, group: str) -> str:
     if group == "day":
         return f"{name:%Y-%m-%d}"
     return str(_("others")) if name == OTHERS else str(name) or str(_("(none)"))
+
+
+# The page of labels' budgets: what teams, projects and end users may use, and what they used.
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetCard:
+    """One budget as the page writes it: its limits with what is used, or the bare amounts where each user has them."""
+
+    line: BudgetLine
+    kind: str | Promise
+    form: BudgetForm
+    uses: list[tuple[str | Promise, Any]]
+    amounts: list[tuple[str | Promise, str]]
+
+
+@require_GET
+def budgets(request: HttpRequest) -> HttpResponse:
+    """Every budget, and a form for a new one."""
+    return budgets_page(request)
+
+
+def budgets_page(request: HttpRequest, *, form: BudgetForm | None = None, status: int = 200) -> HttpResponse:
+    """The page, with the form that was refused where there is one."""
+    cards = [make_card(number, line) for number, line in enumerate(list_budgets())]
+    context = {"cards": cards, "form": form or BudgetForm(), "kinds": KINDS}
+    return render(request, "usage/budgets.html", context, status=status)
+
+
+def make_card(number: int, line: BudgetLine) -> BudgetCard:
+    """One budget; `number` tells its form from others on the page."""
+    form = BudgetForm(auto_id=f"id_{number}_%s", initial={"kind": line.kind, "name": line.name}, limits=line.stored)
+    uses = [(LIMITS[use.meter][0], use) for use in line.uses]
+    amounts = [(LIMITS[meter][0], write_amount(meter, line.stored)) for meter in METERS if meter in line.stored]
+    return BudgetCard(line, KINDS[line.kind], form, uses, [] if uses else amounts)
+
+
+def write_amount(meter: Meter, stored: Mapping[str, Any]) -> str:
+    """A limit as people read it, money with its currency."""
+    return f"{stored[meter]} {stored[CURRENCY]}" if meter in MONEY else f"{stored[meter]:,}"
+
+
+@require_POST
+def budget_save(request: HttpRequest) -> HttpResponse:
+    """Sets a budget, a new one or another amount."""
+    form = BudgetForm(request.POST)
+    if not form.is_valid():
+        return budgets_page(request, form=form, status=UNPROCESSABLE)
+    name = form.cleaned_data["name"]
+    try:
+        made = save_budget(actor_of(request), form.label_kind, name, form.limits)
+    except ActionError as refusal:
+        return budgets_page(request, status=add_refusal(form, refusal), form=form)
+    add_toast(request, _("Budget of %(name)s saved") % {"name": name}, made.revision)
+    return redirect("budgets")
+
+
+@require_POST
+def budget_delete(request: HttpRequest) -> HttpResponse:
+    """Takes a budget away."""
+    label = request.POST.get("label", "")
+    made = delete_budget(actor_of(request), label)
+    add_toast(request, _("Budget of %(name)s removed") % {"name": label.partition(":")[2]}, made.revision)
+    return redirect("budgets")

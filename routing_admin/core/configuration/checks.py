@@ -13,7 +13,7 @@ from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.problems import Problem
 from capabilities.core.storable import is_name
 from capabilities.core.worded import worded
-from routing_admin.core.configuration.references import broken_references
+from routing_admin.core.configuration.removals import broken_references
 from routing_admin.core.configuration.specs import (
     DEFAULT_ROUTE,
     DESCRIBE_ROUTE,

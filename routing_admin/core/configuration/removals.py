@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from capabilities.core.problems import Problem
+from capabilities.core.providers.catalogue import Catalogue, Retirement, default_catalogue
+from capabilities.core.worded import worded
 from routing_admin.core.configuration.diff import LISTS
-from routing_admin.core.configuration.specs import Configuration
+from routing_admin.core.configuration.specs import AgentSpec, Configuration, RouteSpec
+from routing_admin.core.documents.json_path import child
+from routing_admin.core.documents.problem_sentences import unknown_provider
 
 PLACES: Mapping[str, tuple[str, str]] = {kind: (field, name) for kind, field, name in LISTS}
 """Kind → the field that holds its things, and the one that names each."""
@@ -62,3 +67,83 @@ def removed_names(before: Configuration, after: Configuration) -> dict[str, tupl
         if gone:
             found[kind] = gone
     return found
+
+
+# Whether everything a configuration points at is there.
+
+
+def broken_references(configuration: Configuration) -> list[Problem]:
+    """A problem for each candidate, service and agent that names what is not (or no longer) there."""
+    providers = {provider.name for provider in configuration.providers}
+    services = (
+        unknown_provider(f"services[{index}]", service.provider)
+        for index, service in enumerate(configuration.services)
+        if service.provider not in providers
+    )
+    routes = (problem for route in configuration.routes for problem in _route(route, providers))
+    agents = (problem for agent in configuration.agents for problem in _agent(agent, configuration))
+    return [*services, *routes, *agents]
+
+
+def _route(route: RouteSpec, providers: set[str]) -> Iterator[Problem]:
+    path = child("routing", route.task_type)
+    for index, candidate in enumerate(route.candidates):
+        if candidate.provider not in providers:
+            where = f"{path}.fallback[{index - 1}]" if index else f"{path}.provider"
+            yield unknown_provider(where, candidate.provider)
+
+
+def _agent(agent: AgentSpec, configuration: Configuration) -> Iterator[Problem]:
+    path = f"agents[{agent.id}]"
+    if agent.service_id is not None and configuration.service(agent.service_id) is None:
+        words = worded(
+            "The agent “%(agent)s” uses the model service “%(service)s”, which would no longer exist. Keep the "
+            "service, or give the agent another first.",
+            agent=agent.id,
+            service=agent.service_id,
+        )
+        yield Problem(path, words, "reference")
+    if agent.task_type is not None and configuration.route(agent.task_type) is None:
+        words = worded(
+            "The agent “%(agent)s” uses the task route “%(route)s”, which would no longer exist. Keep the "
+            "route, or give the agent another first.",
+            agent=agent.id,
+            route=agent.task_type,
+        )
+        yield Problem(path, words, "reference")
+
+
+# Which models of a configuration are no longer served, or will not be soon?
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEnd:
+    """A model that a provider stops serving, and when; `provider` is the provider's name."""
+
+    provider: str
+    model: str
+    retirement: Retirement
+
+
+def list_ends(configuration: Configuration, catalogue: Catalogue | None = None) -> tuple[ModelEnd, ...]:
+    """The models with a known last day that providers, services or chains name, the earliest first; by that catalogue,
+    else by the shipped one.
+    """
+    known = catalogue or default_catalogue()
+    endpoints = {provider.name: provider.endpoint for provider in configuration.providers}
+    defaults = {provider.name: provider.default_model for provider in configuration.providers}
+    places = [
+        *defaults.items(),
+        *((service.provider, service.model) for service in configuration.services),
+        *(
+            (candidate.provider, candidate.model or defaults.get(candidate.provider, ""))
+            for route in configuration.routes
+            for candidate in route.candidates
+        ),
+    ]
+    found = (
+        ModelEnd(provider, model, retirement)
+        for provider, model in dict.fromkeys(places)
+        if (retirement := known.retirement_at(provider, endpoints.get(provider, ""), model))
+    )
+    return tuple(sorted(found, key=lambda end: (end.retirement.day, end.provider, end.model)))

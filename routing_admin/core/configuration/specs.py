@@ -97,7 +97,7 @@ class ServiceSpec:
     `base_url` is another way of writing the provider's address, as a file had it; empty for the provider's own way.
     `capabilities` is None where nothing valid is declared: text in and out (MCR-1.5).
     `sources` says where a capability comes from, keyed `input:vision`; an entry not listed is declared.
-    `timeouts` in seconds; `extra_body` is merged into each request's payload; `price` as `capabilities.core.own_prices`
+    `timeouts` in seconds; `extra_body` is merged into each request's payload; `price` as `capabilities.core.prices`
     reads it, empty for the listed one.
     `routed` marks the one that speaks for (provider, model) where two services share it.
     """

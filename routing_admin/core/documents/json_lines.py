@@ -92,3 +92,14 @@ class _Where:
             self._around.append((place, -1 if piece == "{" else 0))
             self._key = None
         return None if announced else place
+
+
+# Cells of a CSV file as spreadsheets read them.
+
+DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet would take for a formula."""
+
+
+def safe_cell(text: str) -> str:
+    """The text, which no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(DANGEROUS) else text

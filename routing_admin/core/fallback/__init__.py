@@ -1,1 +1,1 @@
-"""Who is asked next, and when? In reading order: `table`, `policy`, `run`, then `waits`, `cooldown` and `budget`."""
+"""Who is asked next, and when? In reading order: `table`, `policy`, `run`, then `waits` and `cooldown`."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, Union
 
 from capabilities.core.wire import Failure, Fault
 from capabilities.core.worded import worded
+from routing_admin.core.fallback.chain import Call, Reply, RunResult, Step
+from routing_admin.core.fallback.run import FallbackRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +60,104 @@ SCRIPTED: Mapping[str, ScriptedOutcome] = MappingProxyType(
 
 Script = Mapping[int, Sequence[str]]
 """By place in the chain, the words of its tries in order; the last is repeated, none means `200`."""
+
+
+# The fire drill: a provider that an administrator lets fail for a while, so that everybody sees whether chains hold.
+#
+# While it lasts nobody is called there and nothing is remembered of it. It ends by the clock alone, whatever happens
+# to whoever began it; a clock that is set back does not make it longer.
+
+CHOICES = (30, 60, 300)
+"""For how many seconds a provider may be let fail."""
+USUAL_SECONDS = 60
+SKEW_SECONDS = 10.0
+"""By how much the clock of another machine may be behind."""
+NOT_CALLED = worded("Fire drill by %(actor)s: not called.")
+
+
+@dataclass(frozen=True, slots=True)
+class DrillWindow:
+    """One drill: its number, the provider, who began it, and when it begins and ends, in seconds since 1970."""
+
+    number: int
+    provider: str
+    actor: str
+    began: float
+    ends: float
+
+    def lasts(self, now: float) -> bool:
+        """Whether it goes on at that moment."""
+        return self.began - SKEW_SECONDS <= now < self.ends
+
+    def stops(self, provider: str, now: float) -> bool:
+        """Whether that provider is not to be called at that moment."""
+        return provider == self.provider and self.lasts(now)
+
+    def seconds_left(self, now: float) -> int:
+        """Whole seconds until it ends, rounded up; 0 when it is over."""
+        return max(0, -int(-(self.ends - now) // 1)) if self.lasts(now) else 0
+
+    def failure(self) -> Failure:
+        """What an attempt at the provider comes to."""
+        return Failure(Fault.FIRE_DRILL, worded(NOT_CALLED, actor=self.actor))
+
+
+# Two drivers of one run: they do what it says, and decide nothing.
+
+T = TypeVar("T")
+
+Outcome: TypeAlias = Union[T, Failure, Reply[T]]  # noqa: UP007  # a generic alias has no other spelling on 3.11
+"""What a driver is told by its caller: an answer, a failure, or either with what is known of it."""
+
+
+def drive(run: FallbackRun[T], call: Callable[[Call], Outcome[T]], sleep: Callable[[float], object]) -> RunResult[T]:
+    """Follow the chain synchronously; returns and raises what the run does."""
+    steps = run.steps()
+    sent: Outcome[T] | None = None
+    try:
+        while True:
+            step = steps.send(sent)
+            sent = None
+            if isinstance(step, Call):
+                sent = call(step)
+            else:
+                sleep(step.seconds)
+    except StopIteration as end:
+        done: RunResult[T] = end.value
+        return done
+    except Exception as error:
+        _tell(steps, error)
+        raise
+    finally:
+        steps.close()
+
+
+async def drive_async(
+    run: FallbackRun[T], call: Callable[[Call], Awaitable[Outcome[T]]], sleep: Callable[[float], Awaitable[object]]
+) -> RunResult[T]:
+    """Follow the chain on the event loop; cancelling it closes the run, which records the attempt as cancelled."""
+    steps = run.steps()
+    sent: Outcome[T] | None = None
+    try:
+        while True:
+            try:
+                step = steps.send(sent)
+            except StopIteration as end:
+                done: RunResult[T] = end.value
+                return done
+            sent = None
+            if isinstance(step, Call):
+                sent = await call(step)
+            else:
+                await sleep(step.seconds)
+    except Exception as error:
+        _tell(steps, error)
+        raise
+    finally:
+        steps.close()
+
+
+def _tell(steps: Generator[Step, Any, Any], error: Exception) -> None:
+    """Let the run write down that an error of ours ended it; a run that raised it itself is over already."""
+    with suppress(type(error), StopIteration):
+        steps.throw(error)

@@ -6,22 +6,25 @@ and has neither key nor, where that will do, a base URL of its own.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import key_variable, reference
+from capabilities.core.side_by_side import SideBySideRow, lines_beside
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, RouteSpec
-from routing_admin.core.documents.json_path import child
+from routing_admin.core.documents.json_path import child, write_document
 from routing_admin.core.documents.kept_fields import merge_items
 from routing_admin.core.documents.problem_sentences import errors, missing_field, unknown_provider, wrong_type
-from routing_admin.core.files.addresses import address_problems, base_url_of, own_base
+from routing_admin.core.files.endpoints import address_problems, base_url_of, own_base
+from routing_admin.core.files.exporting import routing_value, services_value
 from routing_admin.core.files.importing import Imported, import_values, merge_routing, with_stored_keys
-from routing_admin.core.files.key_checks import KeyContext
-from routing_admin.core.files.keys import Fingerprint
+from routing_admin.core.files.keys import Fingerprint, KeyContext
 from routing_admin.core.files.llm_routing import key_text, write_provider, write_route
 from routing_admin.core.files.llm_routing_checks import Beside, validate
 from routing_admin.core.files.llmservices import read_service, validate_services, write_service
@@ -140,3 +143,48 @@ def _within(problem: Problem, place: str) -> Problem:
     field = problem.field.removeprefix(place).lstrip(".")
     message = str(problem.message).replace(problem.field, field or "the entry")
     return replace(problem, field=field or "body", message=message.replace(f"{place}.", ""))
+
+
+# What an entry is known by for as long as nobody changes it: what `ETag` says, and `If-Match` expects.
+
+ANY_ENTRY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """The tags of which an entry has to have one, `*` for any; None expects nothing, not even that it is there."""
+
+    tags: frozenset[str] | None = None
+
+    def allows(self, entry: Mapping[str, Any] | None) -> bool:
+        """Whether the entry, None for none, is what was expected."""
+        if self.tags is None:
+            return True
+        return entry is not None and (ANY_ENTRY in self.tags or tag_of(entry) in self.tags)
+
+
+NO_EXPECTATION = Expectation()
+
+
+def tag_of(entry: Mapping[str, Any]) -> str:
+    """32 hexadecimal digits that change with anything the entry says, whatever order it is said in."""
+    words = json.dumps(entry, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(words.encode()).hexdigest()[:32]
+
+
+def parse_if_match(header: str) -> Expectation:
+    """What a header If-Match expects; nothing where it is empty."""
+    if not header.strip():
+        return NO_EXPECTATION
+    return Expectation(frozenset(each.strip().removeprefix("W/").strip('"') for each in header.split(",")))
+
+
+# Two configurations as the files they would be exported to, line beside line.
+
+
+def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) -> tuple[SideBySideRow, ...]:
+    """Both files of both configurations, one after the other, in rows; unchanged stretches are cut to `context`."""
+    return (
+        *lines_beside(write_document(routing_value(old)), write_document(routing_value(new)), context=context),
+        *lines_beside(write_document(services_value(old)), write_document(services_value(new)), context=context),
+    )

@@ -24,12 +24,12 @@ from routing_admin.core.configuration.specs import (
 )
 from routing_admin.core.documents.json_path import write_document
 from routing_admin.core.documents.kept_fields import drop_absent
-from routing_admin.core.files.addresses import with_own_addresses
-from routing_admin.core.files.identities import identity_of
+from routing_admin.core.files.endpoints import with_own_addresses
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.core.files.llm_routing import ROOT_KEYS, write_provider, write_route
 from routing_admin.core.files.llmservices import write_service
 from routing_admin.core.files.own_parts import without_own_parts, write_own_parts
+from routing_admin.core.files.provider_matching import identity_of
 from routing_admin.core.files.seed_export import OURS_UNSAID, seed_routing, seed_services
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import is_taken

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from capabilities.core.own_prices import check_price
+from capabilities.core.prices import check_price
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import KeyNotation, form_of
 from capabilities.core.providers.quirks import check_quirks
-from capabilities.core.ranges import MAX_SECONDS, MAX_TOKENS, RETRIES, TEMPERATURE
 from capabilities.core.storable import is_storable, unreadable_text
+from capabilities.core.values import MAX_SECONDS, MAX_TOKENS, RETRIES, TEMPERATURE
 from capabilities.core.worded import worded
 from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import (
@@ -85,7 +85,7 @@ def flag(path: str, value: Any) -> Iterator[Problem]:
 
 
 def price(path: str, value: Any) -> Iterator[Problem]:
-    """A price per million tokens, see `capabilities.core.own_prices`."""
+    """A price per million tokens, see `capabilities.core.prices`."""
     yield from check_price(value, path)
 
 

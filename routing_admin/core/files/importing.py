@@ -17,15 +17,13 @@ from typing import Any
 from capabilities.core.problems import MAX_PROBLEMS, Problem
 from capabilities.core.providers.environment import key_variable
 from capabilities.core.worded import worded
-from routing_admin.core.configuration.references import broken_references
+from routing_admin.core.configuration.removals import broken_references
 from routing_admin.core.configuration.specs import Configuration, KeyKind, ProviderSpec, RouteSpec
 from routing_admin.core.documents.json_path import child, read_document
 from routing_admin.core.documents.kept_fields import merge_items
 from routing_admin.core.documents.problem_sentences import errors
-from routing_admin.core.files.addresses import address_problems, with_own_addresses
-from routing_admin.core.files.endpoints import same_origin
-from routing_admin.core.files.key_checks import NOWHERE, KeyContext
-from routing_admin.core.files.keys import Fingerprint, further_keys_from_file, key_from_file
+from routing_admin.core.files.endpoints import address_problems, same_origin, with_own_addresses
+from routing_admin.core.files.keys import NOWHERE, Fingerprint, KeyContext, further_keys_from_file, key_from_file
 from routing_admin.core.files.llm_routing import (
     CANDIDATE_KEYS,
     KEY_KEYS,

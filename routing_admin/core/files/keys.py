@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from capabilities.core.providers.environment import KeyNotation, form_of, further_variables, referenced_variable
-from routing_admin.core.configuration.specs import NO_KEY, KeyKind, KeySpec
+from capabilities.core.problems import Problem
+from capabilities.core.providers.environment import (
+    KeyNotation,
+    form_of,
+    further_variables,
+    key_variable,
+    read,
+    readable,
+    referenced_variable,
+)
+from capabilities.core.providers.presets import protocol_of
+from capabilities.core.worded import worded
+from routing_admin.core.configuration.specs import (
+    DEFAULT_ROUTE,
+    NO_KEY,
+    CandidateSpec,
+    Configuration,
+    KeyKind,
+    KeySpec,
+    ProviderSpec,
+    RouteSpec,
+)
+from routing_admin.core.documents.problem_sentences import forbidden_variable, placeholder, unset_variable
 
 Fingerprint = Callable[[str, str], str]
 """The print of a key for an endpoint: the same key for the same origin always gives the same."""
@@ -52,3 +73,89 @@ def further_keys_from_file(
         keys.append(replace(key, name=name, enabled=entry.get("enabled") is not False))
         plaintexts += [plaintext] if plaintext is not None else []
     return tuple(keys), tuple(plaintexts)
+
+
+# What a key field and an endpoint mean for a provider's usability, here and now: warnings that stop nothing else.
+
+
+def never_refused(endpoint: str) -> str | None:
+    """No sentence for any endpoint: what stands in where no deployment's origins are known."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyContext:
+    """What validation may know of the machine: its variables (None: not asked), which may be read beside
+    `LLM_PROVIDER_*_API_KEY`, and the sentences with which an endpoint, or a proxy, is refused.
+    """
+
+    env: Mapping[str, str] | None = None
+    allowed: Collection[str] = ()
+    refusal: Callable[[str], str | None] = never_refused
+    proxy_refusal: Callable[[str], str | None] = never_refused
+
+    def endpoint_warnings(self, path: str, endpoint: str) -> Iterator[Problem]:
+        """A warning for an endpoint that this deployment does not let be called."""
+        yield from _origin_warning(path, self.refusal(endpoint))
+
+    def proxy_warnings(self, path: str, proxy: str) -> Iterator[Problem]:
+        """A warning for a proxy through which it does not."""
+        yield from _origin_warning(path, self.proxy_refusal(proxy))
+
+
+def _origin_warning(path: str, sentence: str | None) -> Iterator[Problem]:
+    if sentence:
+        yield Problem(path, worded("%(path)s: %(reason)s", path=path, reason=sentence), "enum", "warning")
+
+
+NOWHERE = KeyContext()
+
+
+def key_warnings(
+    path: str, text: str, around: KeyContext, provider: str | None = None, env_name: str | None = None
+) -> Iterator[Problem]:
+    """Why the provider would have no key: a placeholder, a variable that is not allowed, or one that is not set.
+
+    An override that is set answers all three.
+    """
+    env = around.env or {}
+    if provider and read(key_variable(provider, env_name), env, around.allowed):
+        return
+    variable = referenced_variable(text)
+    if form_of(text) in (KeyNotation.PLACEHOLDER, KeyNotation.MASKED):
+        yield placeholder(path)
+    elif variable and not readable(variable, around.allowed):
+        yield forbidden_variable(path, variable)
+    elif variable and around.env is not None and not read(variable, env, around.allowed):
+        yield unset_variable(path, variable)
+
+
+# The one provider that the environment names, where no file does (MMR-E2, decision 13).
+
+OPENAI_URL = "https://api.openai.com/v1/chat/completions"
+
+
+class MissingConfigurationError(Exception):
+    """Neither a configuration nor a provider in the environment (MMR-E2); says which variable to set."""
+
+
+def configuration_from_env(env: Mapping[str, str]) -> Configuration:
+    """One provider and the route `default` from LLM_PROVIDER, LLM_API_KEY, LLM_ENDPOINT, LLM_MODEL.
+
+    The key stays in the environment: the configuration names its variable. Raises `MissingConfigurationError`
+    without `LLM_API_KEY`.
+    """
+    if not env.get("LLM_API_KEY"):
+        raise MissingConfigurationError(
+            "No routing configuration was found and LLM_API_KEY is not set. "
+            "Set LLM_ROUTING_CONFIG to a llm-routing.json, or LLM_API_KEY (and LLM_PROVIDER, LLM_ENDPOINT, LLM_MODEL)."
+        )
+    name, endpoint = env.get("LLM_PROVIDER") or "openai", env.get("LLM_ENDPOINT") or OPENAI_URL
+    provider = ProviderSpec(
+        name,
+        endpoint,
+        env.get("LLM_MODEL") or "gpt-4",
+        protocol_of(endpoint),
+        key=KeySpec(KeyKind.ENV, variable="LLM_API_KEY"),
+    )
+    return Configuration((provider,), routes=(RouteSpec(DEFAULT_ROUTE, (CandidateSpec(name),)),))

@@ -15,10 +15,10 @@ from routing_admin.core.configuration.specs import ProviderSpec, ServiceSpec
 from routing_admin.core.documents.kept_fields import drop_absent, find_leftovers, write_fields
 from routing_admin.core.documents.problem_sentences import duplicate_name, errors, missing_field, wrong_type
 from routing_admin.core.files import field_rules as rule
-from routing_admin.core.files.addresses import base_url_of, spelling_of
+from routing_admin.core.files.endpoints import base_url_of, spelling_of
 from routing_admin.core.files.field_rules import Rule, broken
 from routing_admin.core.files.findings import capability_sources, declared_capabilities, with_findings, write_findings
-from routing_admin.core.files.key_checks import NOWHERE, KeyContext, key_warnings
+from routing_admin.core.files.keys import NOWHERE, KeyContext, key_warnings
 from routing_admin.core.files.llm_routing import key_text
 
 SERVICE_SEED_KEYS = ("id", "name", "baseURL", "model", "apiKey", "capabilityTags", "capabilities", "description")

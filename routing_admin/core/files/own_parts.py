@@ -13,7 +13,7 @@ from typing import Any
 
 from capabilities.core.exchange import ExchangeRate, check_rate
 from capabilities.core.problems import Problem
-from capabilities.core.services.labels import LabelKind
+from capabilities.core.services.agents import LabelKind
 from capabilities.core.storable import is_storable, unreadable_text
 from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from capabilities.core.delivery.token_estimates import estimate_chat
-from capabilities.core.delivery.tokens import text_tokens
+from capabilities.core.delivery.tokens import estimate_chat, text_tokens
 from capabilities.core.message import ChatRequest
 from capabilities.core.prices import Price, cost_of
 from capabilities.core.services.agent_limits import AgentLimits

@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from capabilities.core.services.agent_limits import Meter
-from routing_admin.core.limits.shares import size_of_grant
-from routing_admin.core.limits.windows import Window
+from routing_admin.core.limits.shares import Window, size_of_grant
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from capabilities.core.delivery.decision import Outcome
-from capabilities.core.delivery.obstacles import wire_bytes
-from capabilities.core.delivery.reasons import ReasonCode
+from capabilities.core.delivery.obstacles import ReasonCode, wire_bytes
 from capabilities.core.message import (
     Blob,
     ChatRequest,

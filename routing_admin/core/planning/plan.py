@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
+from enum import StrEnum
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any
 
+from capabilities.core.delivery.reader import DEFAULT_POLICY
+from capabilities.core.message import ChatRequest, FilePart, Role, TextPart
 from capabilities.core.providers.environment import key_variable
 from capabilities.core.providers.origins import OriginPolicy, refusal
 from capabilities.core.values import value_class
 from capabilities.core.worded import worded
+from routing_admin.core.configuration.checks import has_describer, is_blind
 from routing_admin.core.configuration.specs import (
     DEFAULT_ROUTE,
+    DESCRIBE_ROUTE,
     NO_DIRECTIVE,
     SKIP,
     CandidateSpec,
@@ -240,3 +246,63 @@ def _override(base: Timeouts, own: Mapping[str, Any]) -> Timeouts:
         seconds("between", base.between),
         seconds("total", base.total),
     )
+
+
+# By what a conversation is known again, so that it stays with one of a provider's keys: how it begins.
+
+OPENING_CHARACTERS = 4096
+"""Of each text at the beginning that is looked at: two conversations that differ later only may share a key."""
+
+
+def opening_of(chat: ChatRequest) -> str:
+    """A digest of the messages up to the first one of a user: the same for every later turn of a conversation."""
+    digest = blake2b(digest_size=16)
+    for message in chat.messages:
+        digest.update(f"\n{message.role.value}:".encode())
+        for part in message.parts:
+            text = part.text[:OPENING_CHARACTERS] if isinstance(part, TextPart) else ""
+            file = f"{part.artifact_id}{part.size}" if isinstance(part, FilePart) else ""
+            digest.update(f"{text}\0{file}\0".encode("utf-8", "replace"))
+        if message.role is Role.USER:
+            break
+    return digest.hexdigest()
+
+
+# Whether models are to describe files, and whether the route is there along which they are asked.
+
+
+class DescribeRouteState(StrEnum):
+    """Whether somebody can be asked to describe a file."""
+
+    READY = "ready"
+    DISABLED = "disabled"
+    MISSING = "missing"
+    BLIND = "blind"
+
+
+def describe_route_state(configuration: Configuration) -> DescribeRouteState:
+    """Whether the route that describes files is there, enabled, and has a model that reads some."""
+    route = configuration.route(DESCRIBE_ROUTE)
+    if route is None:
+        return DescribeRouteState.MISSING
+    if not route.enabled:
+        return DescribeRouteState.DISABLED
+    return DescribeRouteState.BLIND if is_blind(configuration, route) else DescribeRouteState.READY
+
+
+def wants_describer_along(configuration: Configuration, route: RouteSpec) -> bool:
+    """Whether files of some candidate of this route are to be described by a model: by the policy of the route, else of
+    the candidate's service, else of the installation.
+    """
+    if route.task_type == DESCRIBE_ROUTE:
+        return False
+    own = str(route.content.get("policy") or "")
+    words = [own] if own else [_policy_of(configuration, each.provider, each.model) for each in route.candidates]
+    return any(has_describer({"policy": word}) for word in words)
+
+
+def _policy_of(configuration: Configuration, provider: str, model: str | None) -> str:
+    found = configuration.provider(provider)
+    service = configuration.service_at(provider, model or (found.default_model if found else ""))
+    own = str((service.content or {}).get("policy") or "") if service else ""
+    return own or configuration.content_policy or DEFAULT_POLICY

@@ -13,10 +13,10 @@ from routing_admin.core.configuration.specs import (
     Configuration,
 )
 from routing_admin.core.fallback.chain import Attempt, Call, Plan, RunResult
-from routing_admin.core.fallback.context import RunContext, process_context
-from routing_admin.core.fallback.drivers import Outcome, drive
+from routing_admin.core.fallback.endings import RunContext, process_context
 from routing_admin.core.fallback.run import FallbackRun
-from routing_admin.core.files.environment_provider import configuration_from_env
+from routing_admin.core.fallback.scripts import Outcome, drive
+from routing_admin.core.files.keys import configuration_from_env
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.params import Params, apply_params
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, make_plan, resolve_route

@@ -9,12 +9,10 @@ from functools import partial
 
 from capabilities.core.delivery.model_description import DescriberCall, DescriptionState, ModelDescription
 from capabilities.core.delivery.reader import ContentPolicy, Reader
-from capabilities.core.describing.fence import quote_words
-from capabilities.core.describing.key import DescriptionKey, description_key
-from capabilities.core.describing.question import question_for
+from capabilities.core.describing.prompt import DescriptionKey, description_key, question_for, quote_words
 from capabilities.core.message import FilePart, Role
 from routing_admin.core.fallback.endings import UNAVAILABLE
-from routing_admin.core.planning.affinity import opening_of
+from routing_admin.core.planning.plan import opening_of
 from routing_admin.dispatch.descriptions.store import DescriptionOutcome, find_description, settle_description
 from routing_admin.dispatch.plan import PlannedRequest
 from routing_admin.platform.databases.unavailable import is_unavailable

@@ -18,8 +18,7 @@ from capabilities.core.delivery.adaptation import CannotRead, PartDelivery
 from capabilities.core.delivery.model_description import DescriberCall, DescriptionState, ModelDescription
 from capabilities.core.delivery.reader import Reader
 from capabilities.core.delivery.receiver import Prepared, Receiver
-from capabilities.core.describing.key import DescriptionKey
-from capabilities.core.describing.prompt import describing_chat
+from capabilities.core.describing.prompt import DescriptionKey, describing_chat
 from capabilities.core.message import ChatRequest, FilePart, UnreadableError
 from capabilities.core.wire import Answer
 from capabilities.runtime import owned
@@ -28,12 +27,9 @@ from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.limits.sentences import BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED
 from routing_admin.dispatch.descriptions.cache import DescriptionCache
-from routing_admin.dispatch.descriptions.single_flight import SingleFlight
-from routing_admin.dispatch.descriptions.store import DescriptionOutcome, keep_description
+from routing_admin.dispatch.descriptions.store import DescriptionOutcome, SingleFlight, keep_description
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
-from routing_admin.dispatch.plan import PlannedRequest, plan_request
-from routing_admin.dispatch.plan_record import record_plan
-from routing_admin.dispatch.prepare import prepare_for
+from routing_admin.dispatch.plan import PlannedRequest, plan_request, prepare_for, record_plan
 from routing_admin.dispatch.receivers import describing_route
 from routing_admin.limits.reservations import LimitReachedError
 from routing_admin.platform.databases.unavailable import is_unavailable

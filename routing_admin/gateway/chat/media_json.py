@@ -13,7 +13,7 @@ from typing import Any
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Media
-from routing_admin.platform.server.ids import new_id
+from routing_admin.platform.server.process_mark import new_id
 
 
 def whole_media_json(media: Sequence[Media]) -> dict[str, Any]:

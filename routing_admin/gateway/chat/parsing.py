@@ -7,7 +7,7 @@ from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest
-from capabilities.core.ranges import TEMPERATURE
+from capabilities.core.values import TEMPERATURE
 from routing_admin.gateway.chat.messages import MessageReader
 from routing_admin.gateway.chat.tools import read_choice, read_tools
 from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_answer_count, read_wishes

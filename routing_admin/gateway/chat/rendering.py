@@ -20,7 +20,7 @@ from routing_admin.gateway.chat.media_json import media_json, sound_piece_json, 
 from routing_admin.gateway.chat_api import AnswerChoice
 from routing_admin.gateway.errors import GatewayError, body_of
 from routing_admin.gateway.reasoning_signatures import label_signature, label_thoughts
-from routing_admin.platform.server.ids import new_id
+from routing_admin.platform.server.process_mark import new_id
 
 DONE = b"data: [DONE]\n\n"
 OLD_REASONS: Mapping[str, str] = MappingProxyType({"tool_calls": "function_call"})

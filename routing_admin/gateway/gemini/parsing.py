@@ -11,7 +11,7 @@ from capabilities.core.protocols.anthropic.thinking import effort_of
 from capabilities.core.protocols.gemini.replies import PROTOCOL
 from capabilities.core.protocols.parameters import GEMINIS, THINKING_BUDGET
 from capabilities.core.protocols.vendor_tools import FIELDS, word_of_field
-from capabilities.core.ranges import TEMPERATURE
+from capabilities.core.values import TEMPERATURE
 from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.chat.tools import NO_CHOICE, Choice
 from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_answer_count, read_wishes

@@ -8,16 +8,15 @@ from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import METADATA, ChatRequest, VendorItem
-from capabilities.core.protocols.arguments import object_of
-from capabilities.core.protocols.gemini.finish import ENDINGS
-from capabilities.core.protocols.gemini.replies import PROTOCOL
+from capabilities.core.protocols.call_pieces import object_of
+from capabilities.core.protocols.gemini.replies import ENDINGS, PROTOCOL
 from capabilities.core.protocols.gemini.supplements import SOURCES
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage
 from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.gemini.fields import is_base64
 from routing_admin.gateway.gemini.signatures import write_signature
-from routing_admin.platform.server.ids import new_id
+from routing_admin.platform.server.process_mark import new_id
 from routing_admin.platform.server.refusals import google_error
 
 FINISHES: Mapping[str, str] = MappingProxyType(

@@ -11,11 +11,10 @@ from django.core.files.uploadhandler import FileUploadHandler
 from django.http.multipartparser import MultiPartParser, MultiPartParserError
 
 from artifacts.core.filenames import clean_filename
-from capabilities.body_limits import upload_limit
 from capabilities.core.message import Blob
-from capabilities.core.operations.forms import FormFile
-from capabilities.core.operations.table import BodyShape, Operation
+from capabilities.core.operations.table import BodyShape, FormFile, Operation
 from capabilities.core.worded import worded
+from capabilities.json_bodies import upload_limit
 from routing_admin.gateway.body import parse_object, take_bytes
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import Object

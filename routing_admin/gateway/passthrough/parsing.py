@@ -6,9 +6,8 @@ from typing import Any
 
 from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
 from capabilities.core.message import ChatRequest
-from capabilities.core.operations.forms import FormFile
 from capabilities.core.operations.passing import Passing
-from capabilities.core.operations.table import BodyShape, Operation
+from capabilities.core.operations.table import BodyShape, FormFile, Operation
 from capabilities.core.worded import worded
 from routing_admin.gateway.chat_api import ChatCall, read_wishes
 from routing_admin.gateway.errors import BadRequestError

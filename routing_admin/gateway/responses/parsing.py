@@ -12,7 +12,7 @@ from django.conf import settings
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, VendorItem
 from capabilities.core.protocols.vendor_tools import FIELDS, word_of
-from capabilities.core.ranges import TEMPERATURE
+from capabilities.core.values import TEMPERATURE
 from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.counts import check_counts

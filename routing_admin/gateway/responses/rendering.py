@@ -10,8 +10,7 @@ from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest, ToolCall, VendorItem
-from capabilities.core.protocols.answer_fields import FILE_CITATION, SERVICE_TIERS, URL_CITATION
-from capabilities.core.protocols.fields import count, filled
+from capabilities.core.protocols.answer_fields import FILE_CITATION, SERVICE_TIERS, URL_CITATION, count, filled
 from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Annotation, Answer, Media, Usage
@@ -19,7 +18,7 @@ from routing_admin.gateway.carrier import pack_thoughts
 from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.responses.tools import PROTOCOL
-from routing_admin.platform.server.ids import new_id
+from routing_admin.platform.server.process_mark import new_id
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Reasons to stop that leave an answer incomplete, in the words of Responses."""

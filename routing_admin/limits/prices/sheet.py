@@ -9,16 +9,14 @@ from typing import Any
 
 from django.utils import timezone
 
-from capabilities.core.own_prices import price_of
-from capabilities.core.prices import FREE, Cost, Price, cost_of
+from capabilities.core.prices import FREE, Cost, Price, cost_of, price_of
 from capabilities.core.providers.catalogue import FactVerdict
 from capabilities.core.providers.catalogue.price_verdicts import judge_price, weigh_prices
 from capabilities.core.providers.origins import is_embedded
 from capabilities.core.wire import Usage
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.limits.prices.catalogued import catalogued_prices
-from routing_admin.limits.prices.listed import TIERS, changes_by_hour, listed_price
+from routing_admin.limits.prices.listed import TIERS, catalogued_prices, changes_by_hour, listed_price
 from routing_admin.limits.prices.yuan import yuan_price
 
 

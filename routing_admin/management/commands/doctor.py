@@ -15,17 +15,17 @@ from artifacts.core.errors import StoreAwayError
 from capabilities.core.providers.catalogue import default_catalogue
 from routing_admin.configuration import integrity, rows, snapshot
 from routing_admin.configuration.catalogue_versions import find_catalogue
-from routing_admin.console.routes.standings import list_standings, list_unable
+from routing_admin.console.routes.queries import list_standings, list_unable
 from routing_admin.core.configuration.checks import check_describers
-from routing_admin.core.configuration.retirements import ModelEnd, list_ends
+from routing_admin.core.configuration.removals import ModelEnd, list_ends
 from routing_admin.core.configuration.specs import EMPTY
-from routing_admin.core.files.environment_provider import MissingConfigurationError, configuration_from_env
+from routing_admin.core.files.keys import MissingConfigurationError, configuration_from_env
 from routing_admin.limits.prices.sheet import sheet_of
 from routing_admin.management import command
 from routing_admin.platform.databases.explaining import explain_failure
 from routing_admin.platform.redis.faults import place_of
 from routing_admin.platform.redis.link import link
-from routing_admin.platform.server.descriptors import find_descriptor_shortage, raise_descriptor_limit
+from routing_admin.platform.server.process_mark import find_descriptor_shortage, raise_descriptor_limit
 from routing_admin.request_log.limit_uses import list_uncounted
 
 

@@ -15,8 +15,8 @@ from artifacts.core.store import BLOCK
 from artifacts.library.queries import has_copy
 from artifacts.storage.content import byte_store
 from capabilities.acts import Actor
-from capabilities.body_limits import upload_limit
 from capabilities.errors import ActionError
+from capabilities.json_bodies import upload_limit
 from routing_admin.configuration.agents.queries import agent_exists
 
 if TYPE_CHECKING:

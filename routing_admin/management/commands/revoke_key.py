@@ -13,10 +13,10 @@ from capabilities.errors import NotFoundError
 from routing_admin.configuration.agents.actions import revoke_key as act_revoke_key
 from routing_admin.configuration.agents.actions import roll_key
 from routing_admin.configuration.agents.queries import find_key_by_public_id
-from routing_admin.console.agents.link_actions import revoke_link as act_revoke_link
-from routing_admin.console.agents.link_queries import find_link_by_public_id
-from routing_admin.console.people.token_actions import revoke_token
-from routing_admin.console.people.token_queries import find_token
+from routing_admin.console.agents.actions import revoke_link as act_revoke_link
+from routing_admin.console.agents.queries import find_link_by_public_id
+from routing_admin.console.people.actions import revoke_token
+from routing_admin.console.people.queries import find_token
 from routing_admin.management import command
 
 if TYPE_CHECKING:

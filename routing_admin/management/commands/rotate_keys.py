@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from capabilities.secrets import KeyUnreadableError
-from routing_admin.console.people.token_queries import tokens_behind
+from routing_admin.console.people.queries import tokens_behind
 from routing_admin.console.providers.stored_keys import (
     SecretElsewhereError,
     add_secrets,

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from routing_admin.console.dashboard.cooldown_resets import try_again
+from routing_admin.console.dashboard.actions import try_again
 from routing_admin.management import command
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from threading import Event
 from typing import Any
 
+from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError, InterfaceError, NotSupportedError, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, NotSupportedError, connections
 
-from routing_admin.platform.databases.router import POSTGRESQL
+from routing_admin.platform.databases.lock_timeout import lock_timeout
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of, is_unavailable
 
 BOOTSTRAP = "Run: python manage.py bootstrap"
@@ -121,3 +124,40 @@ def _places_of(settings: dict[str, Any]) -> str:
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0].rstrip(".") if lines else type(error).__name__
+
+
+# Whether the databases take writes: what readiness, metrics and alerts ask.
+
+MODELS = {DEFAULT_DB_ALIAS: "Installation", LOGS: "RequestLog"}
+"""What each database has that the server cannot do without."""
+LOCK_SECONDS = 0.1
+
+
+def check_writable() -> None:
+    """Insert no row into each database, which takes all that an insertion takes but room on its disk.
+
+    A database that another one locks takes writes. Raises `DatabaseError` or `InterfaceError` for what is an outage;
+    `fault_of` says which.
+    """
+    for alias, name in MODELS.items():
+        meta = apps.get_model("routing_admin", name)._meta
+        columns = ", ".join(connections[alias].ops.quote_name(str(field.column)) for field in meta.concrete_fields)
+        try:
+            connections[alias].ensure_connection()  # a busy pool may take as long as the caller waits
+            with lock_timeout(LOCK_SECONDS), connections[alias].cursor() as cursor:
+                sql = f"INSERT INTO {meta.db_table} ({columns}) SELECT {columns} FROM {meta.db_table} WHERE 1 = 0"  # noqa: S608
+                cursor.execute(sql)
+        except DatabaseError as error:
+            if fault_of(error) is not DatabaseFault.LOCKED:
+                raise
+
+
+# Whether this process's threads borrow their connections of a pool: those of a server do, a command has its own.
+
+_pooled = Event()
+is_pooled = _pooled.is_set
+
+
+def pool_connections() -> None:
+    """From now on a thread has a connection as long as it needs one; engines without a pool go on as before."""
+    _pooled.set()

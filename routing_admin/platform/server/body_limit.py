@@ -11,9 +11,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
-from artifacts.storage.upload_tokens import TokenState, state_of_address
-from capabilities.body_limits import MIB, is_held, received_limit
+from artifacts.storage.uploads import TokenState, state_of_address
 from capabilities.fair_slots import requester
+from capabilities.json_bodies import MIB, is_held, received_limit
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.platform.server.fair_semaphore import OverloadedError, Slot, bodies
 from routing_admin.platform.server.refusals import send_refusal

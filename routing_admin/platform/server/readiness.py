@@ -15,9 +15,8 @@ from django.db import connections
 
 from artifacts.core.errors import ArtifactError
 from artifacts.storage.content import byte_store
-from routing_admin.platform.databases.explaining import explain_failure
+from routing_admin.platform.databases.explaining import check_writable, explain_failure
 from routing_admin.platform.databases.lock_timeout import lock_timeout
-from routing_admin.platform.databases.probing import check_writable
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.server.draining import draining

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from capabilities.runtime import owned
 from routing_admin.platform.server import logs
-from routing_admin.platform.server.ids import new_id
+from routing_admin.platform.server.process_mark import new_id
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 HEADER = "x-request-id"

@@ -18,7 +18,6 @@ from routing_admin.platform.server.body_limit import headers_of_scope
 from routing_admin.platform.server.connections import process_connections
 from routing_admin.platform.server.direct_answers import Send, send_whole
 from routing_admin.platform.server.fair_semaphore import bodies, calls, lookups, requests
-from routing_admin.platform.server.memory import count_tasks
 from routing_admin.platform.server.metrics import (
     CONTENT_TYPE,
     MetricFamily,
@@ -29,6 +28,7 @@ from routing_admin.platform.server.metrics import (
     sources,
     sum_families,
 )
+from routing_admin.platform.server.process_mark import count_tasks
 from routing_admin.platform.server.worker_board import board
 
 PATH = "/metrics"

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, Tool
+from capabilities.core.protocols.answer_fields import split_params
 from capabilities.core.protocols.anthropic.thinking import Thinking, thinking_of
 from capabilities.core.protocols.custom_tools import as_function
 from capabilities.core.protocols.parameters import dropped_fields, unsaid
-from capabilities.core.protocols.payload import split_params
 from capabilities.core.protocols.schema import schema_of
 from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params

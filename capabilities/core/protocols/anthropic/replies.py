@@ -3,20 +3,123 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from capabilities.core.message import CITATIONS, ToolCall, VendorItem
-from capabilities.core.protocols.anthropic.finish import ENDINGS
-from capabilities.core.protocols.anthropic.supplements import annotations_of_blocks
-from capabilities.core.protocols.anthropic.usage import usage_of
+from capabilities.core.protocols.answer_fields import (
+    CALLS,
+    CUT,
+    FILTERED,
+    UNFINISHED,
+    WHOLE,
+    Ending,
+    ending_of,
+    filled,
+    own_word,
+    read_counts,
+    total_of,
+)
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
-from capabilities.core.protocols.fields import filled
-from capabilities.core.protocols.finish import Ending, ending_of, own_word
 from capabilities.core.protocols.vendor_tools import word_of_block
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
-from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
+from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
 from capabilities.core.worded import worded
+
+# What Anthropic answers beside words: where each block of them has it from.
+
+
+def annotations_of(citations: Iterable[Any], start: int, end: int) -> tuple[Mapping[str, Any], ...]:
+    """The citations of a block that stands at those characters of the answer, as OpenAI writes them.
+
+    One that names no address cites a file of the request; all that the vendor says of it stays in it.
+    """
+    return tuple(_annotation(each, start, end) for each in citations if isinstance(each, Mapping))
+
+
+def _annotation(citation: Mapping[str, Any], start: int, end: int) -> Mapping[str, Any]:
+    url = filled(citation.get("url")) or filled(citation.get("source"))
+    title = filled(citation.get("title")) or filled(citation.get("document_title")) or ""
+    place = {"start_index": start, "end_index": end, "title": title}
+    if url:
+        quote = filled(citation.get("cited_text"))
+        return {"type": "url_citation", "url_citation": {"url": url, **place, **({"content": quote} if quote else {})}}
+    return {"type": "file_citation", "file_citation": {**citation, **place}}
+
+
+def annotations_of_blocks(blocks: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """The citations of all blocks of words."""
+    found: list[Mapping[str, Any]] = []
+    at = 0
+    for block in blocks:
+        text = block.get("text")
+        if block.get("type") != "text" or not isinstance(text, str):
+            continue
+        if isinstance(block.get("citations"), list):
+            found += annotations_of(block["citations"], at, at + len(text))
+        at += len(text)
+    return tuple(found)
+
+
+# Why the model stopped, in Anthropic's words.
+
+ENDINGS: Mapping[str, Ending] = {
+    "end_turn": WHOLE,
+    "stop_sequence": WHOLE,
+    "tool_use": CALLS,
+    "max_tokens": CUT,
+    "model_context_window_exceeded": CUT,
+    "refusal": FILTERED,
+    "pause_turn": UNFINISHED,  # the provider's own tools want another call: with words it is a part of an answer
+    "compaction": UNFINISHED,
+}
+"""Reasons to stop."""
+
+
+# Tokens as Anthropic counts them: what was read from the cache or written to it stands beside the input.
+
+TOTALS: Mapping[str, str] = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "cache_read_input_tokens": "cached_tokens",
+    "cache_creation_input_tokens": "cache_write_tokens",
+}
+DETAILS: Mapping[str, Mapping[str, str]] = {
+    "cache_creation": {
+        "ephemeral_5m_input_tokens": "cache_write_5m_tokens",
+        "ephemeral_1h_input_tokens": "cache_write_1h_tokens",
+    },
+    "output_tokens_details": {"thinking_tokens": "reasoning_tokens"},
+    "server_tool_use": {"web_search_requests": "web_search_requests", "web_fetch_requests": "web_fetch_requests"},
+}
+"""From the names of a `usage` object and of its parts to those of `Usage`."""
+UNREAD: Mapping[str, str] = {
+    "service_tier": "stands in the details of the answer",
+    "inference_geo": "no count",
+    "speed": "no count",
+    "iterations": "the same tokens, call by call",
+    "fallback_credit": "no count",
+}
+"""Names that are known and not kept, and why."""
+
+
+def usage_of(value: Any) -> Usage:
+    """The token counts; as everywhere else what was cached is a part of the prompt."""
+    found: dict[str, int] = {}
+    read_counts(value, TOTALS, found)
+    for name, names in DETAILS.items():
+        read_counts(value.get(name) if found else None, names, found)
+    written = total_of(found.get("cache_write_5m_tokens"), found.get("cache_write_1h_tokens"))
+    if written is not None:
+        found.setdefault("cache_write_tokens", written)
+    if "prompt_tokens" in found:
+        read = (found["prompt_tokens"], found.get("cached_tokens"), found.get("cache_write_tokens"))
+        prompt = total_of(*read)
+        return Usage(
+            **found | {"prompt_tokens": prompt, "total_tokens": total_of(prompt, found.get("completion_tokens"))}
+        )
+    return Usage(**found)
+
 
 DIALECT = "anthropic-claude-v1"
 """What OpenRouter calls thoughts that are written like these."""

@@ -20,6 +20,7 @@ from capabilities.core.message import (
     VendorItem,
     weave,
 )
+from capabilities.core.protocols.answer_fields import headers_for, merge
 from capabilities.core.protocols.anthropic import replies
 from capabilities.core.protocols.anthropic.options import (
     cache_control,
@@ -29,11 +30,10 @@ from capabilities.core.protocols.anthropic.options import (
     takes_schema,
 )
 from capabilities.core.protocols.anthropic.stream import BlockReader
-from capabilities.core.protocols.arguments import arguments_of
+from capabilities.core.protocols.call_pieces import arguments_of
 from capabilities.core.protocols.dialects import CLAUDE
 from capabilities.core.protocols.media import bare_base64, mark_of, natives_of, placeholder, words_of
-from capabilities.core.protocols.payload import headers_for, merge
-from capabilities.core.protocols.prefill import end_with_user
+from capabilities.core.protocols.parameters import end_with_user
 from capabilities.core.protocols.schema import IN_WORDS, fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.turns import Conversation, leading_system

@@ -6,22 +6,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from capabilities.core.protocols.anthropic.finish import ENDINGS
+from capabilities.core.protocols.answer_fields import ending_of, filled
 from capabilities.core.protocols.anthropic.replies import (
     BESIDE,
+    ENDINGS,
     OURS,
+    annotations_of,
     caller_of,
     details_of,
     refusal_of,
     thought_of,
+    usage_of,
     vendor_item,
     words_of,
 )
-from capabilities.core.protocols.anthropic.supplements import annotations_of
-from capabilities.core.protocols.anthropic.usage import usage_of
 from capabilities.core.protocols.errors import failure_inside
-from capabilities.core.protocols.fields import filled
-from capabilities.core.protocols.finish import ending_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta, Usage

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capabilities.core.counts import count_of
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, TextPart
 from capabilities.core.wire import Answer, Failure, Fault, Usage
-from capabilities.core.worded import worded
+from capabilities.core.worded import count_of, worded
 
 MODELS = ("echo-text", "echo-vision", "echo-503")
 BROKEN = "echo-503"

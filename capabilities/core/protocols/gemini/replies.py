@@ -7,18 +7,104 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capabilities.core.message import METADATA, ToolCall, VendorItem
+from capabilities.core.protocols.answer_fields import (
+    CUT,
+    FILTERED,
+    UNFINISHED,
+    WHOLE,
+    Ending,
+    ending_of,
+    filled,
+    own_word,
+    read_counts,
+    total_of,
+)
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
-from capabilities.core.protocols.fields import filled
-from capabilities.core.protocols.finish import ending_of, own_word
-from capabilities.core.protocols.gemini.finish import ENDINGS, FAILURES
-from capabilities.core.protocols.gemini.sources import keep_readable
-from capabilities.core.protocols.gemini.supplements import SOURCES, annotations_of, media_of
-from capabilities.core.protocols.gemini.usage import usage_of
+from capabilities.core.protocols.gemini.supplements import SOURCES, annotations_of, keep_readable, media_of
 from capabilities.core.protocols.vendor_tools import word_of_field
 from capabilities.core.providers.redaction import brief
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
-from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault
+from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
 from capabilities.core.worded import worded
+
+# Why the model stopped, in Gemini's words.
+
+ENDINGS: Mapping[str, Ending] = {
+    "STOP": WHOLE,
+    "MAX_TOKENS": CUT,
+    "CONTINUATION": CUT,
+    **dict.fromkeys(
+        (
+            *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"),
+            *("MODEL_ARMOR", "ESCALATION", "PUP_LIMITED_DISABLED"),
+            *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+        ),
+        FILTERED,
+    ),
+    **dict.fromkeys(("OTHER", "IMAGE_OTHER", "NO_IMAGE", "FINISH_REASON_UNSPECIFIED"), UNFINISHED),
+}
+"""Reasons to stop."""
+FAILURES: Mapping[str, Fault] = {
+    "MALFORMED_FUNCTION_CALL": Fault.BAD_JSON,
+    "UNEXPECTED_TOOL_CALL": Fault.BAD_JSON,
+    "MALFORMED_RESPONSE": Fault.GENERATION_FAILED,
+    "TOO_MANY_TOOL_CALLS": Fault.GENERATION_FAILED,
+    "MISSING_THOUGHT_SIGNATURE": Fault.GENERATION_FAILED,
+}
+"""Reasons to stop that mean that there is no answer."""
+
+
+# Tokens as Gemini counts them: thoughts beside the words, what its own tools found beside the prompt.
+
+TOTALS: Mapping[str, str] = {
+    "promptTokenCount": "prompt_tokens",
+    "candidatesTokenCount": "completion_tokens",
+    "totalTokenCount": "total_tokens",
+    "cachedContentTokenCount": "cached_tokens",
+    "thoughtsTokenCount": "reasoning_tokens",
+    "toolUsePromptTokenCount": "tool_tokens",
+}
+DETAILS: Mapping[str, Mapping[str, str]] = {
+    "promptTokensDetails": {
+        "TEXT": "prompt_text_tokens",
+        "AUDIO": "prompt_audio_tokens",
+        "IMAGE": "prompt_image_tokens",
+    },
+    "candidatesTokensDetails": {
+        "TEXT": "completion_text_tokens",
+        "AUDIO": "completion_audio_tokens",
+        "IMAGE": "completion_image_tokens",
+    },
+}
+"""From the names of `usageMetadata`, and of the modalities in its lists, to those of `Usage`."""
+UNREAD: Mapping[str, str] = {
+    "cacheTokensDetails": "of what sort the cached part was",
+    "toolUsePromptTokensDetails": "of what sort the tools' part was",
+    "trafficType": "no count",
+}
+UNREAD_MODALITIES = frozenset({"MODALITY_UNSPECIFIED", "VIDEO", "DOCUMENT"})
+"""Names that are known and not kept; `Usage` has no place for these sorts."""
+
+
+def usage_of(value: Any) -> Usage:
+    """The token counts; thinking is part of what the model wrote, what its tools found part of what it read."""
+    if not isinstance(value, dict):
+        return Usage()
+    found: dict[str, int] = {}
+    read_counts(value, TOTALS, found)
+    for name, names in DETAILS.items():
+        if name in value:
+            read_counts(_by_modality(value[name]), names, found)
+    for part, whole in (("reasoning_tokens", "completion_tokens"), ("tool_tokens", "prompt_tokens")):
+        if part in found:
+            found[whole] = total_of(found.get(whole), found[part]) or 0
+    return Usage(**found)
+
+
+def _by_modality(value: Any) -> dict[str, Any]:
+    each = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return {filled(item.get("modality")) or "": item.get("tokenCount") for item in each}
+
 
 DIALECT = "google-gemini-v1"
 """What OpenRouter calls thoughts that are written like these."""

@@ -20,16 +20,15 @@ from capabilities.core.message import (
     VendorItem,
     weave,
 )
-from capabilities.core.protocols.arguments import arguments_of, object_of
+from capabilities.core.protocols.answer_fields import headers_for, merge, split_params
+from capabilities.core.protocols.call_pieces import arguments_of, object_of
 from capabilities.core.protocols.custom_tools import as_function
 from capabilities.core.protocols.dialects import GEMINI
 from capabilities.core.protocols.gemini import replies
 from capabilities.core.protocols.gemini.stream import PartReader
 from capabilities.core.protocols.gemini.thinking import thinking_config
 from capabilities.core.protocols.media import bare_base64, natives_of, placeholder, words_of
-from capabilities.core.protocols.parameters import GEMINIS, THINKING_BUDGET, dropped_fields, unsaid
-from capabilities.core.protocols.payload import headers_for, merge, split_params
-from capabilities.core.protocols.prefill import end_with_user
+from capabilities.core.protocols.parameters import GEMINIS, THINKING_BUDGET, dropped_fields, end_with_user, unsaid
 from capabilities.core.protocols.schema import IN_WORDS, fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE

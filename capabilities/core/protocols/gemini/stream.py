@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
+from capabilities.core.protocols.answer_fields import Ending, ending_of, filled, own_word
 from capabilities.core.protocols.errors import failure_inside
-from capabilities.core.protocols.fields import filled
-from capabilities.core.protocols.finish import Ending, ending_of, own_word
-from capabilities.core.protocols.gemini.finish import ENDINGS
 from capabilities.core.protocols.gemini.replies import (
+    ENDINGS,
     blocked_prompt,
     call_of,
     failed_generation,
@@ -19,11 +18,11 @@ from capabilities.core.protocols.gemini.replies import (
     own_parts,
     parts_of,
     signed_words,
+    usage_of,
     with_calls,
     words_of,
 )
 from capabilities.core.protocols.gemini.supplements import SOURCES, annotations_of, media_of
-from capabilities.core.protocols.gemini.usage import usage_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
 from capabilities.core.wire import (

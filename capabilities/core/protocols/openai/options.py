@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
+from capabilities.core.protocols.answer_fields import split_params
 from capabilities.core.protocols.parameters import CACHE_PLACES, GEMINIS, dropped_fields, unsaid
-from capabilities.core.protocols.payload import split_params
 from capabilities.core.protocols.schema import wants_json
 from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
 

@@ -2,21 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from capabilities.core.message import ToolCall
-from capabilities.core.protocols.answer_fields import logprobs_of
-from capabilities.core.protocols.arguments import called_in, text_of
+from capabilities.core.protocols.answer_fields import (
+    CALLS,
+    CUT,
+    FILTERED,
+    WHOLE,
+    Ending,
+    annotations_of,
+    count,
+    count_of,
+    ending_of,
+    filled,
+    logprobs_of,
+    own_word,
+    read_counts,
+    total_of,
+)
+from capabilities.core.protocols.call_pieces import called_in, text_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
-from capabilities.core.protocols.fields import filled
-from capabilities.core.protocols.finish import Ending, ending_of, own_word
-from capabilities.core.protocols.openai.finish import BROKEN, ENDINGS
-from capabilities.core.protocols.openai.supplements import supplement_of
-from capabilities.core.protocols.openai.usage import usage_of
+from capabilities.core.protocols.media import ANY_IMAGE, RAW_SOUND, media_of_base64, media_of_url
 from capabilities.core.protocols.thought_fields import message_thoughts, signature_of
-from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault, Media, Supplement, Usage
 from capabilities.core.worded import worded
+
+# What OpenAI and its like answer beside words: images (OpenRouter), sounds (OpenAI), citations.
+
+PLACES = frozenset({"images", "audio", "annotations"})
+"""Where something stands beside the words; a content that is a list may hold it, too."""
+
+
+def supplement_of(message: Mapping[str, Any]) -> Supplement:
+    """What stands beside the words of a message or of a delta."""
+    images, audio, content = message.get("images"), message.get("audio"), message.get("content")
+    media: tuple[Media, ...] = ()
+    if images or audio or isinstance(content, list):
+        media = (*_images(images), *_images(content), *_sounds(audio))
+    return Supplement(media, annotations_of(message.get("annotations")))
+
+
+def _images(value: Any) -> Iterator[Media]:
+    """The images of a list of parts; one without a type of its own is a PNG."""
+    for part in value if isinstance(value, list) else []:
+        image = part.get("image_url") if isinstance(part, dict) else None
+        found = media_of_url(image.get("url") if isinstance(image, dict) else image, ANY_IMAGE)
+        if found is not None:
+            yield found
+
+
+def _sounds(value: Any) -> Iterator[Media]:
+    """A sound, or a piece of one, which may hold nothing but words."""
+    if not isinstance(value, dict):
+        return
+    sound = media_of_base64(None, value.get("data"), RAW_SOUND) or Media(Kind.AUDIO, RAW_SOUND)
+    words, expires_at = filled(value.get("transcript")), count(value, "expires_at")
+    yield replace(sound, id=filled(value.get("id")), transcript=words or "", expires_at=expires_at)
+
+
+# Why the model stopped, in the words of OpenAI and its like.
+
+ENDINGS: Mapping[str, Ending] = {
+    **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence", "STOP", "COMPLETE"), WHOLE),
+    **dict.fromkeys(("tool_calls", "function_call", "tool_use"), CALLS),
+    **dict.fromkeys(("length", "max_tokens", "MAX_TOKENS", "model_length", "repetition_truncation"), CUT),
+    "model_context_window_exceeded": CUT,
+    **dict.fromkeys(("content_filter", "sensitive"), FILTERED),
+}
+"""Reasons to stop."""
+BROKEN: Mapping[str, int] = {"error": 500, "network_error": 502, "insufficient_system_resource": 503, "abort": 503}
+"""Reasons to stop that mean that the provider failed, with the status they stand for."""
+
+
+# Tokens as OpenAI and its like count them.
+
+TOTALS: Mapping[str, str] = {
+    "prompt_tokens": "prompt_tokens",
+    "completion_tokens": "completion_tokens",
+    "total_tokens": "total_tokens",
+    "cached_tokens": "cached_tokens",  # Kimi
+    "prompt_cache_hit_tokens": "cached_tokens",  # DeepSeek
+}
+PROMPT: Mapping[str, str] = {
+    "cached_tokens": "cached_tokens",
+    "cache_write_tokens": "cache_write_tokens",
+    "audio_tokens": "prompt_audio_tokens",
+    "image_tokens": "prompt_image_tokens",
+    "text_tokens": "prompt_text_tokens",
+}
+COMPLETION: Mapping[str, str] = {
+    "reasoning_tokens": "reasoning_tokens",
+    "audio_tokens": "completion_audio_tokens",
+    "image_tokens": "completion_image_tokens",
+    "text_tokens": "completion_text_tokens",
+    "accepted_prediction_tokens": "accepted_prediction_tokens",
+    "rejected_prediction_tokens": "rejected_prediction_tokens",
+}
+DETAILS: Mapping[str, Mapping[str, str]] = {
+    "prompt_tokens_details": PROMPT,
+    "completion_tokens_details": COMPLETION,
+}
+"""From the names of a `usage` object and of its parts to those of `Usage`."""
+
+
+def usage_of(value: Any) -> Usage:
+    """The token counts of a `usage` object."""
+    if not isinstance(value, dict):
+        return Usage()
+    found: dict[str, int] = {}
+    read_counts(value, TOTALS, found)
+    for name, names in DETAILS.items():
+        read_counts(value.get(name), names, found)
+    if "prompt_tokens" not in found and "prompt_cache_miss_tokens" in value:  # DeepSeek counts both sorts apart
+        hit, miss = found.get("cached_tokens"), count_of(value["prompt_cache_miss_tokens"])
+        return Usage(total_of(hit, miss), **found)
+    return Usage(**found)
 
 
 def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Answer | Failure:

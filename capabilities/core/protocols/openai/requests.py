@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, ToolCall, find_opening_system
-from capabilities.core.protocols.call_ids import short_call_id
+from capabilities.core.protocols.answer_fields import headers_for, merge
+from capabilities.core.protocols.call_pieces import short_call_id
 from capabilities.core.protocols.dialects import openais
 from capabilities.core.protocols.media import (
     AUDIO_FORMATS,
@@ -23,8 +24,7 @@ from capabilities.core.protocols.media import (
 from capabilities.core.protocols.openai import replies
 from capabilities.core.protocols.openai.options import cache_mark, parameters_of
 from capabilities.core.protocols.openai.stream import ChunkReader
-from capabilities.core.protocols.payload import headers_for, merge
-from capabilities.core.protocols.prefill import end_with_user
+from capabilities.core.protocols.parameters import end_with_user
 from capabilities.core.protocols.schema import fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE, message_fields, signature_field

@@ -6,24 +6,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from capabilities.core.protocols.answer_fields import logprobs_of
+from capabilities.core.protocols.answer_fields import count, ending_of, filled, logprobs_of
 from capabilities.core.protocols.call_pieces import CallPieces
 from capabilities.core.protocols.errors import failure_inside
-from capabilities.core.protocols.fields import count, filled
-from capabilities.core.protocols.finish import ending_of
-from capabilities.core.protocols.openai.finish import BROKEN, ENDINGS
 from capabilities.core.protocols.openai.replies import (
+    BROKEN,
+    ENDINGS,
+    PLACES,
     broken_off,
     details_of,
     is_error,
     reasoning_of,
+    supplement_of,
     text_and_thoughts,
+    usage_of,
 )
-from capabilities.core.protocols.openai.supplements import PLACES, supplement_of
-from capabilities.core.protocols.openai.usage import usage_of
-from capabilities.core.protocols.sse import SseEvent
+from capabilities.core.protocols.sse import SseEvent, TextFrame
 from capabilities.core.protocols.stream import MalformedEventError, json_event
-from capabilities.core.protocols.text_frame import TextFrame
 from capabilities.core.protocols.thought_fields import DETAILS, own_thought, thoughts_of
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, Usage
 from capabilities.core.worded import worded

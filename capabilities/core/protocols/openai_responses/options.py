@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capabilities.core.message import CacheMark, ChatRequest, TextPart, Tool
+from capabilities.core.protocols.answer_fields import split_params
 from capabilities.core.protocols.parameters import CACHE_PLACES, dropped_fields, unsaid
-from capabilities.core.protocols.payload import split_params
 from capabilities.core.protocols.schema import schema_of, wants_json
 from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params

@@ -6,18 +6,105 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from capabilities.core.message import ToolCall, VendorItem
-from capabilities.core.protocols.answer_fields import list_tokens
-from capabilities.core.protocols.arguments import text_of
+from capabilities.core.protocols import answer_fields
+from capabilities.core.protocols.answer_fields import (
+    CUT,
+    FILTERED,
+    WHOLE,
+    Ending,
+    ending_of,
+    filled,
+    list_tokens,
+    own_word,
+    read_counts,
+)
+from capabilities.core.protocols.call_pieces import text_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
-from capabilities.core.protocols.fields import filled
-from capabilities.core.protocols.finish import Ending, ending_of, own_word
-from capabilities.core.protocols.openai_responses.finish import ENDINGS, FAILURES, reason_of
-from capabilities.core.protocols.openai_responses.supplements import annotations_of, media_of
-from capabilities.core.protocols.openai_responses.usage import usage_of
+from capabilities.core.protocols.media import media_of_base64
 from capabilities.core.protocols.vendor_tools import word_of_block
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
-from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault
+from capabilities.core.wire import NO_DETAILS, Annotation, Answer, AnswerDetails, Failure, Fault, Media, Usage
 from capabilities.core.worded import worded
+
+# What a response holds beside words: images as items of their own, and what its words rest on.
+
+IMAGE = "image_generation_call"
+DEFAULT_FORMAT = "png"
+"""The form of an image that does not say its own (OpenAI: image generation tool)."""
+
+
+def media_of(item: Mapping[str, Any]) -> tuple[Media, ...]:
+    """The image of an item that made one; none for any other."""
+    if item.get("type") != IMAGE:
+        return ()
+    form = filled(item.get("output_format")) or DEFAULT_FORMAT
+    image = media_of_base64(f"image/{'svg+xml' if form == 'svg' else form}", item.get("result"), f"image/{form}")
+    return (image,) if image is not None else ()
+
+
+def annotation_of(value: Any) -> Annotation | None:
+    """Where words come from, as chat completions write it: what is flat here stands in an object of its kind there."""
+    kind = filled(value.get("type")) if isinstance(value, dict) else None
+    if kind is None:
+        return None
+    flat = {name: each for name, each in value.items() if name != "type"}
+    return answer_fields.annotation_of({"type": kind, kind: flat})
+
+
+def annotations_of(part: Mapping[str, Any]) -> tuple[Annotation, ...]:
+    """What the words of a part rest on."""
+    listed = part.get("annotations")
+    read = (annotation_of(each) for each in (listed if isinstance(listed, list) else []))
+    return tuple(each for each in read if each is not None)
+
+
+# Why a response ended, in its own words: the reason where it is incomplete, else its status.
+
+ENDINGS: Mapping[str, Ending] = {
+    "completed": WHOLE,
+    "max_output_tokens": CUT,
+    "content_filter": FILTERED,
+}
+"""Reasons to stop; to have called a tool is none of its own here."""
+FAILURES: Mapping[str, int] = {"failed": 500, "cancelled": 503, "in_progress": 502, "queued": 502}
+"""States in which a response that is said to be over is no answer, with the HTTP status each stands for."""
+
+
+def reason_of(response: Mapping[str, Any]) -> Any:
+    """Why it ended: the reason where it is incomplete, else its status."""
+    details = response.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, Mapping) else None
+    return reason or response.get("status")
+
+
+# Tokens as OpenAI's Responses counts them.
+
+TOTALS: Mapping[str, str] = {
+    "input_tokens": "prompt_tokens",
+    "output_tokens": "completion_tokens",
+    "total_tokens": "total_tokens",
+}
+DETAILS: Mapping[str, Mapping[str, str]] = {
+    "input_tokens_details": {"cached_tokens": "cached_tokens", "cache_write_tokens": "cache_write_tokens"},
+    "output_tokens_details": {"reasoning_tokens": "reasoning_tokens"},
+}
+"""From the names of a `usage` object and of its parts to those of `Usage`."""
+WRITTEN: Mapping[str, str] = {"ttl_30m_tokens": "cache_write_30m_tokens", "ttl_12h_tokens": "cache_write_12h_tokens"}
+"""The same for the part of `input_tokens_details` that says how long a cache keeps what was written."""
+
+
+def usage_of(value: Any) -> Usage:
+    """The token counts of a `usage` object."""
+    if not isinstance(value, dict):
+        return Usage()
+    counts: dict[str, int] = {}
+    read_counts(value, TOTALS, counts)
+    for name, names in DETAILS.items():
+        read_counts(value.get(name), names, counts)
+    read = value.get("input_tokens_details")
+    read_counts(read.get("cache_write_tokens_details") if isinstance(read, dict) else None, WRITTEN, counts)
+    return Usage(**counts)
+
 
 DIALECT = "openai-responses-v1"
 """What OpenRouter calls thoughts that are written like these."""

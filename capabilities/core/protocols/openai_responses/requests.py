@@ -18,13 +18,13 @@ from capabilities.core.message import (
     VendorItem,
     weave,
 )
+from capabilities.core.protocols.answer_fields import headers_for, merge
 from capabilities.core.protocols.dialects import openais
 from capabilities.core.protocols.media import address, natives_of, placeholder, result_parts, words_of
 from capabilities.core.protocols.openai_responses import replies
 from capabilities.core.protocols.openai_responses.options import cache_mark, parameters_of
 from capabilities.core.protocols.openai_responses.stream import ItemEventReader
-from capabilities.core.protocols.payload import headers_for, merge
-from capabilities.core.protocols.prefill import end_with_user
+from capabilities.core.protocols.parameters import end_with_user
 from capabilities.core.protocols.schema import fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import call_url

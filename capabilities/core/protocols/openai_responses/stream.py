@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from capabilities.core.protocols.answer_fields import ending_of, filled
 from capabilities.core.protocols.errors import failure_inside
-from capabilities.core.protocols.fields import filled
-from capabilities.core.protocols.finish import ending_of
-from capabilities.core.protocols.openai_responses.finish import ENDINGS, FAILURES, reason_of
 from capabilities.core.protocols.openai_responses.replies import (
+    ENDINGS,
+    FAILURES,
+    annotation_of,
     answer_of,
     call_of,
     details_of,
@@ -19,13 +20,14 @@ from capabilities.core.protocols.openai_responses.replies import (
     is_own,
     items_of,
     logprobs_of,
+    media_of,
+    reason_of,
     reasoning_of,
     text_of_item,
     thoughts_of,
+    usage_of,
     vendor_item,
 )
-from capabilities.core.protocols.openai_responses.supplements import annotation_of, media_of
-from capabilities.core.protocols.openai_responses.usage import usage_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, events_of, json_event
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta, Usage

@@ -13,7 +13,7 @@ from routing_admin.core.fallback.chain import OK
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.models import MissedCall, RequestLog
-from routing_admin.request_log.lookup import LoggedRequest
+from routing_admin.request_log.search import LoggedRequest
 
 MAX_REQUESTS, MAX_MISSED = 20, 3
 NEAREST = 3

@@ -13,10 +13,10 @@ from django.views.decorators.http import require_GET
 from routing_admin.configuration.agents.queries import find_key
 from routing_admin.console.agents.first_call.phrases import base_url, describe_other, describe_own
 from routing_admin.console.agents.first_call.queries import FirstCall, directive_of, find_first_call, list_nearest_names
-from routing_admin.console.base.answers import require_found
+from routing_admin.console.base.page_responses import require_found
 from routing_admin.console.requests.advice import advise
 from routing_admin.console.requests.story import build_steps
-from routing_admin.request_log.lookup import LoggedRequest
+from routing_admin.request_log.search import LoggedRequest
 from routing_admin.request_log.sentences import render_logged
 
 if TYPE_CHECKING:

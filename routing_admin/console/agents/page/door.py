@@ -15,9 +15,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from capabilities.core.services.link_texts import LINK_KIND, public_part_in
-from routing_admin.console.agents.link_actions import note_visit
-from routing_admin.console.agents.link_queries import open_link
+from capabilities.core.services.agents import LINK_KIND, public_part_in
+from routing_admin.console.agents.actions import note_visit
+from routing_admin.console.agents.queries import open_link
 from routing_admin.console.base.session import remember_theme
 from routing_admin.console.people.language import remember_language
 from routing_admin.console.people.signin import address_of

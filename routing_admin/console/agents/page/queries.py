@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from routing_admin.models import RequestLog
-from routing_admin.request_log.lookup import LoggedRequest, find_logged_request
-from routing_admin.request_log.search import read_cursor, write_cursor
+from routing_admin.request_log.search import LoggedRequest, find_logged_request, read_cursor, write_cursor
 
 CALLS = 20
 """Calls of a page."""

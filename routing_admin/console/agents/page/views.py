@@ -19,9 +19,9 @@ from capabilities.core.services.limit_holders import id_of_agent
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import NAMES, find_guarantee, find_profile, list_keys, list_readings
 from routing_admin.configuration.offered_models import list_offered
-from routing_admin.console.agents.key_lines import find_key_uses, list_key_lines, name_uses
 from routing_admin.console.agents.page.door import by_link
 from routing_admin.console.agents.page.queries import find_call, list_calls
+from routing_admin.console.agents.queries import find_key_uses, list_key_lines, name_uses
 from routing_admin.console.agents.snippets import describe_use
 from routing_admin.console.base.readings import note_body_read
 from routing_admin.console.people.signin import address_of
@@ -29,7 +29,7 @@ from routing_admin.console.requests.story import Step, build_steps, build_tracks
 from routing_admin.console.requests.views import build_row
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.platform.server.request_id import request_id_of
-from routing_admin.request_log.asked import asked_for
+from routing_admin.request_log.entries import asked_for
 from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.sentences import RenderedSentence
 

@@ -16,8 +16,8 @@ from psycopg.types.string import StrDumperUnknown
 from psycopg_pool import PoolTimeout
 
 from capabilities.core.storable import storable_text, write_json
+from routing_admin.platform.databases.explaining import is_pooled
 from routing_admin.platform.databases.lock_timeout import wait_seconds
-from routing_admin.platform.databases.pooling import is_pooled
 
 USUAL_SECONDS = 5.0
 """How long a page or a command waits for a lock or a connection."""

@@ -1,0 +1,154 @@
+"""Ending sessions: one's own from one's page, those of others as an administrator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import login, update_session_auth_hash
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import get_language, ngettext
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from capabilities.access import actor_of
+from capabilities.acts import Actor
+from capabilities.errors import ActionError, InvalidError
+from routing_admin.console.base.page_responses import UNPROCESSABLE, add_toast, require_found
+from routing_admin.console.people import actions as people
+from routing_admin.console.people.actions import end_sessions, issue_token, revoke_token
+from routing_admin.console.people.forms import JoinForm, PasswordForm, TokenForm
+from routing_admin.console.people.language import remember_language
+from routing_admin.console.people.queries import find_token, find_user_of_link, list_identities, list_tokens
+from routing_admin.console.people.signin import address_of, refuse_for_now
+from routing_admin.console.people.users import user_or_404
+from routing_admin.platform.server.request_id import request_id_of
+
+
+@require_POST
+def session_end(request: HttpRequest) -> HttpResponse:
+    """Ends a session of one's own, or all others; this one is ended by signing out."""
+    return end(request, user_or_404(request.user.pk))
+
+
+@require_POST
+def user_session_end(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ends a session of a person, or all of them. Raises `Http404` without that user."""
+    return end(request, user_or_404(pk))
+
+
+def end(request: HttpRequest, user: User) -> HttpResponse:
+    """Ends the session that the form names, or without a name all, but never the one that asks."""
+    chosen = request.POST.getlist("session") or None
+    count = end_sessions(actor_of(request), user, chosen, staying=request.session.session_key or "")
+    if count:
+        messages.success(
+            request, ngettext("%(count)s session ended", "%(count)s sessions ended", count) % {"count": count}
+        )
+    else:
+        messages.info(request, _("This session has already ended"))
+    return redirect("user", user.pk)
+
+
+# Tokens for scripts: made and shown once, revoked at once.
+
+
+@require_safe
+def tokens(request: HttpRequest) -> HttpResponse:
+    """Every administrator's tokens, and a form for a new one of one's own."""
+    return show_tokens(request, TokenForm())
+
+
+@require_POST
+def token_new(request: HttpRequest) -> HttpResponse:
+    """Makes a token. The answer itself shows it, so that no later page and no store ever holds it."""
+    form = TokenForm(request.POST)
+    if form.is_valid():
+        data = form.cleaned_data
+        owner = user_or_404(request.user.pk)
+        try:
+            token, row = issue_token(actor_of(request), owner, data["name"], data["scopes"], days=data["days"])
+        except InvalidError as refusal:
+            for problem in refusal.problems:
+                form.add_error(problem.field, problem.message)
+        else:
+            return show_tokens(request, TokenForm(), token=token, new_row=row)
+    return show_tokens(request, form, status=UNPROCESSABLE)
+
+
+@require_POST
+def token_revoke(request: HttpRequest, public_id: str) -> HttpResponse:
+    """Ends a token at once, for good."""
+    row = require_found(find_token(public_id))
+    revoke_token(actor_of(request), row)
+    add_toast(request, _("The token %(name)s is revoked and no longer works") % {"name": row.name})
+    return redirect("tokens")
+
+
+def show_tokens(request: HttpRequest, form: TokenForm, status: int = 200, **more: Any) -> HttpResponse:
+    """The page of tokens; `token` in `more` is the one shown this once."""
+    page = {"rows": list_tokens(), "form": form, "now": timezone.now(), **more}
+    return render(request, "users/tokens.html", page, status=status)
+
+
+# The link of an invitation or of a new password: whoever has it chooses a password and a language, once.
+
+BACKEND = "routing_admin.console.people.backend.PeopleBackend"
+
+
+@require_http_methods(["GET", "POST"])
+def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
+    """The page of a link, 410 when it is spent; a good password signs the person in and ends other sessions."""
+    user = find_user_of_link(uid, token)
+    if user is None:
+        return render(request, "registration/link_spent.html", status=410)
+    form = JoinForm(user, request.POST or None, initial={"language": get_language()})
+    if request.method == "POST" and form.is_valid():
+        return come_in(request, user, form)
+    status = 422 if request.method == "POST" else 200
+    page = {"form": form, "person": user, "is_new": people.is_invited(user), "uid": uid, "token": token}
+    page["providers"] = settings.IDENTITY.providers
+    return render(request, "registration/join.html", page, status=status)
+
+
+def come_in(request: HttpRequest, user: User, form: JoinForm) -> HttpResponse:
+    """Keeps what the person chose and signs them in; 410 when the link was used at the same moment."""
+    language = form.cleaned_data["language"]
+    actor = Actor("person", user.get_username(), address_of(request), request_id_of(request))
+    try:
+        people.choose_password(actor, user, form.cleaned_data["new_password1"], language=language)
+    except ActionError:
+        return render(request, "registration/link_spent.html", status=410)
+    login(request, user, backend=BACKEND)
+    response = redirect("/")
+    remember_language(response, language)
+    return response
+
+
+# One's own password.
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def password_change(request: HttpRequest) -> HttpResponse:
+    """Asks for the old password and a new one; this session stays, all others of the person end."""
+    user = user_or_404(request.user.pk)
+    form = PasswordForm(user, request.POST or None, address_of(request))
+    if request.method == "POST" and form.is_valid():
+        try:
+            key = request.session.session_key or ""
+            people.choose_password(actor_of(request), user, form.cleaned_data["new_password1"], staying=key)
+        except ActionError as refusal:
+            form.add_error(None, str(refusal))
+        else:
+            update_session_auth_hash(request, user)
+            messages.success(request, _("Password changed; other sessions have ended"))
+            return redirect("password_change")
+    page = {"form": form, "identities": list_identities(user), "providers": settings.IDENTITY.providers}
+    response = render(request, "users/password.html", page, status=422 if request.method == "POST" else 200)
+    if form.wait:
+        refuse_for_now(response, form)
+    return response

@@ -1,0 +1,42 @@
+"""Changing the budgets of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from capabilities.acts import Actor, AuditedAction
+from capabilities.core.problems import Problem
+from capabilities.core.services.agents import LabelKind
+from capabilities.errors import InvalidError
+from capabilities.models import Agent
+from routing_admin.configuration.revisions import ledger
+from routing_admin.models import LabelBudget
+
+
+def save_budget(actor: Actor, kind: LabelKind, name: str, limits: Mapping[str, Any]) -> AuditedAction:
+    """Sets what a team or a project may use, or each end user of the agent `name`; it holds at once.
+
+    Raises `InvalidError` for a budget without a limit, and for an agent that is not there.
+    """
+    if not limits:
+        raise InvalidError(
+            [Problem("requestsPerMinute", _("Set at least one limit, or remove the budget."), "required")]
+        )
+    if kind is LabelKind.USER and not Agent.objects.filter(agent_id=name).exists():
+        raise InvalidError([Problem("name", _("There is no agent %(id)s.") % {"id": name}, "reference")])
+    label = f"{kind}:{name}"
+    with ledger.change(actor, AuditedAction("budget.save", "budget", label)) as act:
+        row = LabelBudget.objects.filter(label=label).first() or LabelBudget(label=label, version=0)
+        row.limits, row.version = dict(limits), row.version + 1
+        row.save()
+    return act
+
+
+def delete_budget(actor: Actor, label: str) -> AuditedAction:
+    """Takes a budget away; calls with the label are counted no longer."""
+    with ledger.change(actor, AuditedAction("budget.delete", "budget", label)) as act:
+        LabelBudget.objects.filter(label=label).delete()
+    return act

@@ -1,0 +1,52 @@
+"""The budgets of labels, and what is used of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from capabilities.core.services.agent_limits import AgentLimits, limits_of
+from capabilities.core.services.agents import LabelKind
+from capabilities.core.services.limit_holders import id_of_agent, id_of_label
+from capabilities.models import Agent
+from routing_admin.models import LabelBudget
+from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLine:
+    """One budget; `uses` are empty where every end user has one of their own."""
+
+    label: str
+    kind: LabelKind
+    name: str
+    stored: dict[str, Any]
+    limits: AgentLimits | None
+    uses: Sequence[LimitUse] = ()
+
+    @property
+    def percent(self) -> int:
+        """Of the limit that is used most."""
+        return max((each.percent for each in self.uses), default=0)
+
+
+def list_budgets() -> list[BudgetLine]:
+    """Every budget, teams and projects with what is used; two queries."""
+    lines = [_line_of(row) for row in LabelBudget.objects.all()]
+    shared = {id_of_label(each.kind, each.name): each.limits for each in lines if each.kind is not LabelKind.USER}
+    uses = find_limit_uses(shared)
+    return [replace(each, uses=uses.get(id_of_label(each.kind, each.name), ())) for each in lines]
+
+
+def _line_of(row: LabelBudget) -> BudgetLine:
+    kind, _, name = row.label.partition(":")
+    return BudgetLine(row.label, LabelKind(kind), name, row.limits, limits_of(row.limits))
+
+
+def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]:
+    """Return what the agents with these ids used of each of their limits."""
+    rows = Agent.objects.filter(agent_id__in=agents) if agents else ()
+    names = {id_of_agent(row.agent_id): row.agent_id for row in rows}
+    uses = find_limit_uses({id_of_agent(row.agent_id): limits_of(row.limits) for row in rows}) if names else {}
+    return {names[holder]: found for holder, found in uses.items()}
