@@ -35,9 +35,8 @@ def contract() -> dict[str, list[str]]:
 
 
 IN_THE_CONSOLE = re.compile(
-    r"routing_admin\.console\.(.+[._](queries|actions)|backups\..+|demo\..+|base\.(keyset|positions)"
-    r"|catalogue\.succession|dashboard\.(metrics|quotas)|providers\.stored_keys|requests\.prefix_story"
-    r"|routes\.retrospect|services\.(nightly|probing)|settings\.pruning)"
+    r"routing_admin\.console\.(.+[._](queries|actions)|backups\..+|demo\..+|base\.keyset|dashboard\.metrics"
+    r"|providers\.stored_keys|requests\.prefix_story|routes\.retrospect|services\.(nightly|probing)|settings\.pruning)"
 )
 """Modules of the console that read or write rows; its pages, forms and API do not."""
 
