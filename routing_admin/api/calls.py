@@ -151,11 +151,6 @@ def takes(schema: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, **json_of(schema)}}
 
 
-def gives(schema: type[BaseModel]) -> dict[str, Any]:
-    """The OpenAPI words for an answer in JSON of that schema, where the call writes it itself."""
-    return {"responses": {200: json_of(schema)}}
-
-
 def json_of(schema: type[BaseModel]) -> dict[str, Any]:
     """The OpenAPI words for JSON of that schema."""
     whole = schema.model_json_schema()

@@ -22,7 +22,7 @@ from capabilities.core.services.agents import NO_LABELS
 from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.values import MAX_TOKENS, TEMPERATURE
 from capabilities.core.wire import Answer
-from routing_admin.api.calls import CallError, answer, gives, read_as, takes
+from routing_admin.api.calls import CallError, answer, read_as, takes
 from routing_admin.api.errors import Body
 from routing_admin.api.schemas import ResolveOut, SendOut, call_error_of, size_of
 from routing_admin.api.service_schemas import AttachmentIn
@@ -68,7 +68,7 @@ class SendIn(ResolveIn):
     prompt: str
 
 
-@router.post("/llm/send", tags=["llm"], openapi_extra={**takes(SendIn), **gives(SendOut)})
+@router.post("/llm/send", tags=["llm"], response=SendOut, openapi_extra=takes(SendIn))
 async def send(request: HttpRequest) -> HttpResponse:
     """Sends a prompt along its task's route; the answer, who gave it, and every attempt on the way.
 
@@ -162,7 +162,7 @@ def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     return recorder, planned
 
 
-@router.post("/llm/resolve", tags=["llm"], openapi_extra={**takes(ResolveIn), **gives(ResolveOut)})
+@router.post("/llm/resolve", tags=["llm"], response=ResolveOut, openapi_extra=takes(ResolveIn))
 def resolve(request: HttpRequest) -> HttpResponse:
     """The same decision without calling any provider: the route, the directive, and each candidate's outcome."""
     planned = planned_request(read_as(request, ResolveIn, any_text=True), principal_of(request))

@@ -13,7 +13,7 @@ from artifacts.core.artifact import REF_PREFIX
 from capabilities.access import principal_of
 from capabilities.core.prices import exact_amount
 from capabilities.core.worded import text_of
-from routing_admin.api.calls import CallError, answer, gives
+from routing_admin.api.calls import CallError, answer
 from routing_admin.api.schemas import RequestOut, RequestsOut
 from routing_admin.api.usage import read_moment
 from routing_admin.configuration.agents.queries import find_agent
@@ -31,7 +31,7 @@ PAGE, MAX_PAGE = 50, 100
 PageSize = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 
 
-@router.get("/requests", tags=["llm"], openapi_extra=gives(RequestsOut))
+@router.get("/requests", tags=["llm"], response=RequestsOut)
 def own_requests(
     request: HttpRequest,
     cursor: str = "",
@@ -121,7 +121,7 @@ def _head(row: RequestLog) -> dict[str, Any]:
 NOT_YET = "The request log cannot be written at the moment; entries are waiting. Try again in a few seconds."
 
 
-@router.get("/requests/{request_id}", tags=["llm"], openapi_extra=gives(RequestOut))
+@router.get("/requests/{request_id}", tags=["llm"], response=RequestOut)
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """The attempt timeline of one of the agent's own requests, by its `x-request-id`; 404 for another's.
 

@@ -15,7 +15,7 @@ from ninja import Router
 from capabilities.access import principal_of
 from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import NO_CURRENCY, exact_amount
-from routing_admin.api.calls import CallError, answer, gives
+from routing_admin.api.calls import CallError, answer
 from routing_admin.api.schemas import UsageOut
 from routing_admin.configuration import snapshot
 from routing_admin.request_log.journal import journal
@@ -26,7 +26,7 @@ DEFAULT_DAYS = 30
 router = Router()
 
 
-@router.get("/usage", tags=["llm"], openapi_extra=gives(UsageOut))
+@router.get("/usage", tags=["llm"], response=UsageOut)
 def own_usage(
     request: HttpRequest,
     groupBy: str = "model",

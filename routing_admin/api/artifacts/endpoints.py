@@ -40,7 +40,7 @@ from routing_admin.api.artifacts.schemas import (
 )
 from routing_admin.api.artifacts.tool_calls import ToolCaller, choose_language, read_artifact, service_of
 from routing_admin.api.artifacts.uploads import answer_in_pieces
-from routing_admin.api.calls import CallError, agent_actor, answer, gives, parse_as, read_as, takes
+from routing_admin.api.calls import CallError, agent_actor, answer, parse_as, read_as, takes
 from routing_admin.api.service_schemas import MessageIn, RequiredIn, RequiredOut, RouteMessageIn, RoutingResultOut
 from routing_admin.dispatch.preview import preview
 
@@ -70,7 +70,7 @@ AnyKind = Annotated[
 Language = Annotated[str | None, Query(max_length=35)]
 
 
-@router.get("/tools", tags=["messages"], openapi_extra=gives(ToolsOut))
+@router.get("/tools", tags=["messages"], response=ToolsOut)
 def tools(request: HttpRequest, language: Language = None) -> HttpResponse:
     """The agents' tools as function definitions, ready for the `tools` of a chat request."""
     return answer({"tools": tool_definitions(choose_language(language))})

@@ -16,7 +16,7 @@ from capabilities.core.permissions import DEFAULT_SCOPES
 from capabilities.core.problems import Problem
 from capabilities.core.services.agents import LIMITS, LabelKind
 from capabilities.errors import ConflictError, InvalidError
-from routing_admin.api.calls import answer, gives, read_as, takes
+from routing_admin.api.calls import answer, read_as, takes
 from routing_admin.configuration.agents.actions import (
     change_key,
     delete_agent,
@@ -91,7 +91,7 @@ def key_json(row: AgentKey) -> dict[str, Any]:
     }
 
 
-@router.get("/agents/{path:agent_id}/keys", openapi_extra=gives(KeysOut))
+@router.get("/agents/{path:agent_id}/keys", response=KeysOut)
 def admin_list_keys(request: HttpRequest, agent_id: str) -> HttpResponse:
     """The keys of an agent, without their secrets."""
     row = require(find_agent(agent_id), "agent", agent_id)
@@ -113,7 +113,7 @@ def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
     return issued(key, made)
 
 
-@router.put("/agents/{path:agent_id}/keys/{key_id}", openapi_extra={**takes(KeyTermsIn), **gives(KeyOut)})
+@router.put("/agents/{path:agent_id}/keys/{key_id}", response=KeyOut, openapi_extra=takes(KeyTermsIn))
 def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
     """Gives a key another name, terms and, where `expiresAt` is said, another end; from now on.
 
@@ -131,7 +131,7 @@ def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
     return answer_entry({"key": key_json(row)}, key_entry_of(row))
 
 
-@router.get("/agents/{path:agent_id}/keys/{key_id}", openapi_extra=gives(KeyOut))
+@router.get("/agents/{path:agent_id}/keys/{key_id}", response=KeyOut)
 def admin_get_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
     """A key of an agent, without its secret."""
     row = require(find_key(agent_id, key_id), "key", key_id)
@@ -215,7 +215,7 @@ def link_json(row: AgentLink) -> dict[str, Any]:
     }
 
 
-@router.get("/agents/{path:agent_id}/links", openapi_extra=gives(LinksOut))
+@router.get("/agents/{path:agent_id}/links", response=LinksOut)
 def admin_list_links(request: HttpRequest, agent_id: str) -> HttpResponse:
     """The links to an agent's own page, without their secrets."""
     row = require(find_agent(agent_id), "agent", agent_id)
@@ -260,13 +260,13 @@ def agent_json(row: Agent, keys: int) -> dict[str, Any]:
     }
 
 
-@router.get("/agents", openapi_extra=gives(AdminAgentsOut))
+@router.get("/agents", response=AdminAgentsOut)
 def admin_list_agents(request: HttpRequest) -> HttpResponse:
     """Every living agent."""
     return answer_at_revision({"agents": [agent_json(line.row, line.keys) for line in list_agents()]})
 
 
-@router.get("/agents/{path:agent_id}", openapi_extra=gives(AdminAgentOut))
+@router.get("/agents/{path:agent_id}", response=AdminAgentOut)
 def admin_get_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """One agent."""
     agent = described(require(find_agent(agent_id), "agent", agent_id))
@@ -283,9 +283,7 @@ def described(row: Agent) -> dict[str, Any]:
     return agent_json(row, sum(key.revoked_at is None for key in list_keys(row)))
 
 
-@router.put(
-    "/agents/{path:agent_id}", openapi_extra={**takes(AdminAgentIn), **gives(ChangedOut)}, response={201: ChangedOut}
-)
+@router.put("/agents/{path:agent_id}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(AdminAgentIn))
 def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Adds or replaces an agent; 409 for one created by a program at run time."""
     body = read_as(request, AdminAgentIn)

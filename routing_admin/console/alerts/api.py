@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router, Schema
 
-from routing_admin.api.calls import answer, gives
+from routing_admin.api.calls import answer
 from routing_admin.console.alerts.actions import record_test
 from routing_admin.console.alerts.queries import AlertLine, list_alerts
 from routing_admin.console.alerts.sending import send_test
@@ -75,7 +75,7 @@ def alert_json(line: AlertLine) -> dict[str, Any]:
     }
 
 
-@router.get("/alerts", openapi_extra=gives(AlertsOut))
+@router.get("/alerts", response=AlertsOut)
 def admin_list_alerts(request: HttpRequest) -> HttpResponse:
     """Active and resolved alerts, and the host they are sent to."""
     webhook = settings.ALERT_WEBHOOK
@@ -83,7 +83,7 @@ def admin_list_alerts(request: HttpRequest) -> HttpResponse:
     return answer({"alerts": [alert_json(line) for line in list_alerts()], "webhook": shown})
 
 
-@router.post("/alerts/test", openapi_extra=gives(TestOut))
+@router.post("/alerts/test", response=TestOut)
 def admin_test_alert(request: HttpRequest) -> HttpResponse:
     """Sends a test to the webhook, and waits for its answer for 15 seconds at most."""
     actor = script_actor(request)

@@ -16,7 +16,7 @@ from capabilities.core.consequence import Consequence
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
 from capabilities.json_bodies import MIB, JsonTooLargeError, check_json
-from routing_admin.api.calls import CallError, agent_actor, answer, gives, read_body
+from routing_admin.api.calls import CallError, agent_actor, answer, read_body
 from routing_admin.api.errors import details_of
 from routing_admin.api.schemas import ImportOut, ProvidersOut, RoutesOut
 from routing_admin.configuration import exports, snapshot
@@ -44,7 +44,7 @@ FILE_OUT: dict[str, Any] = {"responses": {200: {"content": {"application/json": 
 """The OpenAPI words for a file of the configuration, in and out."""
 
 
-@router.get("/routes", tags=["configuration"], openapi_extra=gives(RoutesOut))
+@router.get("/routes", tags=["configuration"], response=RoutesOut)
 def list_routes(request: HttpRequest) -> HttpResponse:
     """Task routes in their order, written as in llm-routing.json."""
     configuration = snapshot.current().configuration
@@ -55,7 +55,7 @@ def list_routes(request: HttpRequest) -> HttpResponse:
     return answer({"routes": routes})
 
 
-@router.get("/providers", tags=["configuration"], openapi_extra=gives(ProvidersOut))
+@router.get("/providers", tags=["configuration"], response=ProvidersOut)
 def list_providers(request: HttpRequest) -> HttpResponse:
     """Providers in their order, and whether each can be called; never a key."""
     return answer({"providers": providers_json(snapshot.current())})
@@ -84,7 +84,8 @@ def providers_json(state: Snapshot) -> list[dict[str, Any]]:
 @router.post(
     "/config/import",
     tags=["configuration"],
-    openapi_extra={**FILE_BODY, **gives(ImportOut)},
+    response=ImportOut,
+    openapi_extra=FILE_BODY,
 )
 def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = False) -> HttpResponse:  # noqa: N803
     """Imports a file as one revision, or with `dryRun` returns what would change, including for routes and agents.

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from pydantic import BaseModel
 
-from routing_admin.api.calls import gives, parse_as, read_as, read_json, takes
+from routing_admin.api.calls import parse_as, read_as, read_json, takes
 from routing_admin.api.errors import details_of
 from routing_admin.api.schemas import ImportOut
 from routing_admin.configuration import snapshot
@@ -58,7 +58,7 @@ from routing_admin.core.files.exporting import Mode
 router = Router(tags=[TAG])
 
 
-@router.post("/config/import", openapi_extra={**FILE_BODY, **gives(ImportOut)})
+@router.post("/config/import", response=ImportOut, openapi_extra=FILE_BODY)
 def admin_import_config(
     request: HttpRequest,
     dryRun: bool = False,  # noqa: N803
@@ -116,13 +116,13 @@ def delete(
     return HttpResponse(status=204)
 
 
-@router.get("/providers", openapi_extra=gives(AdminProvidersOut))
+@router.get("/providers", response=AdminProvidersOut)
 def admin_list_providers(request: HttpRequest) -> HttpResponse:
     """Providers in their order; never a key."""
     return list_of(EntryKind.PROVIDER, [each.name for each in snapshot.current().configuration.providers])
 
 
-@router.get("/providers/{provider}", openapi_extra=gives(AdminProviderOut))
+@router.get("/providers/{provider}", response=AdminProviderOut)
 def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
     """One provider, and whether it can be called."""
     entry = entry_of(EntryKind.PROVIDER, provider)
@@ -131,15 +131,13 @@ def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
     return answer_entry(told, entry)
 
 
-@router.put(
-    "/providers/{provider}", openapi_extra={**takes(ProviderIn), **gives(ChangedOut)}, response={201: ChangedOut}
-)
+@router.put("/providers/{provider}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(ProviderIn))
 def admin_put_provider(request: HttpRequest, provider: str) -> HttpResponse:
     """Adds or replaces a provider. A stored key stays unless another is given or the origin changes."""
     return put(request, EntryKind.PROVIDER, provider, ProviderIn)
 
 
-@router.put("/providers/{provider}/key", openapi_extra={**takes(KeyTextIn), **gives(ChangedOut)})
+@router.put("/providers/{provider}/key", response=ChangedOut, openapi_extra=takes(KeyTextIn))
 def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
     """Sets a provider's key, which can never be read back."""
     key = KeyChange(KeyAct.SET, read_as(request, KeyTextIn).apiKey)
@@ -157,22 +155,20 @@ def admin_delete_provider(request: HttpRequest, provider: str) -> HttpResponse:
     return delete(request, EntryKind.PROVIDER, provider, find_provider, delete_provider)
 
 
-@router.get("/services", openapi_extra=gives(AdminServicesOut))
+@router.get("/services", response=AdminServicesOut)
 def admin_list_services(request: HttpRequest) -> HttpResponse:
     """Model services in their order, with their declared capabilities."""
     return list_of(EntryKind.SERVICE, [each.id for each in snapshot.current().configuration.services])
 
 
-@router.get("/services/{path:service_id}", openapi_extra=gives(AdminServiceOut))
+@router.get("/services/{path:service_id}", response=AdminServiceOut)
 def admin_get_service(request: HttpRequest, service_id: str) -> HttpResponse:
     """One model service."""
     entry = entry_of(EntryKind.SERVICE, service_id)
     return answer_entry({"service": entry}, entry)
 
 
-@router.put(
-    "/services/{path:service_id}", openapi_extra={**takes(ServiceIn), **gives(ChangedOut)}, response={201: ChangedOut}
-)
+@router.put("/services/{path:service_id}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(ServiceIn))
 def admin_put_service(request: HttpRequest, service_id: str) -> HttpResponse:
     """Adds or replaces a model service; what was probed or looked up for the same model stays."""
     return put(request, EntryKind.SERVICE, service_id, ServiceIn)
@@ -184,22 +180,20 @@ def admin_delete_service(request: HttpRequest, service_id: str) -> HttpResponse:
     return delete(request, EntryKind.SERVICE, service_id, find_service, delete_service)
 
 
-@router.get("/routes", openapi_extra=gives(AdminRoutesOut))
+@router.get("/routes", response=AdminRoutesOut)
 def admin_list_routes(request: HttpRequest) -> HttpResponse:
     """Task routes in their order, each with its whole chain."""
     return list_of(EntryKind.ROUTE, [each.task_type for each in snapshot.current().configuration.routes])
 
 
-@router.get("/routes/{path:task_type}", openapi_extra=gives(AdminRouteOut))
+@router.get("/routes/{path:task_type}", response=AdminRouteOut)
 def admin_get_route(request: HttpRequest, task_type: str) -> HttpResponse:
     """One task route."""
     entry = entry_of(EntryKind.ROUTE, task_type)
     return answer_entry({"route": entry}, entry)
 
 
-@router.put(
-    "/routes/{path:task_type}", openapi_extra={**takes(RouteIn), **gives(ChangedOut)}, response={201: ChangedOut}
-)
+@router.put("/routes/{path:task_type}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(RouteIn))
 def admin_put_route(request: HttpRequest, task_type: str) -> HttpResponse:
     """Adds or replaces a task route with its whole chain; 409 if it does not match If-Match."""
     return put(request, EntryKind.ROUTE, task_type, RouteIn)

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
 from capabilities.core.providers.redaction import redact
-from routing_admin.api.calls import answer, gives
+from routing_admin.api.calls import answer
 from routing_admin.configuration.history import configuration_at, newest_configuration
 from routing_admin.console.base.api import TAG, answer_at_revision, iso, script_actor
 from routing_admin.console.base.consequences import foresee_restore
@@ -30,7 +30,7 @@ def change_of(value: Mapping[str, Any]) -> Change:
     return Change(**{**value, "action": ChangeKind(value["action"])})
 
 
-@router.get("/history", openapi_extra=gives(RevisionsOut))
+@router.get("/history", response=RevisionsOut)
 def admin_list_history(
     request: HttpRequest, before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None
 ) -> HttpResponse:
@@ -50,14 +50,14 @@ def admin_list_history(
     return answer({"revisions": revisions, "next": page.rows[-1].number if page.has_older else None})
 
 
-@router.post("/history/{int:number}/undo", openapi_extra=gives(EntriesOut))
+@router.post("/history/{int:number}/undo", response=EntriesOut)
 def admin_undo(request: HttpRequest, number: int) -> HttpResponse:
     """Undoes the newest revision; 409 if it is no longer the newest."""
     undo(script_actor(request), number)
     return answer_at_revision({})
 
 
-@router.post("/history/{int:number}/restore", openapi_extra=gives(RestoreOut))
+@router.post("/history/{int:number}/restore", response=RestoreOut)
 def admin_restore(request: HttpRequest, number: int, dryRun: bool = False) -> HttpResponse:  # noqa: N803
     """Restores the configuration of that revision as a new one; agents made since stay, with their keys.
 

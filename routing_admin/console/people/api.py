@@ -12,7 +12,7 @@ from ninja import Router
 from capabilities.access import role_of
 from capabilities.core.permissions import ROLE_SCOPES, UserRole
 from capabilities.errors import InvalidError
-from routing_admin.api.calls import answer, gives, read_as, takes
+from routing_admin.api.calls import answer, read_as, takes
 from routing_admin.console.base.api import (
     TAG,
     check_gives,
@@ -48,7 +48,7 @@ def check_rank(request: HttpRequest, *roles: str) -> None:
         check_gives(request, ROLE_SCOPES[UserRole(role)], f"The role {role}")
 
 
-@router.get("/people", openapi_extra=gives(PeopleOut))
+@router.get("/people", response=PeopleOut)
 def admin_list_people(request: HttpRequest) -> HttpResponse:
     """All users, those who can sign in first."""
     return answer({"people": [person_json(user) for user in list_users()]})
@@ -108,13 +108,13 @@ def answer_person(user: User) -> HttpResponse:
     return answer({"person": person_json(user)}, ETag=f'"{tag_of(entry_of(user))}"')
 
 
-@router.get("/people/{username}", openapi_extra=gives(PersonOut))
+@router.get("/people/{username}", response=PersonOut)
 def admin_get_person(request: HttpRequest, username: str) -> HttpResponse:
     """One person."""
     return answer_person(require(find_user_named(username), "person", username))
 
 
-@router.put("/people/{username}", openapi_extra={**takes(PersonIn), **gives(PersonOut)})
+@router.put("/people/{username}", response=PersonOut, openapi_extra=takes(PersonIn))
 def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
     """Changes a role, deactivates or reactivates; 409 for the last administrator. Losing rights signs out.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from routing_admin.api.calls import answer, gives
+from routing_admin.api.calls import answer
 from routing_admin.api.requests import PAGE, PageSize, page_of, timeline
 from routing_admin.api.schemas import RequestOut, RequestsOut
 from routing_admin.console.base.api import TAG, require
@@ -15,7 +15,7 @@ from routing_admin.request_log.search import find_logged_request
 router = Router(tags=[TAG])
 
 
-@router.get("/requests", openapi_extra=gives(RequestsOut))
+@router.get("/requests", response=RequestsOut)
 def admin_list_requests(
     request: HttpRequest,
     cursor: str = "",
@@ -32,7 +32,7 @@ def admin_list_requests(
     return answer(page_of(said, cursor, limit))
 
 
-@router.get("/requests/{request_id}", openapi_extra=gives(RequestOut))
+@router.get("/requests/{request_id}", response=RequestOut)
 def admin_get_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """The attempt timeline of any request, by its `x-request-id`."""
     journal().flush()

@@ -9,7 +9,7 @@ from ninja import Router
 
 from capabilities.core.problems import Problem
 from capabilities.errors import InvalidError
-from routing_admin.api.calls import gives, read_as, takes
+from routing_admin.api.calls import read_as, takes
 from routing_admin.configuration import rows, snapshot
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.base.api import (
@@ -41,20 +41,20 @@ def list_entries() -> dict[str, dict[str, Any]]:
     return entries_of(snapshot.current().configuration)
 
 
-@router.get("/aliases", openapi_extra=gives(AliasesOut))
+@router.get("/aliases", response=AliasesOut)
 def admin_list_aliases(request: HttpRequest) -> HttpResponse:
     """Every alias, and where it leads."""
     return answer_at_revision({"aliases": list(list_entries().values())})
 
 
-@router.get("/aliases/{path:alias}", openapi_extra=gives(AliasOut))
+@router.get("/aliases/{path:alias}", response=AliasOut)
 def admin_get_alias(request: HttpRequest, alias: str) -> HttpResponse:
     """One alias."""
     entry = require(list_entries().get(alias), "alias", alias)
     return answer_entry({"alias": entry}, entry)
 
 
-@router.put("/aliases/{path:alias}", openapi_extra={**takes(AliasIn), **gives(ChangedOut)}, response={201: ChangedOut})
+@router.put("/aliases/{path:alias}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(AliasIn))
 def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
     """Makes a name lead to a route, a service or a provider's model; `*` catches every other name.
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from routing_admin.api.calls import gives, read_as, takes
+from routing_admin.api.calls import read_as, takes
 from routing_admin.configuration.installation import Keeping, added_languages, directives, keeping_of
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.base.api import (
@@ -59,14 +59,14 @@ def language_json(code: str) -> dict[str, Any] | None:
     return {"code": code, "directive": found, "builtIn": code in LANGUAGE_DIRECTIVES} if found is not None else None
 
 
-@router.get("/settings", openapi_extra=gives(SettingsOut))
+@router.get("/settings", response=SettingsOut)
 def admin_get_settings(request: HttpRequest) -> HttpResponse:
     """The settings of the settings page, without those of the environment."""
     entry = settings_json()
     return answer_entry({"settings": entry}, entry)
 
 
-@router.put("/settings", openapi_extra={**takes(SettingsIn), **gives(SettingsOut)})
+@router.put("/settings", response=SettingsOut, openapi_extra=takes(SettingsIn))
 def admin_put_settings(request: HttpRequest) -> HttpResponse:
     """Changes what is named; each change is in the audit as one of the page, language and content policy with Undo."""
     body = read_as(request, SettingsIn)
@@ -96,20 +96,20 @@ def write_settings(request: HttpRequest, body: SettingsIn) -> None:
         installation.record_bodies(actor, wanted["recordBodies"])
 
 
-@router.get("/languages", openapi_extra=gives(LanguagesOut))
+@router.get("/languages", response=LanguagesOut)
 def admin_list_languages(request: HttpRequest) -> HttpResponse:
     """Built-in languages and added ones."""
     return answer_at_revision({"languages": [language_json(code) for code in directives()]})
 
 
-@router.get("/languages/{code}", openapi_extra=gives(LanguageOut))
+@router.get("/languages/{code}", response=LanguageOut)
 def admin_get_language(request: HttpRequest, code: str) -> HttpResponse:
     """One language."""
     entry = require(language_json(code), "language", code)
     return answer_entry({"language": entry}, entry)
 
 
-@router.put("/languages/{code}", openapi_extra={**takes(LanguageIn), **gives(ChangedOut)}, response={201: ChangedOut})
+@router.put("/languages/{code}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(LanguageIn))
 def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
     """Adds a language, or changes the directive of an existing one."""
     body, told = read_as(request, LanguageIn), list[str]()
