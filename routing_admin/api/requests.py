@@ -12,6 +12,7 @@ from ninja import Query, Router
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.access import principal_of
 from capabilities.core.prices import exact_amount
+from capabilities.core.storable import is_storable
 from capabilities.core.worded import text_of
 from routing_admin.api.calls import CallError, answer
 from routing_admin.api.schemas import RequestOut, RequestsOut
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 router = Router()
 PAGE, MAX_PAGE = 50, 100
+FIELDS = {"task": "route"}
+"""Words of the search that the call has another name for."""
 PageSize = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 
 
@@ -58,7 +61,10 @@ def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime |
 
     Raises `CallError` 400 for a value that makes no sense.
     """
-    values = {name: value.replace("\0", "") for name, value in search.items() if value}
+    values = {name: value for name, value in search.items() if value}
+    for name, value in values.items():
+        if not is_storable(value):
+            raise CallError(400, "invalid_request", f"{FIELDS.get(name, name)} contains a NUL, which no value has.")
     moments = {name: read_moment(values[name], name) for name in ("since", "until") if name in values}
     if born is not None:
         moments["since"] = max(born, moments.get("since", born))

@@ -129,7 +129,9 @@ def test_filters_narrow_the_list(since_long: None, text_agent: AgentProgram) -> 
         ({"cursor": "MjAyNi0xMS0yNFQwMDowMDowMCswMDowMCAA"}, 400),
         ({"limit": "0"}, 422),
         ({"limit": "101"}, 422),
-        ({"route": "a\0b"}, 200),
+        ({"route": "\0"}, 400),
+        ({"model": "a\0b"}, 400),
+        ({"status": "ok\0"}, 400),
     ],
 )
 def test_values_that_make_no_sense_are_refused_by_name(text_agent: AgentProgram, asked: Any, status: int) -> None:
