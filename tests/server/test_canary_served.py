@@ -128,6 +128,7 @@ def call_everything(server: Server, seen: dict[str, bytes], key: str, token: str
         "/v1/chat/completions",
         "/v1/messages",
         "/v1/responses",
+        "/v1beta/models/leaky%2Fm:generateContent",
         "/api/v1/llm/send",
         "/api/v1/admin/config/import",
     ):
