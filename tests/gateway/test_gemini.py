@@ -24,6 +24,7 @@ from capabilities.core.wire import (
     Finish,
     Media,
     Supplement,
+    Target,
     ToolCallDelta,
     Usage,
 )
@@ -131,6 +132,7 @@ def test_a_key_in_the_address_is_refused_in_googles_shape(key):
     answer = post("", said("hi"), f"{GENERATE.format('echo-text')}?key={key}")
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
     assert answer.json()["error"]["details"][0]["reason"] == "KEY_IN_URL"
+    assert "x-goog-api-key" in answer.json()["error"]["message"]
     assert key not in answer.content.decode()
 
 
@@ -256,7 +258,27 @@ def test_functions_and_the_choice_among_them_are_read():
     ]
     assert [each.tool_choice for each in modes] == ["none", "required", "auto"]
     allowed = {"functionCallingConfig": {"mode": "VALIDATED", "allowed_function_names": ["a", "b"]}}
-    assert call_of(body | {"tool_config": allowed}).chat.allowed_tools == ("a", "b")
+    chat = call_of(body | {"tool_config": allowed}).chat
+    assert (chat.tool_choice, chat.allowed_tools) == ("auto", ("a", "b"))
+
+
+@pytest.mark.parametrize("names", [[], ["a"]])
+def test_a_gemini_is_asked_to_validate_calls_as_the_caller_asked(names):
+    """With and without names; another vendor's model may call or not, and the log names what it was not asked."""
+    calling = {"mode": "VALIDATED", **({"allowedFunctionNames": names} if names else {})}
+    body = said("hi", tools=[{"functionDeclarations": [{"name": "a"}]}], toolConfig={"functionCallingConfig": calling})
+    chat = call_of(body).chat
+    gemini = PROTOCOLS["gemini"].encode(chat, Target("p", "https://llm.example/v1beta", "gemini-3-flash"), stream=False)
+    assert gemini.payload["toolConfig"] == {"functionCallingConfig": calling}
+    assert gemini.dropped_params == ()
+    other = PROTOCOLS["openai-responses"].encode(chat, Target("p", "https://llm.example/v1", "gpt-5"), stream=False)
+    assert "auto" in repr(other.payload["tool_choice"])
+    assert other.dropped_params == ("toolConfig.functionCallingConfig.mode",)
+
+
+def test_a_mode_without_functions_says_nothing():
+    """Nothing is lost with it, at any vendor's."""
+    assert call_of(said("hi", toolConfig={"functionCallingConfig": {"mode": "VALIDATED"}})).chat.extra == {}
 
 
 def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():

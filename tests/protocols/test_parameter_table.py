@@ -203,6 +203,10 @@ SAMPLES: Mapping[str, Sample] = {
         "tools[0].function.cache_control",
     ),
     "tools[].custom": (WITH_TOOL, {**BASE, "tools": [TOOL, CUSTOM]}, "tools[1].custom"),
+    "toolConfig.functionCallingConfig.mode": (
+        *(WITH_TOOL, {**WITH_TOOL, "toolConfig.functionCallingConfig.mode": "VALIDATED"}),
+        "toolConfig.functionCallingConfig.mode",
+    ),
     "tool_choice.allowed_tools": (
         {**BASE, "tools": [TOOL, OTHER_TOOL]},
         {**BASE, "tools": [TOOL, OTHER_TOOL], "tool_choice": ALLOWED},

@@ -65,15 +65,24 @@ OWN_THINKING = (
 )
 OWN_METADATA = "Anthropic: `user_id` alone, else dropped; OpenAI: that alone only with `store`, else dropped"
 VENDOR = "not a field of OpenAI; some hosts accept it"
-BUDGET = "other vendors get the effort that is nearest to it"
 THOUGHT = "to the model it came from"
 
 THINKING_BUDGET = "generationConfig.thinkingConfig.thinkingBudget"
-GEMINIS = (
+CALLING_MODE = "toolConfig.functionCallingConfig.mode"
+VALIDATED = "VALIDATED"
+"""The mode in which a Gemini may call a function or answer in words, and every call fits its schema."""
+GEMINI_FIELDS = (
     *("safetySettings", "generationConfig.speechConfig", "generationConfig.imageConfig"),
-    *("generationConfig.mediaResolution", "generationConfig.enableEnhancedCivicAnswers", THINKING_BUDGET),
+    *("generationConfig.mediaResolution", "generationConfig.enableEnhancedCivicAnswers"),
 )
-"""What only Gemini's API has, by its place there."""
+"""What only Gemini's API has and what goes there as it came, by its place."""
+GEMINIS = (*GEMINI_FIELDS, THINKING_BUDGET, CALLING_MODE)
+"""All that only Gemini's API has, by its place there."""
+
+GEMINI_NOTES = {
+    THINKING_BUDGET: "other vendors get the effort that is nearest to it",
+    CALLING_MODE: "`VALIDATED`; other vendors get `auto`",
+}
 
 _ROWS = (
     Parameter("model", M, M, M, M, M, "the candidate's model"),
@@ -142,7 +151,7 @@ _ROWS = (
     Parameter("moderation", P, P, D, D, D),
     Parameter("verbosity", P, M, D, D, D),
     Parameter("web_search_options", P, D, D, D, D),
-    *(Parameter(name, D, D, D, P, D, BUDGET if name == THINKING_BUDGET else "") for name in GEMINIS),
+    *(Parameter(name, D, D, D, P, D, GEMINI_NOTES.get(name, "")) for name in GEMINIS),
     Parameter("stream_options.include_obfuscation", D, D, D, D, D),
     Parameter("messages[].content[].text", M, M, M, M, M),
     Parameter("messages[].content[].refusal", M, M, M, M, M, "as text"),

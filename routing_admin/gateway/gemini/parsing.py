@@ -9,7 +9,7 @@ from typing import Any
 from capabilities.core.message import ChatRequest, Tool, VendorItem
 from capabilities.core.protocols.anthropic.thinking import effort_of
 from capabilities.core.protocols.gemini.replies import PROTOCOL
-from capabilities.core.protocols.parameters import GEMINIS, THINKING_BUDGET
+from capabilities.core.protocols.parameters import CALLING_MODE, GEMINI_FIELDS, THINKING_BUDGET, VALIDATED
 from capabilities.core.protocols.vendor_tools import FIELDS, word_of_field
 from capabilities.core.values import TEMPERATURE
 from capabilities.core.worded import Worded, worded
@@ -70,7 +70,7 @@ SAME: Mapping[str, str] = MappingProxyType(
 PLAIN, JSON = "text/plain", "application/json"
 EFFORTS = ("minimal", "low", "medium", "high")
 MODES: Mapping[str, str | None] = MappingProxyType(
-    {"AUTO": "auto", "ANY": "required", "NONE": "none", "VALIDATED": "auto", "MODE_UNSPECIFIED": None}
+    {"AUTO": "auto", "ANY": "required", "NONE": "none", VALIDATED: "auto", "MODE_UNSPECIFIED": None}
 )
 CANDIDATES = f"{CONFIG}.candidateCount"
 OWN = FIELDS[PROTOCOL]
@@ -100,10 +100,10 @@ def needs_thread(body: Object, size: int) -> bool:
 def _read_chat(body: Object, config: Object, placed: Object, reader: ContentReader) -> ChatRequest:
     """The canonical request; `placed` is `config` with each name's place in the body."""
     tools, vendor = _read_tools(body, reader.inner)
-    choice = _read_choice(body, reader.inner, vendor)
+    choice, mode = _read_choice(body, reader.inner, vendor)
     messages = (*reader.read_system(body.get("systemInstruction")), *reader.read_all(body.get("contents")))
-    extra = _read_extra(body, config, placed)
-    left_out = (name for name in config if name not in READ and f"{CONFIG}.{name}" not in GEMINIS)
+    extra = _read_extra(body, config, placed) | ({CALLING_MODE: mode} if mode == VALIDATED and tools else {})
+    left_out = (name for name in config if name not in READ and f"{CONFIG}.{name}" not in GEMINI_FIELDS)
     others = (name for name, value in body.items() if name not in OURS and value not in (None, False))
     return ChatRequest(
         messages,
@@ -138,7 +138,7 @@ def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
     extra["modalities"] = [str(kind).lower() for kind in kinds] or None
     tier = (read_text(body, "serviceTier", "") or "").lower().removeprefix("service_tier_")
     extra["service_tier"] = None if tier in ("", "unspecified", "standard") else tier
-    extra |= {name: body.get(name, placed.get(name)) for name in GEMINIS if name != THINKING_BUDGET}
+    extra |= {name: body.get(name, placed.get(name)) for name in GEMINI_FIELDS}
     extra |= _read_thinking(config)
     return {name: value for name, value in extra.items() if value is not None and value != []}
 
@@ -197,8 +197,8 @@ def _read_function(value: Object, at: str, inner: list[str]) -> Tool:
     return Tool(require_text(value, "name", at), read_text(value, "description", at) or "", parameters)
 
 
-def _read_choice(body: Object, inner: list[str], vendor: list[VendorItem]) -> Choice:
-    """The choice among functions; one allowed function that has to be called is named, as every vendor can.
+def _read_choice(body: Object, inner: list[str], vendor: list[VendorItem]) -> tuple[Choice, str]:
+    """The choice among functions, and the mode as it came; one that has to be called is named, as every vendor can.
 
     What `toolConfig` says of Google's own tools is added to `vendor`.
     """
@@ -214,7 +214,7 @@ def _read_choice(body: Object, inner: list[str], vendor: list[VendorItem]) -> Ch
         raise refusal_of_choice(tuple(MODES), f"{at}.mode")
     names = check_list(calling.get("allowedFunctionNames") or [], f"{at}.allowedFunctionNames")
     if MODES[mode] is None and not names:
-        return NO_CHOICE
+        return NO_CHOICE, mode
     if mode == "ANY" and len(names) == 1:
-        return Choice(name=str(names[0]))
-    return Choice(MODES[mode], None, tuple(map(str, names)))
+        return Choice(name=str(names[0])), mode
+    return Choice(MODES[mode], None, tuple(map(str, names))), mode

@@ -28,7 +28,15 @@ from capabilities.core.protocols.gemini import replies
 from capabilities.core.protocols.gemini.stream import PartReader
 from capabilities.core.protocols.gemini.thinking import thinking_config
 from capabilities.core.protocols.media import bare_base64, natives_of, placeholder, words_of
-from capabilities.core.protocols.parameters import GEMINIS, THINKING_BUDGET, dropped_fields, end_with_user, unsaid
+from capabilities.core.protocols.parameters import (
+    CALLING_MODE,
+    GEMINI_FIELDS,
+    THINKING_BUDGET,
+    VALIDATED,
+    dropped_fields,
+    end_with_user,
+    unsaid,
+)
 from capabilities.core.protocols.schema import IN_WORDS, fit_request, instruction, schema_of, wants_json
 from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.thought_fields import NOT_SIGNED_HERE
@@ -139,7 +147,7 @@ def _translated(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
         return {}
     kinds = chat.extra.get("modalities")
     known = isinstance(kinds, list) and bool(kinds) and all(kind in MODALITIES for kind in map(str, kinds))
-    own = {name: (name.rpartition(".")[2], chat.extra.get(name)) for name in GEMINIS if name != THINKING_BUDGET}
+    own = {name: (name.rpartition(".")[2], chat.extra.get(name)) for name in GEMINI_FIELDS}
     return {
         **own,
         **_thinking(chat, model),
@@ -165,7 +173,7 @@ def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, .
     lost = ["parallel_tool_calls"] if chat.parallel_tool_calls is False and chat.tools else []
     if "stop" in fields and len(chat.stop) > MAX_STOPS:
         lost.append("stop")
-    return (*lost, *unsaid(chat, fields))
+    return (*lost, *unsaid(chat, {*fields, CALLING_MODE} if chat.tools and _is_validated(chat) else fields))
 
 
 def _native_shape(chat: ChatRequest, ways: Mapping[str, Any]) -> bool:
@@ -208,14 +216,19 @@ def _tools(chat: ChatRequest) -> dict[str, Any]:
 def _calling(chat: ChatRequest, tools: list[Tool]) -> dict[str, Any]:
     if not tools:
         return {}
-    mode = {"none": "NONE", "auto": "AUTO", "required": "ANY"}.get(chat.tool_choice or "")
+    free = VALIDATED if _is_validated(chat) else "AUTO" if chat.tool_choice else None
+    mode = {"none": "NONE", "required": "ANY"}.get(chat.tool_choice or "", free)
     calling: dict[str, Any] = {"mode": mode} if mode else {}
     wanted = (chat.tool_name,) if chat.tool_name else chat.allowed_tools
     named = [tool.name for tool in tools if tool.name in wanted]
     if named:  # names stand beside ANY, or beside VALIDATED, where the model may also answer in words
-        mode = "ANY" if chat.tool_name or chat.tool_choice == "required" else "VALIDATED"
+        mode = "ANY" if chat.tool_name or chat.tool_choice == "required" else VALIDATED
         calling = {"mode": mode, "allowedFunctionNames": named}
     return calling
+
+
+def _is_validated(chat: ChatRequest) -> bool:
+    return chat.extra.get(CALLING_MODE) == VALIDATED
 
 
 def _declare(tool: Tool) -> dict[str, Any]:
