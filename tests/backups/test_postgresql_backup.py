@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from artifacts.core.bucket import Bucket
-from routing_admin.console.backups.packed_rows import parse_line
+from routing_admin.console.backups.data_transfer.lines import parse_line
 from tests.chaos.callers import send
 from tests.chaos.installation import Installation, installed, write_import
 from tests.chaos.kills import back_up_under_load

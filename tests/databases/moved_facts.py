@@ -27,7 +27,7 @@ def make() -> None:
     from capabilities.models import Provider
     from capabilities.secrets import store_key
     from routing_admin.configuration.revisions import ledger
-    from routing_admin.models import SignInAttempt
+    from routing_admin.models import AttemptLog, RequestLog, SignInAttempt
 
     call_command("bootstrap", stdout=sys.stderr)
     with ledger.change(SYSTEM, AuditedAction("test")):
@@ -39,6 +39,13 @@ def make() -> None:
     delete_artifacts(SYSTEM, [gone.pk])
     now = timezone.now()
     SignInAttempt.objects.bulk_create(SignInAttempt(at=now, name=f"{number:064}") for number in range(1200))
+    for number, odd in enumerate(("\\N", "tab\tline\n\r\\t", "\b\f\v'\"", "中\u2028\U0001f600", "a\0b")):
+        asked = RequestLog(
+            id=f"{odd} {number}", started_at=now, asked_model=odd, outcome="ok", chain=[{"long": 1, "b": odd}]
+        )
+        asked.duration_ms, asked.first_content_ms, asked.answer = 10.0 ** (8 * number), 1e-7, {"number": 1e-7, "a": odd}
+        asked.save()
+        AttemptLog.objects.create(request=asked, position=number, provider=odd, at=now, tries=[[0.1, -0.0, 1e16]])
 
 
 def add() -> None:
@@ -64,7 +71,7 @@ def facts() -> dict[str, Any]:
     digests = {each._meta.db_table: digest_table(each, alias_of(each)) for each in list_tables()}
     keyed = Provider.objects.exclude(stored_key=None).select_related("stored_key")
     return {
-        "rows": {name: [digest.count, f"{digest.sum:x}"] for name, digest in digests.items()},
+        "rows": {name: [digest.lines, digest.hash.hexdigest()] for name, digest in digests.items()},
         "exports": {each.value: exports.export(each, Mode.FULL).text for each in FileFormat},
         "keys": {each.name: open_key(each.stored_key, each.endpoint) for each in keyed},
         "bytes": {

@@ -119,6 +119,32 @@ def test_everything_is_there_after_a_move_to_postgresql_and_s3(journey: Journey)
     assert journey.home.facts() == journey.facts
 
 
+WRITTEN_MEANWHILE = """
+import django
+django.setup()
+from django.db import connections, DatabaseError
+from routing_admin.console.backups.data_transfer.serving import kept_from_writers
+from routing_admin.console.backups.data_transfer.tables import list_tables
+from routing_admin.platform.databases.lock_timeout import lock_timeout
+with kept_from_writers(list_tables()), lock_timeout(0.1):
+    for alias, table in {"default": "signinattempt", "logs": "attemptlog"}.items():
+        other = connections[alias].copy()
+        try:
+            other.cursor().execute(f"DELETE FROM routing_admin_{table}")
+        except DatabaseError as problem:
+            print(problem)
+        other.close()
+"""
+"""Another connection writes while an installation is carried away."""
+
+
+def test_no_other_process_writes_while_an_installation_is_carried_away(journey: Journey) -> None:
+    """What it wrote would be lost, however late it started."""
+    for place, refusal in ((journey.home, "database is locked"), (journey.abroad, "lock timeout")):
+        done = place.at(DJANGO_SETTINGS_MODULE="routing_admin.settings").run("-c", WRITTEN_MEANWHILE)
+        assert (done.returncode, done.stdout.count(refusal)) == (0, 2), done
+
+
 def test_a_target_that_holds_something_is_left_alone(journey: Journey) -> None:
     """What was carried there is somebody's installation now."""
     done = journey.home.move("--to", journey.postgresql)

@@ -8,9 +8,7 @@ takes them one at a time. Values have the forms that SQLite stores, and the firs
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
-import re
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -23,8 +21,9 @@ from django.conf import settings
 
 from artifacts.core.store import BLOCK
 from routing_admin.console.backups import databases
+from routing_admin.console.backups.data_transfer.lines import parse_line
 from routing_admin.console.backups.data_transfer.rows import DifferenceError
-from routing_admin.console.backups.data_transfer.streams import BATCH, Kinds, Row, copy_text, escape_json, take_text
+from routing_admin.console.backups.data_transfer.streams import BATCH, Kinds, TextDigest, copy_text, copying_in
 from routing_admin.console.backups.data_transfer.tables import Table
 from routing_admin.console.backups.data_transfer.target import Destination
 from routing_admin.platform.databases.progress import WorkProgress, progress_of
@@ -34,9 +33,6 @@ from routing_admin.platform.databases.sqlite.base import make_private
 FOLDER, END = "logs", ".copy.gz"
 FAST = 1
 """The level of compression: an eighth of the text, at a quarter of the time that the database takes to write it."""
-ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-NULL = r"\N"
 INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
 
 
@@ -55,7 +51,7 @@ def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
     with progress_of("Log rows copied", sum(each._base_manager.using(alias).count() for each in tables)) as counter:
         for table in tables:
             path = file_of(part / FOLDER, table)
-            sent = _TextDigest()
+            sent = TextDigest()
             make_private(str(path))
             with gzip.open(path, "wb", FAST) as packed, io.BufferedWriter(packed, BLOCK) as file:
                 for text in _text_of(table, alias, counter):
@@ -72,18 +68,15 @@ def bring_back_tables(folder: Path, tables: Sequence[Table], alias: str) -> None
     """Insert the rows of a backup of the same migrations, and read them again. Raise `DifferenceError`."""
     with progress_of("Log rows restored") as counter:
         for table in tables:
-            path, saved = file_of(folder, table), _TextDigest()
+            path, saved = file_of(folder, table), TextDigest()
             with gzip.open(path, "rb") as file:
                 header = file.readline()
                 saved.add(header)
-
-                def blocks(file: gzip.GzipFile = file, saved: _TextDigest = saved) -> Iterator[bytes]:
+                with copying_in(table._meta.db_table, alias, header.decode().rstrip("\n").split("\t")) as write:
                     while block := file.read(BLOCK):
+                        write(block)
                         counter.advance(saved.add(block))
-                        yield block
-
-                take_text(table, alias, header.decode().rstrip("\n").split("\t"), blocks())
-            there = _TextDigest()
+            there = TextDigest()
             for text in _text_of(table, alias, counter):
                 there.add(text)
             if there != saved:
@@ -141,22 +134,6 @@ def _fill_table(database: sqlite3.Connection, path: Path, counter: WorkProgress)
             counter.advance(len(lines))
 
 
-def parse_line(line: str, blobs: Sequence[int], json: list[int]) -> Row:
-    """Return the values of a line with bytes and JSON at these places; SQLite makes numbers of digits."""
-    values: list[str | bytes | None] = [
-        (None if each == NULL else ESCAPED.sub(_unescape, each)) if "\\" in each else each
-        for each in line.rstrip("\n").split("\t")
-    ]
-    for place in blobs:
-        if isinstance(value := values[place], str):
-            values[place] = bytes.fromhex(value.removeprefix("\\x"))
-    return escape_json(values, json) if json and not line.isascii() else values
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return ESCAPES.get(match[1], match[1])
-
-
 def file_of(folder: Path, table: Table) -> Path:
     """Where a table's rows are."""
     return folder / f"{table._meta.db_table}{END}"
@@ -164,34 +141,14 @@ def file_of(folder: Path, table: Table) -> Path:
 
 def _text_of(table: Table, alias: str, counter: WorkProgress) -> Iterator[bytes]:
     """Yield the line with the columns' names, and the text of the rows in the order of their key."""
-    yield "\t".join(each.strip('"') for each in Kinds(table).names).encode() + b"\n"
+    yield "\t".join(Kinds(table).columns).encode() + b"\n"
     for text in copy_text(table, alias):
         counter.advance(text.count(b"\n"))
         yield text
 
 
-class _TextDigest:
-    """Lines, bytes and SHA-256 of a text that passes by."""
-
-    def __init__(self) -> None:
-        self.lines = self.size = 0
-        self.hash = hashlib.sha256()
-
-    def add(self, text: bytes) -> int:
-        """Add a piece; return how many lines end in it."""
-        lines = text.count(b"\n")
-        self.lines, self.size = self.lines + lines, self.size + len(text)
-        self.hash.update(text)
-        return lines
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _TextDigest) and self.hash.digest() == other.hash.digest()
-
-    __hash__ = None  # type: ignore[assignment]  # it changes
-
-
-def _digest_file(path: Path) -> _TextDigest:
-    digest = _TextDigest()
+def _digest_file(path: Path) -> TextDigest:
+    digest = TextDigest()
     with gzip.open(path, "rb") as file:
         while block := file.read(BLOCK):
             digest.add(block)

@@ -20,8 +20,9 @@ from routing_admin.console.backups.data_transfer.files import (
     verify_files,
 )
 from routing_admin.console.backups.data_transfer.rows import count_all
-from routing_admin.console.backups.data_transfer.serving import is_in_use
-from routing_admin.console.backups.data_transfer.tables import list_tables
+from routing_admin.console.backups.data_transfer.serving import is_in_use, kept_from_writers
+from routing_admin.console.backups.data_transfer.streams import TextDigest
+from routing_admin.console.backups.data_transfer.tables import Table, list_tables
 from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
 from routing_admin.management import command
 from routing_admin.platform.databases.progress import progress_of
@@ -52,7 +53,9 @@ class Command(command.Command):
         target = Destination(options["to"])
         try:
             store = open_target_store(options["artifacts"]) if options["artifacts"] else None
-            self.move(target, store)
+            tables = list_tables()
+            with kept_from_writers(tables):
+                self.move(tables, target, store)
         except MoveError as problem:
             raise CommandError(str(problem)) from None
         except (DatabaseError, InterfaceError) as problem:
@@ -61,9 +64,8 @@ class Command(command.Command):
             target.close()
         self.tell_settings(options["to"], options["artifacts"])
 
-    def move(self, target: Destination, store: ByteStore | None) -> None:
+    def move(self, tables: list[Table], target: Destination, store: ByteStore | None) -> None:
         """The move itself. Raises `MoveError`."""
-        tables = list_tables()
         target.open()
         if target.check(tables):
             self.stdout.write("Continuing an interrupted move to this target.")
@@ -73,13 +75,15 @@ class Command(command.Command):
             target.claim()
         target.prepare(tables)
         self.move_files(store)
-        total = count_all(tables, {alias: alias for alias in ALIASES})
+        places = {alias: alias for alias in ALIASES}
+        total = count_all(tables, places)
+        digests: dict[Table, TextDigest | None] = dict.fromkeys(tables)
         if not target.is_done:
             with progress_of("Rows copied", total) as counter:
-                for table in tables:
-                    copy_rows(target, table, counter)
-        with progress_of("Rows verified on both sides", 2 * total) as counter:
-            count = sum(verify_rows(table, counter) for table in tables)
+                digests = {table: copy_rows(target, table, counter) for table in tables}
+        again = count_all([table for table, digest in digests.items() if digest is None], places)
+        with progress_of("Rows verified", total + again) as counter:
+            count = sum(verify_rows(table, digest, counter) for table, digest in digests.items())
         target.finish(tables)
         self.stdout.write(
             f"Same on both sides, counted and hashed: {count_of(count, 'row')} in {count_of(len(tables), 'table')}."

@@ -12,16 +12,16 @@ from django.core.management.color import no_style
 from django.db import connections, transaction
 
 from routing_admin.console.backups.data_transfer.streams import (
-    Kinds,
-    TableDigest,
+    TextDigest,
     digest_table,
+    digest_text,
     read_batches,
-    write_rows,
+    write_batches,
 )
 from routing_admin.console.backups.data_transfer.tables import Table, alias_of
 from routing_admin.platform.databases.append_only import refuse_changes, statements_to_allow
-from routing_admin.platform.databases.progress import progress_of
-from routing_admin.platform.databases.router import LOGS
+from routing_admin.platform.databases.progress import WorkProgress, progress_of
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 FairSemaphore = Mapping[str, str]
 """The alias of a database by the one that the installation has the same tables under."""
@@ -60,22 +60,22 @@ def carry_rows(tables: list[Table], here: FairSemaphore, there: FairSemaphore) -
     with progress_of("Rows copied and verified", 2 * count_all(tables, here)) as counter:
         digests = []
         for table in tables:
-            digest, kinds, to = TableDigest(), Kinds(table), there[alias_of(table)]
-            with transaction.atomic(using=to):
-                for rows in read_batches(table, here[alias_of(table)]):
-                    write_rows(table, to, rows)
-                    digest.add(kinds, rows)
-                    counter.advance(len(rows))
+            digest = TextDigest()
+            write_batches(table, there[alias_of(table)], read_batches(table, here[alias_of(table)]), digest, counter)
             digests.append(digest)
         for table, digest in zip(tables, digests, strict=True):
-            compare(table, digest, digest_table(table, there[alias_of(table)], counter))
+            compare(table, digest, there[alias_of(table)], counter)
 
 
-def compare(table: Table, here: TableDigest, there: TableDigest) -> int:
-    """Return how many rows a table has on both sides. Raise `DifferenceError` if count or digest differ."""
+def compare(table: Table, here: TextDigest, alias: str, counter: WorkProgress) -> int:
+    """Return how many rows a table has, those of this digest. Raise `DifferenceError` if it has others."""
+    is_postgresql = connections[alias].vendor == POSTGRESQL
+    there = digest_text(table, alias, counter) if is_postgresql else digest_table(table, alias, counter)
+    if here != there and is_postgresql:
+        there = digest_table(table, alias)
     if here != there:
-        raise DifferenceError(f"{table._meta.db_table} differs. Rows here: {here.count}, there: {there.count}.")
-    return here.count
+        raise DifferenceError(f"{table._meta.db_table} differs. Rows here: {here.lines}, there: {there.lines}.")
+    return here.lines
 
 
 INDEXES = {

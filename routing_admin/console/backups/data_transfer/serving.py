@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from django.db import connections
+from django.db import connections, transaction
+
+from routing_admin.console.backups.data_transfer.tables import Table
+from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 PROGRAM = "routing_admin"
 """What our connections to PostgreSQL are called."""
@@ -18,7 +23,18 @@ CLOSING_SECONDS = 2.0
 def is_in_use() -> bool:
     """Whether another process holds a connection to one of the databases; ours are closed for the look."""
     connections.close_all()
-    return any(_is_used(alias) for alias in ("default", "logs"))
+    return any(_is_used(alias) for alias in ("default", LOGS))
+
+
+@contextmanager
+def kept_from_writers(tables: Iterable[Table]) -> Iterator[None]:
+    """Let no other process write to the installation in the block. Raise `DatabaseError` if one does right now."""
+    with transaction.atomic("default"), transaction.atomic(LOGS):  # on SQLite that is the lock
+        if connections["default"].vendor == POSTGRESQL:
+            names = ", ".join(f'"{each._meta.db_table}"' for each in tables)
+            with connections["default"].cursor() as cursor:
+                cursor.execute(f"LOCK TABLE {names} IN SHARE MODE NOWAIT")
+        yield
 
 
 def _is_used(alias: str) -> bool:
