@@ -38,6 +38,11 @@ class SavedDatabase:
         """Whether it is text of PostgreSQL."""
         return self.text_bytes is not None
 
+    @property
+    def row_count(self) -> int:
+        """How many rows its tables have together."""
+        return sum(self.rows.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Manifest:

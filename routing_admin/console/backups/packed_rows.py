@@ -64,9 +64,9 @@ def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
     return PackedRows(rows, total)
 
 
-def bring_back_tables(folder: Path, tables: Sequence[Table], alias: str) -> None:
-    """Insert the rows of a backup of the same migrations, and read them again. Raise `DifferenceError`."""
-    with progress_of("Log rows restored") as counter:
+def bring_back_tables(folder: Path, tables: Sequence[Table], alias: str, count: int) -> None:
+    """Insert so many rows of a backup of the same migrations, and read them again. Raise `DifferenceError`."""
+    with progress_of("Log rows restored and verified", 2 * count) as counter:
         for table in tables:
             path, saved = file_of(folder, table), TextDigest()
             with gzip.open(path, "rb") as file:
@@ -85,8 +85,8 @@ def bring_back_tables(folder: Path, tables: Sequence[Table], alias: str) -> None
                 )
 
 
-def unpack(folder: Path, until: Sequence[Migration], out: Path) -> None:
-    """Write the packed tables as one SQLite file, migrated until these. Raise `MoveError`, `OSError`."""
+def unpack(folder: Path, until: Sequence[Migration], out: Path, count: int) -> None:
+    """Write so many packed rows as one SQLite file, migrated until these. Raise `MoveError`, `OSError`."""
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
         path = Path(name) / "rows.sqlite3"
         files = Destination(f"sqlite:///{path}")
@@ -97,17 +97,17 @@ def unpack(folder: Path, until: Sequence[Migration], out: Path) -> None:
             files.close()
         logs = path.with_name("rows-logs.sqlite3")
         with closing(sqlite3.connect(logs, isolation_level=None)) as database:
-            _fill(database, folder)
+            _fill(database, folder, count)
         databases.close_for_good(logs)
         logs.rename(out)
 
 
-def _fill(database: sqlite3.Connection, folder: Path) -> None:
+def _fill(database: sqlite3.Connection, folder: Path, count: int) -> None:
     database.execute("PRAGMA synchronous = OFF")
     indexes = database.execute(INDEXES).fetchall()
     for name, _ in indexes:
         database.execute(f'DROP INDEX "{name}"')
-    with progress_of("Log rows restored") as counter:
+    with progress_of("Log rows restored", count) as counter:
         for path in sorted(folder.glob(f"*{END}")):
             database.execute("BEGIN")
             _fill_table(database, path, counter)

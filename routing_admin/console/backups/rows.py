@@ -103,7 +103,7 @@ def bring_back_rows(folder: Path, manifest: Manifest) -> None:
                 drop_indexes(indexes)
                 carry_rows(main if is_streamed else tables, ALIASES, SERVED)
                 if is_streamed:
-                    packed_rows.bring_back_tables(folder / saved.file, logs, DEFAULT_DB_ALIAS)
+                    packed_rows.bring_back_tables(folder / saved.file, logs, DEFAULT_DB_ALIAS, saved.row_count)
                 make_indexes(indexes)
                 number_anew(tables, SERVED)
 
@@ -114,7 +114,8 @@ def copy_file(folder: Path, saved: SavedDatabase, out: Path) -> None:
         shutil.copyfile(folder / saved.file, out)
         return
     try:
-        packed_rows.unpack(folder / saved.file, find_leaves((app, name) for app, name in saved.migrations), out)
+        until = find_leaves((app, name) for app, name in saved.migrations)
+        packed_rows.unpack(folder / saved.file, until, out, saved.row_count)
     except MoveError as problem:
         raise BackupError(f"The rows could not be restored: {problem}") from None
 
