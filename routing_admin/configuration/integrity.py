@@ -27,7 +27,7 @@ from routing_admin.configuration.history import newest_configuration
 from routing_admin.core.configuration.checks import check
 from routing_admin.core.configuration.diff import diff
 from routing_admin.models import Revision
-from routing_admin.platform.databases.explaining import check_writable
+from routing_admin.platform.databases.explaining import check_writable, list_missing_rights
 from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of
 
 
@@ -45,6 +45,7 @@ def databases() -> list[str]:
                 cursor.execute(f"PRAGMA {pragma}")
                 said = [row for row in cursor.fetchall() if row != ("ok",)]
                 found += [f"{alias}: {pragma} says {' '.join(map(str, row))}" for row in said[:10]]
+    found += [f"its user lacks the right {each}; make it the owner of the tables" for each in list_missing_rights()]
     return found
 
 

@@ -7,7 +7,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,7 +30,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from routing_admin.models import RequestLog
-from routing_admin.platform.databases.explaining import check_writable
+from routing_admin.platform.databases.explaining import check_writable, list_missing_rights
 from routing_admin.platform.databases.unavailable import DatabaseFault, explain, fault_of, is_of_values, is_unavailable
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of
@@ -195,6 +195,28 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
     check_writable()
     said = [each for each in caplog.records if "writing the request log" in each.getMessage()]
     assert [(each.levelname, each.exc_info) for each in said] == [("ERROR", None), ("WARNING", None)]
+
+
+@rows
+@pytest.mark.skipif(not is_postgresql(), reason="about PostgreSQL: python -m tests.engines")
+@pytest.mark.parametrize(
+    ("right", "table", "is_probed"),
+    [("INSERT", "attemptlog", True), ("UPDATE", "usagesum", True), ("INSERT", "auditevent", False)],
+)
+def test_one_right_that_is_missing_is_found(right: str, table: str, is_probed: bool) -> None:
+    """Without those of the log no request is logged, so all that looks at the database says so; `doctor` names each."""
+    with other_connection() as other:
+        other.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
+        other.execute(f"REVOKE {right} ON routing_admin_{table} FROM limited")
+        try:
+            with connected_with("SET ROLE limited"):
+                wanted = [f"INSERT ON routing_admin_{table}"] if right == "INSERT" else []
+                assert list_missing_rights() == wanted
+                with pytest.raises(DatabaseError) if is_probed else nullcontext() as failed:
+                    check_writable()
+                assert not is_probed or fault_of(failed.value) is DatabaseFault.FORBIDDEN
+        finally:
+            other.execute("DROP OWNED BY limited; DROP ROLE limited")
 
 
 @rows

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from threading import Event
 from typing import Any
 
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, NotSupportedError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
@@ -128,8 +130,13 @@ def _first_line(error: BaseException) -> str:
 
 # Whether the databases take writes: what readiness, metrics and alerts ask.
 
-MODELS = {DEFAULT_DB_ALIAS: "Installation", LOGS: "RequestLog"}
-"""What each database has that the server cannot do without."""
+INSERT = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {table} WHERE 1 = 0"
+UPDATE = "UPDATE {table} SET {column} = {column} WHERE 1 = 0"
+PROBES: Mapping[str, Sequence[tuple[str, str]]] = {
+    DEFAULT_DB_ALIAS: (("Installation", INSERT),),
+    LOGS: (("RequestLog", INSERT), ("AttemptLog", INSERT), ("UsageSum", INSERT), ("UsageSum", UPDATE)),
+}
+"""What each database has that the server cannot do without, and what it does with it."""
 LOCK_SECONDS = 0.1
 
 
@@ -139,17 +146,36 @@ def check_writable() -> None:
     A database that another one locks takes writes. Raises `DatabaseError` or `InterfaceError` for what is an outage;
     `fault_of` says which.
     """
-    for alias, name in MODELS.items():
-        meta = apps.get_model("routing_admin", name)._meta
-        columns = ", ".join(connections[alias].ops.quote_name(str(field.column)) for field in meta.concrete_fields)
+    for alias, probes in PROBES.items():
         try:
             connections[alias].ensure_connection()  # a busy pool may take as long as the caller waits
             with lock_timeout(LOCK_SECONDS), connections[alias].cursor() as cursor:
-                sql = f"INSERT INTO {meta.db_table} ({columns}) SELECT {columns} FROM {meta.db_table} WHERE 1 = 0"  # noqa: S608
-                cursor.execute(sql)
+                for name, statement in probes:
+                    cursor.execute(_statement_of(name, statement, connections[alias]))
         except DatabaseError as error:
             if fault_of(error) is not DatabaseFault.LOCKED:
                 raise
+
+
+def _statement_of(name: str, statement: str, connection: BaseDatabaseWrapper) -> str:
+    meta = apps.get_model("routing_admin", name)._meta
+    columns = [connection.ops.quote_name(str(field.column)) for field in meta.concrete_fields]
+    return statement.format(table=meta.db_table, columns=", ".join(columns), column=columns[-1])
+
+
+def list_missing_rights() -> list[str]:
+    """Return what the user of PostgreSQL may not do, as `INSERT ON auth_user`: another user made the tables."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    if connection.vendor != POSTGRESQL:
+        return []
+    tables = sorted(each._meta.db_table for each in apps.get_models(include_auto_created=True) if each._meta.managed)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT may || ' ON ' || name FROM unnest(%s::text[]) name, unnest(ARRAY['SELECT', 'INSERT']) may"
+            " WHERE to_regclass(name) IS NOT NULL AND NOT has_table_privilege(to_regclass(name), may) ORDER BY 1",
+            [tables],
+        )
+        return [missing for (missing,) in cursor.fetchall()]
 
 
 # Whether this process's threads borrow their connections of a pool: those of a server do, a command has its own.
