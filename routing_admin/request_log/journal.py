@@ -69,7 +69,7 @@ class Journal:
     folder: Callable[[], Path] = spool_folder
     _spool: Spool | None = None
     _retry_at: float = 0.0
-    _overflows: bool = False
+    _overflowed: int = 0
     _refused: set[str] = field(default_factory=set)
     _outage: OutageLog = field(default_factory=lambda: OutageLog(log, "writing the request log"))
     _writing: threading.Lock = field(default_factory=threading.Lock)
@@ -99,9 +99,9 @@ class Journal:
         """Queues an entry; never waits and never raises."""
         if len(self.waiting) >= QUEUE:
             self._count_lost(1)
-            if not self._overflows:
-                self._overflows = True
+            if not self._overflowed:
                 log.error("%s requests wait in memory: until they are written, further ones are lost", QUEUE)
+            self._overflowed += 1
             return
         self.waiting.append(entry)
         self._thread.demand()
@@ -119,7 +119,9 @@ class Journal:
                 if not self._write(batch):
                     break
             else:
-                self._overflows = False
+                if self._overflowed:
+                    log.error("%s requests are not logged: too many waited in memory", self._overflowed)
+                self._overflowed = 0
         if self.behind_since is not None:
             self._thread.demand()
         else:

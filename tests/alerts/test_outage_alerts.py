@@ -100,6 +100,35 @@ def test_a_database_that_takes_no_writes_is_told_once_and_so_is_its_end(chat, do
     assert received(chat) == [("begun", "database"), ("over", "database")]
 
 
+@pytest.mark.parametrize(
+    ("code", "said", "words"),
+    [
+        (sqlite3.SQLITE_PERM, "access permission denied", "denies"),
+        (sqlite3.SQLITE_FULL, "database or disk is full", "is full"),
+        (sqlite3.SQLITE_ERROR, "no such table: routing_admin_attemptlog", "lacks tables or columns"),
+        (sqlite3.SQLITE_IOERR, "disk I/O error", "does not answer"),
+    ],
+)
+def test_the_alert_says_what_kind_of_outage_it_is(chat, monkeypatch, code, said, words):
+    """A database that answers, but refuses, is not started again."""
+    cause = sqlite3.OperationalError()
+    cause.sqlite_errorcode = code
+
+    def refuse() -> None:
+        raise OperationalError(said) from cause
+
+    monkeypatch.setattr(watching, "check_writable", refuse)
+    failing_watch().offline_round()
+    assert words in chat.received[0].body["message"]["en"]
+
+
+def test_entries_that_wait_in_memory_are_an_alert_at_once(monkeypatch):
+    """A restart would lose them: that is not said a minute later."""
+    monkeypatch.setattr(journal(), "disk_is_full", True)
+    (found,) = troubles.find_outages(NOON)
+    assert (found.kind, "0 wait in memory" in found.sentence) == (AlertKind.LOG_WAITING, True)
+
+
 def test_an_outage_shorter_than_a_restart_is_no_alert(chat, down):
     watch = AlertWatch()
     watch.round()
@@ -142,6 +171,15 @@ def test_an_outage_that_begins_after_the_end_of_another_was_sent_is_told(chat, d
         monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift + troubles.SETTLED)
         watch.offline_round()
         assert received(chat) == [("begun", "database")] * begun
+
+
+def test_the_numbers_of_an_alert_that_lasts_are_the_newest():
+    """In the rows, and in the file that stands for them."""
+    for noting in (ledger, sending):
+        for count in (110, 361):
+            noting.note_trouble(trouble_of(AlertKind.LOG_LOST, "one", count=count), NOON + count * MINUTE)
+    assert "361" in list_alerts()[0].sentence
+    assert "361" in str(alert_file().read()[("log_lost", "one")].sentence)
 
 
 def test_what_was_found_but_not_sent_is_sent_without_the_database(chat, down, monkeypatch):

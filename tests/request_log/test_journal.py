@@ -107,12 +107,19 @@ def test_what_no_repair_makes_storable_is_counted_as_lost():
     assert journal.lost == 1
 
 
-def test_the_queue_is_bounded():
-    """When nobody writes, memory does not grow without end; what is dropped is counted."""
+def test_the_queue_is_bounded(caplog: pytest.LogCaptureFixture):
+    """When nobody writes, memory does not grow without end; what is dropped is counted, and said when it is over."""
     journal, one = Journal(), entry("a")
     for _ in range(QUEUE + 3):
         journal.record(one)
     assert (len(journal.waiting), journal.lost) == (QUEUE, 3)
+    journal.waiting.clear()
+    for _ in range(2):
+        journal.flush()
+    assert [each.getMessage() for each in caplog.records] == [
+        f"{QUEUE} requests wait in memory: until they are written, further ones are lost",
+        "3 requests are not logged: too many waited in memory",
+    ]
 
 
 @pytest.mark.parametrize(("entries", "statements"), [(1, 3), (3, 3), (100, 4), (125, 9), (200, 7)])

@@ -50,10 +50,14 @@ def note_trouble(trouble: Condition, at: datetime) -> None:
 
 
 def _go_on(rows: QuerySet[Alert], row: Alert, trouble: Condition, at: datetime) -> None:
-    """What is looked at every few seconds is written down less often; a call's sign has its very moment."""
+    """What is looked at every few seconds is written down less often; a call's sign has its very moment.
+
+    Its sentence is the newest, too: its numbers grow.
+    """
     step = trouble.lasts / OFTEN if trouble.is_state else timedelta(0)
     if at - row.last_seen_at > step:
-        rows.filter(last_seen_at__lt=at).update(last_seen_at=at, expires_at=max(row.expires_at, at + trouble.lasts))
+        expires_at, sentence = max(row.expires_at, at + trouble.lasts), data_of(trouble.sentence)
+        rows.filter(last_seen_at__lt=at).update(last_seen_at=at, expires_at=expires_at, sentence=sentence)
 
 
 def log_begin(trouble: Condition) -> None:

@@ -89,6 +89,9 @@ def find_outages(now: datetime) -> Iterator[Condition]:
     for kind, since in waiting.items():
         if since is not None and now - since >= BACKLOG:
             yield trouble_of(kind, SERVER, seconds=int((now - since).total_seconds()))
+    if journal().disk_is_full:
+        count = len(journal().waiting)
+        yield trouble_of(AlertKind.LOG_WAITING, f"{SERVER} memory", Stage.IN_MEMORY, server=SERVER, count=count)
 
 
 def find_overdue(now: datetime) -> Iterator[Condition]:
@@ -163,6 +166,14 @@ PAUSE_SECONDS = 5.0
 JOBS_PAUSE = timedelta(minutes=10)
 """How often the audit log is asked when jobs last ran: it may be long."""
 
+STAGES: Mapping[DatabaseFault | None, Stage] = {
+    DatabaseFault.READ_ONLY: Stage.READ_ONLY,
+    DatabaseFault.FORBIDDEN: Stage.FORBIDDEN,
+    DatabaseFault.FULL: Stage.FULL,
+    DatabaseFault.OUTDATED: Stage.OUTDATED,
+}
+"""What an outage of the database is called that is more than silence."""
+
 
 @dataclass(slots=True)
 class AlertWatch:
@@ -173,7 +184,7 @@ class AlertWatch:
 
     signs: CallOutcomes = field(default_factory=call_outcomes)
     asking_since: datetime | None = None
-    _is_read_only: bool = False
+    _stage: Stage = Stage.USUAL
     _known: Known = field(default_factory=dict)
     _lost: int = 0
     _events: list[tuple[Condition, datetime]] = field(default_factory=list)
@@ -213,7 +224,7 @@ class AlertWatch:
             with self._asking():
                 self._known = list_known(timezone.now(), only_sent=settings.ALERT_WEBHOOK is not None)
         except (DatabaseError, InterfaceError) as error:  # whichever it is, no alert can be written down
-            self._is_read_only = fault_of(error) is DatabaseFault.READ_ONLY
+            self._stage = STAGES.get(fault_of(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 
     @contextmanager
@@ -234,8 +245,7 @@ class AlertWatch:
         now, since = timezone.now(), self.asking_since
         if since is None or now - since < SETTLED:
             return
-        stage = Stage.READ_ONLY if self._is_read_only else Stage.USUAL
-        troubles = [trouble_of(AlertKind.DATABASE, "database", stage, server=SERVER), *find_outages(now)]
+        troubles = [trouble_of(AlertKind.DATABASE, "database", self._stage, server=SERVER), *find_outages(now)]
         self._note_events(sending, now)
         for trouble in troubles:
             if not self._is_known(trouble, since):

@@ -156,6 +156,7 @@ def note_trouble(trouble: Condition, at: datetime) -> None:
             kept[key] = KeptAlert(*key, data_of(trouble.sentence), at, at, at, next_try_at=at)
             log_begin(trouble)
         kept[key].last_seen_at, kept[key].expires_at = at, at + trouble.lasts
+        kept[key].sentence = data_of(trouble.sentence)
 
 
 def end_kind(kind: AlertKind, at: datetime) -> None:

@@ -53,6 +53,10 @@ class Stage(StrEnum):
     SPENT = "spent"
     UNKNOWN_MODEL = "unknown_model"
     READ_ONLY = "read_only"
+    FORBIDDEN = "forbidden"
+    FULL = "full"
+    OUTDATED = "outdated"
+    IN_MEMORY = "in_memory"
 
 
 STATE, EVENT, EVIDENCE = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -168,8 +172,20 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
                     "The database is read-only for %(server)s. Calls with known keys continue, and their log entries "
                     "wait in files; uploads and changes fail."
                 ),
+                Stage.FORBIDDEN: worded(
+                    "The database denies %(server)s a right. Calls with known keys continue, and their log entries "
+                    "wait in files; uploads or changes may fail. python manage.py doctor names the right."
+                ),
+                Stage.FULL: worded(
+                    "The disk of the database is full. Calls with known keys continue, and their log entries wait in "
+                    "files of %(server)s; uploads and changes fail."
+                ),
+                Stage.OUTDATED: worded(
+                    "The database lacks tables or columns that %(server)s needs, probably during an upgrade. Calls "
+                    "with known keys continue, and their log entries wait in files."
+                ),
             },
-            worded("Start the database, or connect to the primary. Nothing needs to be restored."),
+            worded("Start or correct the database, or connect to the primary. Nothing needs to be restored."),
             "docs/runbook/database-away.md",
             STATE,
         ),
@@ -195,8 +211,14 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             worded("Log entries waiting"),
             WARNING,
             worded("server"),
-            {Stage.USUAL: worded("Requests have waited for the request log on %(name)s for %(seconds)s seconds.")},
-            worded("Restore the database, and keep the disk of the data directory from filling up."),
+            {
+                Stage.USUAL: worded("Requests have waited for the request log on %(name)s for %(seconds)s seconds."),
+                Stage.IN_MEMORY: worded(
+                    "Neither the database nor the disk of %(server)s takes log entries: %(count)s wait in memory. A "
+                    "restart loses them. Once memory has no more room for them, the newest are lost."
+                ),
+            },
+            worded("Make room on the disk of the data directory, then get the database to answer again."),
             "docs/runbook/database-away.md",
             STATE,
         ),
