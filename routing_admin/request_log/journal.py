@@ -146,13 +146,19 @@ class Journal:
             log.error("%s requests are not logged: neither the database nor the disk takes them", len(self.waiting))
 
     def _next_batch(self) -> list[Entry]:
-        return [self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting)))]
+        """Return the first that wait; they count as waiting until `_let_go`."""
+        return [self.waiting[place] for place in range(min(BATCH, len(self.waiting)))]
+
+    def _let_go(self, batch: Sequence[Entry]) -> None:
+        for _ in batch:
+            self.waiting.popleft()
+        _notify(batch)
 
     def _write(self, batch: Sequence[Entry]) -> bool:
         """Whether the batch is out of memory: in the log, on disk, or given up."""
         done = (self.behind_since is None and self._insert(batch)) or self._keep(batch)
         if done:
-            _notify(batch)
+            self._let_go(batch)
         return done
 
     def _insert(self, batch: Sequence[Entry]) -> bool:
@@ -162,6 +168,7 @@ class Journal:
         except Exception as error:
             self._fall_behind(error)
             return False
+        self._outage.end()
         return True
 
     def _keep(self, batch: Sequence[Entry]) -> bool:
@@ -169,7 +176,6 @@ class Journal:
         try:
             self._store(rows_of(batch), self.spool.append, self.spool.append)
         except OSError as error:
-            self.waiting.extendleft(reversed(batch))
             if not self.disk_is_full:
                 log.error("requests wait in memory, for the disk does not take them: %s", error)
             self.disk_is_full = True
@@ -229,19 +235,19 @@ class Journal:
     def _drain(self) -> None:
         """Writes what is on disk, and first of what is in memory; the log is up to date again when it takes both."""
         try:
-            self.spool.drain(
-                lambda rows: self._store(rows, write_missing), lambda line: self._lose(line, "it is damaged")
-            )
+            self.spool.drain(self._write_kept, lambda line: self._lose(line, "it is damaged"))
         except Exception as error:  # it stays on disk, whatever is wrong
             self._fall_behind(error)
             return
         batch = self._next_batch()
         if batch and not self._insert(batch):
-            self.waiting.extendleft(reversed(batch))
             return
-        _notify(batch)
-        self._outage.end()
+        self._let_go(batch)
         self.behind_since, self.disk_is_full = None, False
+
+    def _write_kept(self, rows: Rows) -> None:
+        self._store(rows, write_missing)
+        self._outage.end()
 
 
 def _notify(batch: Sequence[Entry]) -> None:

@@ -21,6 +21,7 @@ from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.server.metrics import OTHER, request_metrics
+from routing_admin.platform.server.process_mark import hold_unless_locked
 from routing_admin.request_log import entries
 from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
@@ -166,6 +167,33 @@ def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.
     catch_up(journal)
     assert not journal.disk_is_full
     assert ids() == {"first", "second"}
+
+
+def test_what_is_being_written_counts_as_waiting(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of the time that the database is away, a batch of 200 is on its way to a disk that does not take it."""
+    counts = list[int]()
+    monkeypatch.setattr(Spool, "append", lambda *_: counts.append(len(journal.waiting)))
+    with locked():
+        journal.record(entry("one"))
+        journal.record(entry("two"))
+        journal.flush()
+    assert (counts, len(journal.waiting)) == ([2], 0)
+
+
+def test_nothing_is_said_to_work_again_that_was_not_tried(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
+    """What another process left behind is written by one of those that look; the others learn nothing of the log."""
+    journal.spool.append(rows_of([entry("left")]))
+    other = Journal(folder=journal.folder, behind_since=timezone.now())
+    with locked():
+        journal.spool.close()
+        other.flush()
+        (path,) = journal.folder().iterdir()
+        with hold_unless_locked(path):
+            catch_up(other)
+    assert "works again" not in caplog.text
+    other.record(entry("next"))
+    other.flush()
+    assert caplog.text.count("works again after 1 failed") == 1
 
 
 def test_a_log_that_takes_nothing_is_behind_since_the_first_entry(journal: Journal) -> None:
