@@ -271,7 +271,12 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             worded("Process crashed"),
             WARNING,
             worded("server"),
-            {Stage.USUAL: worded("A process on %(name)s crashed, was killed or ran out of memory. Its calls broke.")},
+            {
+                Stage.USUAL: worded(
+                    "A process on %(name)s crashed, was killed or ran out of memory. Its calls broke, and what waited "
+                    "in its memory for the request log is lost."
+                )
+            },
             worded("The system's log says why it ended: journalctl -k | grep -i 'killed process'"),
             "docs/alerts.md#process_crashed",
             EVENT,
