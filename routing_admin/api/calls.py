@@ -78,8 +78,11 @@ def agent_actor(request: HttpRequest) -> Actor:
 
 
 def answer(value: Any, status: int = 200, **headers: str) -> HttpResponse:
-    """A JSON response; headers with `_` for `-`."""
-    data = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+    """Return a JSON response, of a schema the fields that were set; headers with `_` for `-`."""
+    if isinstance(value, BaseModel):
+        data = value.model_dump_json(exclude_unset=True).encode()
+    else:
+        data = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return HttpResponse(data, status=status, content_type="application/json; charset=utf-8", headers=named)
 

@@ -15,7 +15,15 @@ from capabilities.core.prices import exact_amount
 from capabilities.core.storable import is_storable
 from capabilities.core.worded import text_of
 from routing_admin.api.calls import CallError, answer
-from routing_admin.api.schemas import RequestOut, RequestsOut
+from routing_admin.api.schemas import (
+    CostOut,
+    ListedRequestOut,
+    LoggedAttemptOut,
+    MoneyOut,
+    RequestFileOut,
+    RequestOut,
+    RequestsOut,
+)
 from routing_admin.api.usage import read_moment
 from routing_admin.configuration.agents.queries import find_agent
 from routing_admin.core.fallback.endings import UNAVAILABLE
@@ -56,7 +64,7 @@ def own_requests(
     return answer(page_of(said, cursor, limit, born=_born(agent)))
 
 
-def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime | None = None) -> dict[str, Any]:
+def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime | None = None) -> RequestsOut:
     """A page of the requests that a search names, those from before `born` left out.
 
     Raises `CallError` 400 for a value that makes no sense.
@@ -77,7 +85,8 @@ def page_of(search: Mapping[str, str], cursor: str, limit: int, born: datetime |
     values |= {name: moment.isoformat() for name, moment in moments.items()}
     page = find(Search(tuple(values.items())), before=cursor, size=limit)
     files = list_files_of(page.rows)
-    return {"requests": [_brief(row, files.get(row.id, [])) for row in page.rows], "nextCursor": page.older or None}
+    requests = [_brief(row, files.get(row.id, [])) for row in page.rows]
+    return RequestsOut(requests=requests, nextCursor=page.older or None)
 
 
 def _born(agent: str) -> datetime | None:
@@ -86,23 +95,23 @@ def _born(agent: str) -> datetime | None:
     return row.created_at if row else None
 
 
-def _brief(row: RequestLog, files: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
+def _brief(row: RequestLog, files: list[dict[str, Any]]) -> ListedRequestOut:
+    return ListedRequestOut(
         **_head(row),
-        "attempts": len(row.chain),
-        "usage": {"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
-        "files": [
-            {
-                "kind": each["kind"],
-                "filename": each["filename"],
-                "mimeType": each["mimeType"],
-                "size": each["size"],
-                "ref": f"{REF_PREFIX}{each['artifactId']}" if each["artifactId"] else None,
-                "outcome": each["outcome"],
-            }
+        attempts=len(row.chain),
+        usage={"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
+        files=[
+            RequestFileOut(
+                kind=each["kind"],
+                filename=each["filename"],
+                mimeType=each["mimeType"],
+                size=each["size"],
+                ref=f"{REF_PREFIX}{each['artifactId']}" if each["artifactId"] else None,
+                outcome=each["outcome"],
+            )
             for each in files
         ],
-    }
+    )
 
 
 def _head(row: RequestLog) -> dict[str, Any]:
@@ -120,7 +129,7 @@ def _head(row: RequestLog) -> dict[str, Any]:
         "answeredBy": {"provider": row.provider, "model": row.model} if row.provider else None,
         "durationMs": round(row.duration_ms, 1),
         "firstContentMs": row.first_content_ms,
-        "cost": cost_json(row.cost_nanos, row.saved_nanos, row.currency),
+        "cost": _cost(row.cost_nanos, row.saved_nanos, row.currency),
     }
 
 
@@ -143,52 +152,47 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     return answer(timeline(found))
 
 
-def timeline(logged: LoggedRequest) -> dict[str, Any]:
+def timeline(logged: LoggedRequest) -> RequestOut:
     """A logged request with its attempts; times in milliseconds from its start."""
     row = logged.row
-    return {
+    return RequestOut(
         **_head(row),
-        "matched": row.matched,
-        "language": row.language,
-        "error": logged_text(row) or None,
-        "usage": {
+        matched=row.matched,
+        language=row.language,
+        error=logged_text(row) or None,
+        usage={
             "promptTokens": row.prompt_tokens,
             "completionTokens": row.completion_tokens,
             **(row.token_details or {}),
         },
-        "answer": row.answer,
-        "adaptation": row.adaptation,
-        "revision": row.revision,
-        "attempts": [_attempt(each) for each in logged.attempts],
-    }
+        answer=row.answer,
+        adaptation=row.adaptation,
+        revision=row.revision,
+        attempts=[_attempt(each) for each in logged.attempts],
+    )
 
 
-def cost_json(nanos: int | None, saving: int | None, currency: str) -> dict[str, Any] | None:
-    """What a request cost and what the provider's cache saved, as decimal text; null where it is not known."""
+def _cost(nanos: int | None, saving: int | None, currency: str) -> CostOut | None:
+    """What a request cost and what the provider's cache saved; None where it is not known."""
     if nanos is None:
         return None
-    return {**money_json(nanos, currency), "saved": exact_amount(saving or 0)}
+    return CostOut(amount=exact_amount(nanos), currency=currency, saved=exact_amount(saving or 0))
 
 
-def money_json(nanos: int, currency: str) -> dict[str, Any]:
-    """An amount as decimal text, with its currency."""
-    return {"amount": exact_amount(nanos), "currency": currency}
-
-
-def _attempt(row: AttemptLog) -> dict[str, Any]:
-    return {
-        "provider": row.provider,
-        "model": row.model,
-        "outcome": row.outcome,
-        "statusCode": row.status,
-        "error": logged_text(row) or None,
-        "retryAttempts": row.retry_attempts,
-        "startedMs": round(row.started_ms, 1),
-        "durationMs": round(row.duration_ms, 1),
-        "firstContentMs": row.first_content_ms,
-        "tries": row.tries,
-        "deliveries": [{**each, "sentence": text_of(each.get("sentence", ""))} for each in row.deliveries],
-        "droppedParams": row.dropped_params,
-        "usage": {"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
-        "cost": None if row.cost_nanos is None else money_json(row.cost_nanos, row.currency),
-    }
+def _attempt(row: AttemptLog) -> LoggedAttemptOut:
+    return LoggedAttemptOut(
+        provider=row.provider,
+        model=row.model,
+        outcome=row.outcome,
+        statusCode=row.status,
+        error=logged_text(row) or None,
+        retryAttempts=row.retry_attempts,
+        startedMs=round(row.started_ms, 1),
+        durationMs=round(row.duration_ms, 1),
+        firstContentMs=row.first_content_ms,
+        tries=row.tries,
+        deliveries=[{**each, "sentence": text_of(each.get("sentence", ""))} for each in row.deliveries],
+        droppedParams=row.dropped_params,
+        usage={"promptTokens": row.prompt_tokens, "completionTokens": row.completion_tokens},
+        cost=None if row.cost_nanos is None else MoneyOut(amount=exact_amount(row.cost_nanos), currency=row.currency),
+    )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from django.http import HttpRequest
-from ninja import Schema
+from pydantic import BaseModel, ConfigDict
 
 from capabilities.access import Principal
 from routing_admin.api.calls import AgentKeyAuth, CallError
@@ -13,21 +13,23 @@ from routing_admin.limits.reservations import LimitReachedError, limit_headers, 
 Thing = dict[str, object]
 
 
-class RouteOut(Schema):
-    """A task route, written as in llm-routing.json."""
+class RouteOut(BaseModel):
+    """A task route, written as in llm-routing.json with all that it says."""
+
+    model_config = ConfigDict(extra="allow")
 
     taskType: str
     provider: str
     fallback: list[str | Thing]
 
 
-class RoutesOut(Schema):
+class RoutesOut(BaseModel):
     """Task routes in their order."""
 
     routes: list[RouteOut]
 
 
-class ProviderOut(Schema):
+class ProviderOut(BaseModel):
     """A provider, and whether it can be called; `reason` says why not."""
 
     providerName: str
@@ -39,13 +41,13 @@ class ProviderOut(Schema):
     reason: str = ""
 
 
-class ProvidersOut(Schema):
+class ProvidersOut(BaseModel):
     """Providers in their order."""
 
     providers: list[ProviderOut]
 
 
-class ImportOut(Schema):
+class ImportOut(BaseModel):
     """What an import did, or with `dryRun` would do."""
 
     revision: int | None
@@ -56,7 +58,7 @@ class ImportOut(Schema):
     consequences: list[dict[str, str]] = []
 
 
-class AttemptOut(Schema):
+class AttemptOut(BaseModel):
     """The outcome of one candidate."""
 
     provider: str
@@ -68,7 +70,7 @@ class AttemptOut(Schema):
     error: str | None = None
 
 
-class SendOut(Schema):
+class SendOut(BaseModel):
     """An answer, who gave it, and every attempt on the way."""
 
     content: str
@@ -83,7 +85,7 @@ class SendOut(Schema):
     annotations: list[Thing] = []
 
 
-class CandidateOut(Schema):
+class CandidateOut(BaseModel):
     """One candidate's prospect."""
 
     provider: str
@@ -94,7 +96,7 @@ class CandidateOut(Schema):
     reason: str
 
 
-class ResolveOut(Schema):
+class ResolveOut(BaseModel):
     """A decision without a call."""
 
     taskType: str
@@ -104,7 +106,7 @@ class ResolveOut(Schema):
     candidates: list[CandidateOut]
 
 
-class CostOut(Schema):
+class CostOut(BaseModel):
     """Money as exact decimal text, in a currency by its three letters; what the provider's cache saved beside it."""
 
     amount: str
@@ -112,14 +114,14 @@ class CostOut(Schema):
     currency: str
 
 
-class MoneyOut(Schema):
+class MoneyOut(BaseModel):
     """An amount as exact decimal text."""
 
     amount: str
     currency: str
 
 
-class ExchangeRateOut(Schema):
+class ExchangeRateOut(BaseModel):
     """What one unit of a currency is in another, as an administrator set it."""
 
     currency: str
@@ -135,7 +137,7 @@ class UsageCostOut(CostOut):
     failedAttempts: str
 
 
-class UsageCountsOut(Schema):
+class UsageCountsOut(BaseModel):
     """What was counted. Of `requests`, `failures`, `refused` and `cancelled` are those that ended so; the rest was
     answered. `attempts` are the candidates they reached, `unpriced` the requests without a known price.
     """
@@ -170,7 +172,7 @@ class UsageGroupOut(UsageCountsOut):
     cost: MoneyOut | None
 
 
-class UsageOut(Schema):
+class UsageOut(BaseModel):
     """What the calling agent used from `since` until before `until`, in total and by group."""
 
     since: str
@@ -182,7 +184,7 @@ class UsageOut(Schema):
     exchangeRates: list[ExchangeRateOut]
 
 
-class RequestHeadOut(Schema):
+class RequestHeadOut(BaseModel):
     """What is known of a request; times in milliseconds from its start."""
 
     id: str
@@ -201,7 +203,7 @@ class RequestHeadOut(Schema):
     cost: CostOut | None
 
 
-class RequestFileOut(Schema):
+class RequestFileOut(BaseModel):
     """A file of a request, and how it went to the last candidate that got it."""
 
     kind: str
@@ -219,11 +221,23 @@ class ListedRequestOut(RequestHeadOut):
     files: list[RequestFileOut]
 
 
-class RequestsOut(Schema):
+class RequestsOut(BaseModel):
     """A page of requests, newest first; `nextCursor` is null on the last one."""
 
     requests: list[ListedRequestOut]
     nextCursor: str | None
+
+
+class LoggedAttemptOut(AttemptOut):
+    """An attempt as it was logged: `tries` are its calls, `deliveries` say how each file went to the model."""
+
+    startedMs: float
+    firstContentMs: float | None
+    tries: list[Thing]
+    deliveries: list[Thing]
+    droppedParams: list[str]
+    usage: Thing
+    cost: MoneyOut | None
 
 
 class RequestOut(RequestHeadOut):
@@ -235,7 +249,7 @@ class RequestOut(RequestHeadOut):
     answer: Thing | None
     adaptation: str
     revision: int | None
-    attempts: list[AttemptOut]
+    attempts: list[LoggedAttemptOut]
 
 
 # An agent's limits on the calls of its API: each that brings something counts as a request and by its bytes.

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime, time, timedelta
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -16,7 +15,14 @@ from capabilities.access import principal_of
 from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import NO_CURRENCY, exact_amount
 from routing_admin.api.calls import CallError, answer
-from routing_admin.api.schemas import UsageOut
+from routing_admin.api.schemas import (
+    ExchangeRateOut,
+    MoneyOut,
+    UsageCostOut,
+    UsageGroupOut,
+    UsageOut,
+    UsageRowOut,
+)
 from routing_admin.configuration import snapshot
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.usage import GROUPS, Counts, sum_usage
@@ -56,15 +62,15 @@ def own_usage(
     found = sum_usage(moment, groupBy, exchange, until=stop, agent=principal_of(request).agent, **labels)
     named = [(f"{name:%Y-%m-%d}" if groupBy == "day" else str(name), counts) for name, counts in found.groups]
     return answer(
-        {
-            "since": found.since.isoformat(),
-            "until": found.until.isoformat(),
-            "groupBy": groupBy,
-            "rows": [_row(name, counts, exchange) for name, counts in named],
-            "total": _group("", found.total, exchange),
-            "groups": [_group(name, counts, exchange) for name, counts in named],
-            "exchangeRates": [asdict(each) for each in exchange.rates],
-        }
+        UsageOut(
+            since=found.since.isoformat(),
+            until=found.until.isoformat(),
+            groupBy=groupBy,
+            rows=[_row(name, counts, exchange) for name, counts in named],
+            total=_group("", found.total, exchange),
+            groups=[_group(name, counts, exchange) for name, counts in named],
+            exchangeRates=[ExchangeRateOut(**asdict(each)) for each in exchange.rates],
+        )
     )
 
 
@@ -84,12 +90,12 @@ def read_moment(text: str, name: str) -> datetime:
     return moment
 
 
-def _row(name: str, counts: Counts, exchange: ExchangeTable) -> dict[str, Any]:
+def _row(name: str, counts: Counts, exchange: ExchangeTable) -> UsageRowOut:
     whole = exchange.total(counts.costs)
     paid = {currency: exact_amount(nanos) for currency, nanos in sorted(counts.costs.items())}
     paid.pop(NO_CURRENCY, None)
-    converted = None if whole is None else {"amount": exact_amount(whole), "currency": exchange.into}
-    return {"key": name, **_count(counts), "unknownCost": counts.unpriced, "cost": paid, "converted": converted}
+    converted = None if whole is None else MoneyOut(amount=exact_amount(whole), currency=exchange.into)
+    return UsageRowOut(key=name, **_count(counts), unknownCost=counts.unpriced, cost=paid, converted=converted)
 
 
 def _count(counts: Counts) -> dict[str, int]:
@@ -108,19 +114,19 @@ def _count(counts: Counts) -> dict[str, int]:
     }
 
 
-def _group(name: str, counts: Counts, exchange: ExchangeTable) -> dict[str, Any]:
+def _group(name: str, counts: Counts, exchange: ExchangeTable) -> UsageGroupOut:
     whole = exchange.total(counts.costs)
-    return {
-        "name": name,
+    return UsageGroupOut(
+        name=name,
         **_count(counts),
-        "costs": [
-            {
-                "amount": exact_amount(nanos),
-                "saved": exact_amount(counts.savings.get(currency, 0)),
-                "failedAttempts": exact_amount(counts.fallback_costs.get(currency, 0)),
-                "currency": currency,
-            }
+        costs=[
+            UsageCostOut(
+                amount=exact_amount(nanos),
+                saved=exact_amount(counts.savings.get(currency, 0)),
+                failedAttempts=exact_amount(counts.fallback_costs.get(currency, 0)),
+                currency=currency,
+            )
             for currency, nanos in sorted(counts.costs.items())
         ],
-        "cost": None if whole is None else {"amount": exact_amount(whole), "currency": exchange.into},
-    }
+        cost=None if whole is None else MoneyOut(amount=exact_amount(whole), currency=exchange.into),
+    )

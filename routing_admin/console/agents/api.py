@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -47,14 +46,17 @@ from routing_admin.console.base.schemas import (
     AdminAgentIn,
     AdminAgentOut,
     AdminAgentsOut,
+    AgentThing,
     ChangedOut,
     IssuedOut,
     KeyIn,
     KeyOut,
     KeysOut,
     KeyTermsIn,
+    KeyThing,
     LinkIn,
     LinksOut,
+    LinkThing,
     MadeLinkOut,
     RotateIn,
 )
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
 
 router = Router(tags=[TAG])
 FIELDS = {"service": "serviceId", "task_type": "taskType", "agent_id": "id"}
+"""Where a form's field stands in the JSON."""
 
 
 # Agents' keys: issued with their terms, changed, revoked and rotated.
@@ -75,27 +78,27 @@ LONGEST = timedelta(days=3650)
 """How far off a key's end may be."""
 
 
-def key_json(row: AgentKey) -> dict[str, Any]:
+def key_out(row: AgentKey) -> KeyThing:
     """A key without its secret."""
-    return {
-        "id": row.public_id,
-        "label": row.label,
-        "scopes": row.scopes,
-        "team": row.terms.get(LabelKind.TEAM, ""),
-        "project": row.terms.get(LabelKind.PROJECT, ""),
-        "limits": row.terms.get(LIMITS, {}),
-        "state": "revoked" if row.revoked_at else "expired" if is_over(row) else "active",
-        "createdAt": iso(row.created_at),
-        "expiresAt": iso(row.expires_at),
-        "lastUsedAt": iso(row.last_used_at),
-    }
+    return KeyThing(
+        id=row.public_id,
+        label=row.label,
+        scopes=row.scopes,
+        team=row.terms.get(LabelKind.TEAM, ""),
+        project=row.terms.get(LabelKind.PROJECT, ""),
+        limits=row.terms.get(LIMITS, {}),
+        state="revoked" if row.revoked_at else "expired" if is_over(row) else "active",
+        createdAt=iso(row.created_at),
+        expiresAt=iso(row.expires_at),
+        lastUsedAt=iso(row.last_used_at),
+    )
 
 
 @router.get("/agents/{path:agent_id}/keys", response=KeysOut)
 def admin_list_keys(request: HttpRequest, agent_id: str) -> HttpResponse:
     """The keys of an agent, without their secrets."""
     row = require(find_agent(agent_id), "agent", agent_id)
-    return answer({"keys": [key_json(key) for key in list_keys(row)]})
+    return answer(KeysOut(keys=[key_out(key) for key in list_keys(row)]))
 
 
 @router.post("/agents/{path:agent_id}/keys", response={201: IssuedOut}, openapi_extra=takes(KeyIn))
@@ -128,14 +131,14 @@ def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
         form, ends = terms_form(body), read_end(body) if "expiresAt" in body.model_fields_set else row.expires_at
         if (row.label, row.terms, row.expires_at) != (form.cleaned_data["label"], form.terms, ends):
             change_key(script_actor(request), row, label=form.cleaned_data["label"], terms=form.terms, expires_at=ends)
-    return answer_entry({"key": key_json(row)}, key_entry_of(row))
+    return answer_key(row)
 
 
 @router.get("/agents/{path:agent_id}/keys/{key_id}", response=KeyOut)
 def admin_get_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
     """A key of an agent, without its secret."""
     row = require(find_key(agent_id, key_id), "key", key_id)
-    return answer_entry({"key": key_json(row)}, key_entry_of(row))
+    return answer_key(row)
 
 
 def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
@@ -168,7 +171,11 @@ def is_over(row: AgentKey) -> bool:
 
 def key_entry_of(row: AgentKey) -> dict[str, Any]:
     """What of a key its tag speaks of: not when it was used."""
-    return {name: value for name, value in key_json(row).items() if name != "lastUsedAt"}
+    return key_out(row).model_dump(exclude={"lastUsedAt"})
+
+
+def answer_key(row: AgentKey) -> HttpResponse:
+    return answer_entry(KeyOut(key=key_out(row)), key_entry_of(row))
 
 
 @router.delete("/agents/{path:agent_id}/keys/{key_id}", response={204: None})
@@ -195,31 +202,31 @@ def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 
 def issued(key: str, row: AgentKey) -> HttpResponse:
     """The one answer that holds a whole key."""
-    return answer({"key": key, "issued": key_json(row)}, 201)
+    return answer(IssuedOut(key=key, issued=key_out(row)), 201)
 
 
 # Links to agents' own pages: made, listed and revoked.
 
 
-def link_json(row: AgentLink) -> dict[str, Any]:
+def link_out(row: AgentLink) -> LinkThing:
     """A link without its secret."""
     is_over = row.expires_at is not None and row.expires_at <= timezone.now()
-    return {
-        "id": row.public_id,
-        "name": row.name,
-        "withBodies": row.with_bodies,
-        "state": "revoked" if row.revoked_at else "expired" if is_over else "active",
-        "createdAt": iso(row.created_at),
-        "expiresAt": iso(row.expires_at),
-        "lastSeenAt": iso(row.last_seen_at),
-    }
+    return LinkThing(
+        id=row.public_id,
+        name=row.name,
+        withBodies=row.with_bodies,
+        state="revoked" if row.revoked_at else "expired" if is_over else "active",
+        createdAt=iso(row.created_at),
+        expiresAt=iso(row.expires_at),
+        lastSeenAt=iso(row.last_seen_at),
+    )
 
 
 @router.get("/agents/{path:agent_id}/links", response=LinksOut)
 def admin_list_links(request: HttpRequest, agent_id: str) -> HttpResponse:
     """The links to an agent's own page, without their secrets."""
     row = require(find_agent(agent_id), "agent", agent_id)
-    return answer({"links": [link_json(each) for each in list_links(row)]})
+    return answer(LinksOut(links=[link_out(each) for each in list_links(row)]))
 
 
 @router.post("/agents/{path:agent_id}/links", response={201: MadeLinkOut}, openapi_extra=takes(LinkIn))
@@ -230,7 +237,7 @@ def admin_make_link(request: HttpRequest, agent_id: str) -> HttpResponse:
     ends = timezone.now() + timedelta(days=body.days) if body.days else None
     text, made = make_link(script_actor(request), row, name=body.name, expires_at=ends, with_bodies=body.withBodies)
     address = settings.PUBLIC_URL + reverse("own_page", args=[text])
-    return answer({"link": address, "details": link_json(made)}, 201)
+    return answer(MadeLinkOut(link=address, details=link_out(made)), 201)
 
 
 @router.delete("/agents/{path:agent_id}/links/{link_id}", response={204: None})
@@ -243,44 +250,41 @@ def admin_revoke_link(request: HttpRequest, agent_id: str, link_id: str) -> Http
 # The agents themselves. An id may hold slashes, so these patterns also match the addresses above and are added last.
 
 
-"""Where a form's field stands in the JSON."""
-
-
-def agent_json(row: Agent, keys: int) -> dict[str, Any]:
+def agent_out(row: Agent, keys: int) -> AgentThing:
     """An agent; `keys` are those that are not revoked."""
-    return {
-        "id": row.agent_id,
-        "name": row.name,
-        "description": row.description,
-        "serviceId": row.service.service_id if row.service else None,
-        "taskType": row.task_type or None,
-        "limits": row.limits,
-        "origin": row.origin,
-        "keys": keys,
-    }
+    return AgentThing(
+        id=row.agent_id,
+        name=row.name,
+        description=row.description,
+        serviceId=row.service.service_id if row.service else None,
+        taskType=row.task_type or None,
+        limits=row.limits,
+        origin=row.origin,
+        keys=keys,
+    )
 
 
 @router.get("/agents", response=AdminAgentsOut)
 def admin_list_agents(request: HttpRequest) -> HttpResponse:
     """Every living agent."""
-    return answer_at_revision({"agents": [agent_json(line.row, line.keys) for line in list_agents()]})
+    return answer_at_revision(AdminAgentsOut(agents=[agent_out(line.row, line.keys) for line in list_agents()]))
 
 
 @router.get("/agents/{path:agent_id}", response=AdminAgentOut)
 def admin_get_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """One agent."""
     agent = described(require(find_agent(agent_id), "agent", agent_id))
-    return answer_entry({"agent": agent}, entry_of(agent))
+    return answer_entry(AdminAgentOut(agent=agent), entry_of(agent))
 
 
-def entry_of(agent: Mapping[str, Any]) -> dict[str, Any]:
+def entry_of(agent: AgentThing) -> dict[str, Any]:
     """What of an agent its tag speaks of: not how many keys it has."""
-    return {name: value for name, value in agent.items() if name != "keys"}
+    return agent.model_dump(exclude={"keys"})
 
 
-def described(row: Agent) -> dict[str, Any]:
+def described(row: Agent) -> AgentThing:
     """An agent with the number of its keys."""
-    return agent_json(row, sum(key.revoked_at is None for key in list_keys(row)))
+    return agent_out(row, sum(key.revoked_at is None for key in list_keys(row)))
 
 
 @router.put("/agents/{path:agent_id}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(AdminAgentIn))
@@ -289,7 +293,7 @@ def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     body = read_as(request, AdminAgentIn)
     with ledger.exclusive():
         created, told, entry = write_agent(request, agent_id, body)
-    return answer_entry({"created": created, "changes": told, "warnings": []}, entry, 201 if created else 200)
+    return answer_entry(ChangedOut(created=created, changes=told, warnings=[]), entry, 201 if created else 200)
 
 
 def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tuple[bool, list[str], dict[str, Any]]:
@@ -303,11 +307,11 @@ def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tupl
     if not form.is_valid():
         raise InvalidError(problems_of(form, FIELDS))
     saved = form.save(commit=False)
-    if before is not None and before == agent_json(saved, before["keys"]):
+    if before is not None and before == agent_out(saved, before.keys):
         return False, [], entry_of(before)
     save_agent(script_actor(request), saved)
     verb = "changed" if row else "added"
-    return row is None, [f"Agent “{agent_id}” is {verb}."], entry_of(agent_json(saved, 0))
+    return row is None, [f"Agent “{agent_id}” is {verb}."], entry_of(agent_out(saved, 0))
 
 
 def form_of(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, overload
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
@@ -23,6 +23,7 @@ from capabilities.errors import InvalidError, NotFoundError
 from routing_admin.api.calls import CallError, answer
 from routing_admin.configuration.history import newest_number
 from routing_admin.console.base.limit_forms import LIMITS
+from routing_admin.console.base.schemas import EntriesOut
 from routing_admin.console.exchange.agent_api import revision_in
 from routing_admin.console.people.actions import note_use
 from routing_admin.core.files.entries import Expectation, parse_if_match, tag_of
@@ -85,18 +86,18 @@ def expectation_in(request: HttpRequest) -> Expectation:
     return parse_if_match(request.headers.get("if-match", ""))
 
 
-def answer_entry(value: dict[str, Any], entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
+def answer_entry(value: EntriesOut, entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
     """An answer about one entry, with the newest revision in it; its ETag is the entry's own."""
     response = answer_at_revision(value, status)
     response["ETag"] = f'"{tag_of(entry)}"'
     return response
 
 
-def answer_at_revision(value: dict[str, Any], status: int = 200) -> HttpResponse:
+def answer_at_revision(value: EntriesOut, status: int = 200) -> HttpResponse:
     """An answer with the newest revision, in it and as its ETag."""
-    number = newest_number() or 0
-    response = answer({**value, "revision": number}, status)
-    response["ETag"] = f'"{number}"'
+    value.revision = newest_number() or 0
+    response = answer(value, status)
+    response["ETag"] = f'"{value.revision}"'
     return response
 
 
@@ -107,6 +108,10 @@ def require(row: Any, kind: str, name: str) -> Any:
     return row
 
 
+@overload
+def iso(moment: datetime) -> str: ...
+@overload
+def iso(moment: None) -> None: ...
 def iso(moment: datetime | None) -> str | None:
     """A moment as text; None for none."""
     return moment.isoformat(timespec="seconds") if moment else None

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from ninja import Schema
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from capabilities.core.services.agents import LONGEST
 from routing_admin.api.errors import Body
@@ -19,10 +18,10 @@ MAX_LABEL = max(LONGEST.values())
 MAX_BYTES = 1024 * MEBIBYTE * MEBIBYTE
 
 
-class EntriesOut(Schema):
+class EntriesOut(BaseModel):
     """Entries in their order, and the revision that they are of."""
 
-    revision: int
+    revision: int = 0
 
 
 class RestoreOut(EntriesOut):
@@ -105,7 +104,7 @@ class ChangedOut(EntriesOut):
 
     created: bool = False
     changes: list[str] = []
-    warnings: list[Thing] = []
+    warnings: list[dict[str, str]] = []
 
 
 class AdminAgentIn(Body):
@@ -118,7 +117,7 @@ class AdminAgentIn(Body):
     limits: Thing | None = None
 
 
-class AgentThing(Schema):
+class AgentThing(BaseModel):
     """An agent as stored; `origin` is administrator or runtime."""
 
     id: str
@@ -143,7 +142,7 @@ class AdminAgentOut(EntriesOut):
     agent: AgentThing
 
 
-class KeyThing(Schema):
+class KeyThing(BaseModel):
     """An agent's key without its secret: `id` is its public part; `state` is active, expired or revoked."""
 
     id: str
@@ -158,13 +157,13 @@ class KeyThing(Schema):
     lastUsedAt: str | None
 
 
-class KeysOut(Schema):
+class KeysOut(BaseModel):
     """The keys of an agent, newest first, revoked ones last."""
 
     keys: list[KeyThing]
 
 
-class KeyOut(Schema):
+class KeyOut(EntriesOut):
     """One key."""
 
     key: KeyThing
@@ -199,14 +198,14 @@ class RotateIn(Body):
     overlapSeconds: Annotated[int | None, Field(ge=0, le=MAX_SECONDS)] = None
 
 
-class IssuedOut(Schema):
+class IssuedOut(BaseModel):
     """A new key: `key` is the whole key, shown only once."""
 
     key: str
     issued: KeyThing
 
 
-class LinkThing(Schema):
+class LinkThing(BaseModel):
     """A link to an agent's page without its secret: `id` is its public part; `state` is active, expired or revoked."""
 
     id: str
@@ -218,7 +217,7 @@ class LinkThing(Schema):
     lastSeenAt: str | None
 
 
-class LinksOut(Schema):
+class LinksOut(BaseModel):
     """The links to an agent's page, newest first, revoked ones last."""
 
     links: list[LinkThing]
@@ -232,14 +231,14 @@ class LinkIn(Body):
     withBodies: bool = False
 
 
-class MadeLinkOut(Schema):
+class MadeLinkOut(BaseModel):
     """A new link: `link` is its whole address, shown only once."""
 
     link: str
     details: LinkThing
 
 
-class PersonThing(Schema):
+class PersonThing(BaseModel):
     """A person; `state` is active, invited or deactivated."""
 
     username: str
@@ -248,13 +247,13 @@ class PersonThing(Schema):
     lastSignIn: str | None
 
 
-class PeopleOut(Schema):
+class PeopleOut(BaseModel):
     """Everybody."""
 
     people: list[PersonThing]
 
 
-class PersonOut(Schema):
+class PersonOut(BaseModel):
     """One person."""
 
     person: PersonThing
@@ -281,7 +280,7 @@ class PersonIn(Body):
     active: bool | None = None
 
 
-class RevisionThing(Schema):
+class RevisionThing(BaseModel):
     """A revision: who made it, and what changed, in sentences."""
 
     number: int
@@ -292,14 +291,14 @@ class RevisionThing(Schema):
     changes: list[str]
 
 
-class RevisionsOut(Schema):
+class RevisionsOut(BaseModel):
     """Revisions, newest first; `next` is the `before` of the next page, null at the end."""
 
     revisions: list[RevisionThing]
     next: int | None
 
 
-class AliasThing(Schema):
+class AliasThing(BaseModel):
     """A model name that callers use, and where it leads."""
 
     name: str
@@ -324,7 +323,7 @@ class AliasIn(Body):
     target: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
 
-class LanguageThing(Schema):
+class LanguageThing(BaseModel):
     """A language and its directive; `builtIn` ones can be changed but not removed."""
 
     code: str
@@ -350,7 +349,7 @@ class LanguageIn(Body):
     directive: Annotated[str, Field(min_length=1, max_length=500)]
 
 
-class SettingsThing(Schema):
+class SettingsThing(BaseModel):
     """What applies to the whole installation; null is none or unlimited."""
 
     defaultLanguage: str | None

@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import Annotated
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
-from pydantic import Field
+from ninja import Router
+from pydantic import BaseModel, Field
 
 from capabilities.errors import NotFoundError
 from routing_admin.api.calls import answer, read_as, takes
@@ -25,7 +25,7 @@ class DrillIn(Body):
     seconds: Annotated[int, Field(ge=min(CHOICES), le=max(CHOICES))] = USUAL_SECONDS
 
 
-class DrillThing(Schema):
+class DrillThing(BaseModel):
     """A running drill, and its remaining seconds."""
 
     provider: str
@@ -33,7 +33,7 @@ class DrillThing(Schema):
     seconds: int
 
 
-class DrillOut(Schema):
+class DrillOut(BaseModel):
     """The drill that was begun."""
 
     drill: DrillThing
@@ -44,7 +44,7 @@ def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
     """Simulates an outage: the provider is not called until the drill ends. 409 while any drill is running."""
     seconds = read_as(request, DrillIn).seconds
     begun = start_drill(script_actor(request), provider, seconds)
-    return answer({"drill": {"provider": begun.provider, "actor": begun.actor, "seconds": seconds}}, 201)
+    return answer(DrillOut(drill=DrillThing(provider=begun.provider, actor=begun.actor, seconds=seconds)), 201)
 
 
 @router.delete("/providers/{provider}/drill", response={204: None})

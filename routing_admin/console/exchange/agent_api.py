@@ -18,7 +18,7 @@ from capabilities.errors import ConflictError, InvalidError, NotFoundError
 from capabilities.json_bodies import MIB, JsonTooLargeError, check_json
 from routing_admin.api.calls import CallError, agent_actor, answer, read_body
 from routing_admin.api.errors import details_of
-from routing_admin.api.schemas import ImportOut, ProvidersOut, RoutesOut
+from routing_admin.api.schemas import ImportOut, ProviderOut, ProvidersOut, RouteOut, RoutesOut
 from routing_admin.configuration import exports, snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.consequences import foresee
@@ -50,33 +50,34 @@ def list_routes(request: HttpRequest) -> HttpResponse:
     configuration = snapshot.current().configuration
     names = {provider.name for provider in configuration.providers}
     routes = [
-        {"taskType": route.task_type, "fallback": [], **write_route(route, names)} for route in configuration.routes
+        RouteOut(**{"taskType": route.task_type, "fallback": [], **write_route(route, names)})
+        for route in configuration.routes
     ]
-    return answer({"routes": routes})
+    return answer(RoutesOut(routes=routes))
 
 
 @router.get("/providers", tags=["configuration"], response=ProvidersOut)
 def list_providers(request: HttpRequest) -> HttpResponse:
     """Providers in their order, and whether each can be called; never a key."""
-    return answer({"providers": providers_json(snapshot.current())})
+    return answer(ProvidersOut(providers=list_providers_out(snapshot.current())))
 
 
-def providers_json(state: Snapshot) -> list[dict[str, Any]]:
+def list_providers_out(state: Snapshot) -> list[ProviderOut]:
     """Every provider; `reason` says why one is not usable."""
     found = []
     for provider in state.configuration.providers:
         key = state.keys[provider.name]
         reason = key.reason or ("" if provider.enabled else f"{provider.name} is disabled.")
         found.append(
-            {
-                "providerName": provider.name,
-                "protocol": provider.protocol,
-                "endpoint": provider.endpoint,
-                "defaultModel": provider.default_model,
-                "enabled": provider.enabled,
-                "usable": provider.enabled and key.usable,
+            ProviderOut(
+                providerName=provider.name,
+                protocol=provider.protocol,
+                endpoint=provider.endpoint,
+                defaultModel=provider.default_model,
+                enabled=provider.enabled,
+                usable=provider.enabled and key.usable,
                 **({"reason": reason} if reason else {}),
-            }
+            )
         )
     return found
 
@@ -106,7 +107,7 @@ def answer_import(
     files = files_of(request)
     if not dry_run:
         applied = import_configuration(actor, files, prune=prune, expected=expected)
-        return answer(import_json(applied.preview, applied.revision or applied.preview.revision))
+        return answer(import_out(applied.preview, applied.revision or applied.preview.revision))
     preview = preview_import(files, prune=prune)
     if expected is not None and expected != (preview.revision or 0):
         raise ConflictError("The configuration changed in the meantime. Review the new difference, then apply.")
@@ -114,7 +115,7 @@ def answer_import(
         raise InvalidError(errors(preview.imported.problems))
     check_may_import(actor, preview)
     meaning = [consequence_json(one) for one in foresee(preview.imported.configuration)]
-    return answer({**import_json(preview, preview.revision), "dryRun": True, "consequences": meaning})
+    return answer(import_out(preview, preview.revision, dryRun=True, consequences=meaning))
 
 
 @router.get(
@@ -169,11 +170,11 @@ def named_file(name: str) -> FileFormat:
         raise NotFoundError(f"There is no file {name}. There are: {', '.join(FileFormat)}.") from None
 
 
-def import_json(preview: ImportPreview, revision: int | None) -> dict[str, Any]:
+def import_out(preview: ImportPreview, revision: int | None, **dry_run: Any) -> ImportOut:
     """What an import did or would do."""
-    return {
-        "revision": revision,
-        "changes": [
+    return ImportOut(
+        revision=revision,
+        changes=[
             {
                 "action": change.action.value,
                 "kind": change.kind,
@@ -183,9 +184,10 @@ def import_json(preview: ImportPreview, revision: int | None) -> dict[str, Any]:
             }
             for change in preview.changes
         ],
-        "problems": details_of(preview.imported.problems),
-        "keptUnknown": list(preview.imported.kept_unknown),
-    }
+        problems=details_of(preview.imported.problems),
+        keptUnknown=list(preview.imported.kept_unknown),
+        **dry_run,
+    )
 
 
 def consequence_json(one: Consequence) -> dict[str, str]:

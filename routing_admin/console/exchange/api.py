@@ -41,8 +41,8 @@ from routing_admin.console.exchange.agent_api import (
     FILE_OUT,
     answer_file,
     answer_import,
+    list_providers_out,
     named_file,
-    providers_json,
 )
 from routing_admin.console.exchange.entries import EntryChange, check_entry, put_entry
 from routing_admin.console.providers.actions import KeyAct, KeyChange, delete_provider, save_provider
@@ -79,10 +79,10 @@ def admin_export_config(
 # Providers, model services and task routes: read, written whole by name, deleted.
 
 
-def list_of(kind: EntryKind, names: list[str]) -> HttpResponse:
-    """All entries of a kind."""
+def entries_of(kind: EntryKind, names: list[str]) -> list[dict[str, Any]]:
+    """The entries of these names; every one is there."""
     configuration = snapshot.current().configuration
-    return answer_at_revision({f"{kind}s": [write_entry(configuration, kind, name) for name in names]})
+    return [entry for name in names if (entry := write_entry(configuration, kind, name)) is not None]
 
 
 def entry_of(kind: EntryKind, name: str) -> dict[str, Any]:
@@ -100,8 +100,9 @@ def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel
 
 def changed(write: EntryChange) -> HttpResponse:
     """What a write did."""
-    told = {"changes": [sentence(change) for change in write.changes], "warnings": details_of(write.warnings)}
-    return answer_entry({"created": write.is_new, **told}, write.entry, 201 if write.is_new else 200)
+    changes, warnings = [sentence(change) for change in write.changes], details_of(write.warnings)
+    done = ChangedOut(created=write.is_new, changes=changes, warnings=warnings)
+    return answer_entry(done, write.entry, 201 if write.is_new else 200)
 
 
 def delete(
@@ -119,16 +120,16 @@ def delete(
 @router.get("/providers", response=AdminProvidersOut)
 def admin_list_providers(request: HttpRequest) -> HttpResponse:
     """Providers in their order; never a key."""
-    return list_of(EntryKind.PROVIDER, [each.name for each in snapshot.current().configuration.providers])
+    names = [each.name for each in snapshot.current().configuration.providers]
+    return answer_at_revision(AdminProvidersOut(providers=entries_of(EntryKind.PROVIDER, names)))
 
 
 @router.get("/providers/{provider}", response=AdminProviderOut)
 def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
     """One provider, and whether it can be called."""
     entry = entry_of(EntryKind.PROVIDER, provider)
-    state = next(each for each in providers_json(snapshot.current()) if each["providerName"] == provider)
-    told = {"provider": entry, "usable": state["usable"], "reason": state.get("reason", "")}
-    return answer_entry(told, entry)
+    state = next(each for each in list_providers_out(snapshot.current()) if each.providerName == provider)
+    return answer_entry(AdminProviderOut(provider=entry, usable=state.usable, reason=state.reason), entry)
 
 
 @router.put("/providers/{provider}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(ProviderIn))
@@ -146,7 +147,7 @@ def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
         check_entry(EntryKind.PROVIDER, provider, expectation_in(request))
         made = save_provider(script_actor(request), row, key=key)
     changes = ["The key is set."] if made.revision else []
-    return answer_at_revision({"created": False, "changes": changes, "warnings": []})
+    return answer_at_revision(ChangedOut(created=False, changes=changes, warnings=[]))
 
 
 @router.delete("/providers/{provider}", response={204: None})
@@ -158,14 +159,15 @@ def admin_delete_provider(request: HttpRequest, provider: str) -> HttpResponse:
 @router.get("/services", response=AdminServicesOut)
 def admin_list_services(request: HttpRequest) -> HttpResponse:
     """Model services in their order, with their declared capabilities."""
-    return list_of(EntryKind.SERVICE, [each.id for each in snapshot.current().configuration.services])
+    names = [each.id for each in snapshot.current().configuration.services]
+    return answer_at_revision(AdminServicesOut(services=entries_of(EntryKind.SERVICE, names)))
 
 
 @router.get("/services/{path:service_id}", response=AdminServiceOut)
 def admin_get_service(request: HttpRequest, service_id: str) -> HttpResponse:
     """One model service."""
     entry = entry_of(EntryKind.SERVICE, service_id)
-    return answer_entry({"service": entry}, entry)
+    return answer_entry(AdminServiceOut(service=entry), entry)
 
 
 @router.put("/services/{path:service_id}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(ServiceIn))
@@ -183,14 +185,15 @@ def admin_delete_service(request: HttpRequest, service_id: str) -> HttpResponse:
 @router.get("/routes", response=AdminRoutesOut)
 def admin_list_routes(request: HttpRequest) -> HttpResponse:
     """Task routes in their order, each with its whole chain."""
-    return list_of(EntryKind.ROUTE, [each.task_type for each in snapshot.current().configuration.routes])
+    names = [each.task_type for each in snapshot.current().configuration.routes]
+    return answer_at_revision(AdminRoutesOut(routes=entries_of(EntryKind.ROUTE, names)))
 
 
 @router.get("/routes/{path:task_type}", response=AdminRouteOut)
 def admin_get_route(request: HttpRequest, task_type: str) -> HttpResponse:
     """One task route."""
     entry = entry_of(EntryKind.ROUTE, task_type)
-    return answer_entry({"route": entry}, entry)
+    return answer_entry(AdminRouteOut(route=entry), entry)
 
 
 @router.put("/routes/{path:task_type}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(RouteIn))

@@ -14,7 +14,7 @@ from routing_admin.configuration.history import configuration_at, newest_configu
 from routing_admin.console.base.api import TAG, answer_at_revision, iso, script_actor
 from routing_admin.console.base.consequences import foresee_restore
 from routing_admin.console.base.keyset import Place
-from routing_admin.console.base.schemas import EntriesOut, RestoreOut, RevisionsOut
+from routing_admin.console.base.schemas import EntriesOut, RestoreOut, RevisionsOut, RevisionThing
 from routing_admin.console.exchange.agent_api import consequence_json
 from routing_admin.console.history.actions import restore, undo
 from routing_admin.console.history.queries import list_revisions
@@ -37,24 +37,24 @@ def admin_list_history(
     """A page of revisions, newest first; `before` is the number that the page before ended with."""
     page = list_revisions(Place(before, None))
     revisions = [
-        {
-            "number": row.number,
-            "createdAt": iso(row.created_at),
-            "actorKind": row.actor_kind,
-            "actor": row.actor,
-            "act": row.message,
-            "changes": [redact(sentence(change_of(change))) for change in row.changes],
-        }
+        RevisionThing(
+            number=row.number,
+            createdAt=iso(row.created_at),
+            actorKind=row.actor_kind,
+            actor=row.actor,
+            act=row.message,
+            changes=[redact(sentence(change_of(change))) for change in row.changes],
+        )
         for row in page.rows
     ]
-    return answer({"revisions": revisions, "next": page.rows[-1].number if page.has_older else None})
+    return answer(RevisionsOut(revisions=revisions, next=page.rows[-1].number if page.has_older else None))
 
 
 @router.post("/history/{int:number}/undo", response=EntriesOut)
 def admin_undo(request: HttpRequest, number: int) -> HttpResponse:
     """Undoes the newest revision; 409 if it is no longer the newest."""
     undo(script_actor(request), number)
-    return answer_at_revision({})
+    return answer_at_revision(EntriesOut())
 
 
 @router.post("/history/{int:number}/restore", response=RestoreOut)
@@ -68,6 +68,6 @@ def admin_restore(request: HttpRequest, number: int, dryRun: bool = False) -> Ht
         changes = diff(newest_configuration(), keep_agents(then, newest_configuration()))
         meaning = [consequence_json(one) for one in foresee_restore(then)]
         told = [redact(sentence(change)) for change in changes]
-        return answer_at_revision({"dryRun": True, "changes": told, "consequences": meaning})
+        return answer_at_revision(RestoreOut(dryRun=True, changes=told, consequences=meaning))
     restore(script_actor(request), number)
-    return answer_at_revision({})
+    return answer_at_revision(EntriesOut())

@@ -22,7 +22,7 @@ from routing_admin.console.base.api import (
     require,
     script_actor,
 )
-from routing_admin.console.base.schemas import InvitedOut, InviteIn, PeopleOut, PersonIn, PersonOut
+from routing_admin.console.base.schemas import InvitedOut, InviteIn, PeopleOut, PersonIn, PersonOut, PersonThing
 from routing_admin.console.exchange.entries import check_expectation
 from routing_admin.console.people import actions as people
 from routing_admin.console.people.forms import InviteForm
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 router = Router(tags=[TAG])
 
 
-def person_json(user: User) -> dict[str, Any]:
+def person_out(user: User) -> PersonThing:
     """A person, as the pages show one."""
     state = "deactivated" if not user.is_active else "invited" if people.is_invited(user) else "active"
     role = role_of(user).value
-    return {"username": user.get_username(), "role": role, "state": state, "lastSignIn": iso(user.last_login)}
+    return PersonThing(username=user.get_username(), role=role, state=state, lastSignIn=iso(user.last_login))
 
 
 def check_rank(request: HttpRequest, *roles: str) -> None:
@@ -51,7 +51,7 @@ def check_rank(request: HttpRequest, *roles: str) -> None:
 @router.get("/people", response=PeopleOut)
 def admin_list_people(request: HttpRequest) -> HttpResponse:
     """All users, those who can sign in first."""
-    return answer({"people": [person_json(user) for user in list_users()]})
+    return answer(PeopleOut(people=[person_out(user) for user in list_users()]))
 
 
 @router.post("/people", response={201: InvitedOut}, openapi_extra=takes(InviteIn))
@@ -94,18 +94,18 @@ def linked(user: User, token: str, status: int) -> HttpResponse:
     """The one answer that holds a link."""
     uid, _, word = token.partition("/")
     link = settings.PUBLIC_URL + reverse("join", args=[uid, word])
-    told = {"person": person_json(user), "link": link, "days": settings.PASSWORD_RESET_TIMEOUT // 86_400}
-    return answer(told, status)
+    days = settings.PASSWORD_RESET_TIMEOUT // 86_400
+    return answer(InvitedOut(person=person_out(user), link=link, days=days), status)
 
 
 def entry_of(user: User) -> dict[str, Any]:
     """What of a person its tag speaks of: not when they signed in."""
-    return {name: value for name, value in person_json(user).items() if name != "lastSignIn"}
+    return person_out(user).model_dump(exclude={"lastSignIn"})
 
 
 def answer_person(user: User) -> HttpResponse:
     """A person, with an ETag."""
-    return answer({"person": person_json(user)}, ETag=f'"{tag_of(entry_of(user))}"')
+    return answer(PersonOut(person=person_out(user)), ETag=f'"{tag_of(entry_of(user))}"')
 
 
 @router.get("/people/{username}", response=PersonOut)

@@ -21,7 +21,7 @@ from routing_admin.console.base.api import (
     require,
     script_actor,
 )
-from routing_admin.console.base.schemas import AliasesOut, AliasIn, AliasOut, ChangedOut
+from routing_admin.console.base.schemas import AliasesOut, AliasIn, AliasOut, AliasThing, ChangedOut
 from routing_admin.console.exchange.entries import check_expectation
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.console.routes.forms import AliasForm
@@ -44,14 +44,14 @@ def list_entries() -> dict[str, dict[str, Any]]:
 @router.get("/aliases", response=AliasesOut)
 def admin_list_aliases(request: HttpRequest) -> HttpResponse:
     """Every alias, and where it leads."""
-    return answer_at_revision({"aliases": list(list_entries().values())})
+    return answer_at_revision(AliasesOut(aliases=[AliasThing(**each) for each in list_entries().values()]))
 
 
 @router.get("/aliases/{path:alias}", response=AliasOut)
 def admin_get_alias(request: HttpRequest, alias: str) -> HttpResponse:
     """One alias."""
     entry = require(list_entries().get(alias), "alias", alias)
-    return answer_entry({"alias": entry}, entry)
+    return answer_entry(AliasOut(alias=AliasThing(**entry)), entry)
 
 
 @router.put("/aliases/{path:alias}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(AliasIn))
@@ -74,7 +74,7 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
             save_alias(script_actor(request), entry["name"], entry["target"])
             told = [f"{entry['name']} now leads to {entry['target']}."]
     status = 200 if before else 201
-    return answer_entry({"created": before is None, "changes": told, "warnings": []}, entry, status)
+    return answer_entry(ChangedOut(created=before is None, changes=told, warnings=[]), entry, status)
 
 
 @router.delete("/aliases/{path:alias}", response={204: None})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
@@ -23,8 +21,10 @@ from routing_admin.console.base.schemas import (
     LanguageIn,
     LanguageOut,
     LanguagesOut,
+    LanguageThing,
     SettingsIn,
     SettingsOut,
+    SettingsThing,
 )
 from routing_admin.console.exchange.entries import check_expectation
 from routing_admin.console.settings import actions as installation
@@ -41,29 +41,35 @@ KEEPING = {
 """The fields of what is kept, and how long, as JSON and as `Keeping` call them."""
 
 
-def settings_json() -> dict[str, Any]:
+def settings_out() -> SettingsThing:
     """The settings as they are now."""
     row = find_installation()
     keeping = keeping_of(row)
-    return {
-        "defaultLanguage": row.default_language or None,
-        "contentPolicy": row.content_policy or None,
+    return SettingsThing(
+        defaultLanguage=row.default_language or None,
+        contentPolicy=row.content_policy or None,
         **{name: getattr(keeping, field) for name, field in KEEPING.items()},
-        "recordBodies": row.record_bodies,
-    }
+        recordBodies=row.record_bodies,
+    )
 
 
-def language_json(code: str) -> dict[str, Any] | None:
-    """A language; None for one that nobody has added."""
+def answer_settings() -> HttpResponse:
+    found = settings_out()
+    return answer_entry(SettingsOut(settings=found), found.model_dump())
+
+
+def language_out(code: str) -> LanguageThing | None:
+    """A language; None for one that was not added."""
     found = directives().get(code)
-    return {"code": code, "directive": found, "builtIn": code in LANGUAGE_DIRECTIVES} if found is not None else None
+    if found is None:
+        return None
+    return LanguageThing(code=code, directive=found, builtIn=code in LANGUAGE_DIRECTIVES)
 
 
 @router.get("/settings", response=SettingsOut)
 def admin_get_settings(request: HttpRequest) -> HttpResponse:
     """The settings of the settings page, without those of the environment."""
-    entry = settings_json()
-    return answer_entry({"settings": entry}, entry)
+    return answer_settings()
 
 
 @router.put("/settings", response=SettingsOut, openapi_extra=takes(SettingsIn))
@@ -72,13 +78,12 @@ def admin_put_settings(request: HttpRequest) -> HttpResponse:
     body = read_as(request, SettingsIn)
     with ledger.exclusive():
         write_settings(request, body)
-    entry = settings_json()
-    return answer_entry({"settings": entry}, entry)
+    return answer_settings()
 
 
 def write_settings(request: HttpRequest, body: SettingsIn) -> None:
     """Change what is named. Raise `ConflictError` where the settings are not what is expected, `InvalidError`."""
-    before, actor = settings_json(), script_actor(request)
+    before, actor = settings_out().model_dump(), script_actor(request)
     check_expectation(expectation_in(request), before)
     wanted = {**before, **body.model_dump(include=body.model_fields_set)}
     changed = {name for name in wanted if wanted[name] != before[name]}
@@ -99,14 +104,14 @@ def write_settings(request: HttpRequest, body: SettingsIn) -> None:
 @router.get("/languages", response=LanguagesOut)
 def admin_list_languages(request: HttpRequest) -> HttpResponse:
     """Built-in languages and added ones."""
-    return answer_at_revision({"languages": [language_json(code) for code in directives()]})
+    return answer_at_revision(LanguagesOut(languages=[found for code in directives() if (found := language_out(code))]))
 
 
 @router.get("/languages/{code}", response=LanguageOut)
 def admin_get_language(request: HttpRequest, code: str) -> HttpResponse:
     """One language."""
-    entry = require(language_json(code), "language", code)
-    return answer_entry({"language": entry}, entry)
+    found: LanguageThing = require(language_out(code), "language", code)
+    return answer_entry(LanguageOut(language=found), found.model_dump())
 
 
 @router.put("/languages/{code}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(LanguageIn))
@@ -114,20 +119,22 @@ def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
     """Adds a language, or changes the directive of an existing one."""
     body, told = read_as(request, LanguageIn), list[str]()
     with ledger.exclusive():
-        before = language_json(code)
-        check_expectation(expectation_in(request), before)
-        if before is None or before["directive"] != body.directive.strip():
+        before = language_out(code)
+        check_expectation(expectation_in(request), before.model_dump() if before else None)
+        if before is None or before.directive != body.directive.strip():
             installation.save_language(script_actor(request), code, body.directive)
             told = [f"Language {code} is saved."]
-    entry = require(language_json(code), "language", code)
-    return answer_entry({"created": before is None, "changes": told, "warnings": []}, entry, 200 if before else 201)
+    found: LanguageThing = require(language_out(code), "language", code)
+    done = ChangedOut(created=before is None, changes=told, warnings=[])
+    return answer_entry(done, found.model_dump(), 200 if before else 201)
 
 
 @router.delete("/languages/{code}", response={204: None})
 def admin_delete_language(request: HttpRequest, code: str) -> HttpResponse:
     """Removes an added language; a built-in one gets its original directive back. A missing one is no error."""
     with ledger.exclusive():
-        check_expectation(expectation_in(request), language_json(code))
+        found = language_out(code)
+        check_expectation(expectation_in(request), found.model_dump() if found else None)
         if code in added_languages():
             installation.remove_language(script_actor(request), code)
     return HttpResponse(status=204)
