@@ -40,7 +40,7 @@ from routing_admin.platform.server.fair_semaphore import OverloadedError, Slot, 
 from routing_admin.platform.server.refusals import send_refusal
 from routing_admin.platform.server.request_id import claim_scope_id
 from routing_admin.platform.server.request_reading import is_known_host
-from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
+from routing_admin.upstream.exchange import PhaseTimer, WaitTooLongError
 
 CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(
     {door.path: door for door in (COMPLETIONS, MESSAGES, RESPONSES, *OPERATION_DOORS.values())}

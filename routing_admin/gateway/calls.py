@@ -9,16 +9,19 @@ before it, so that the status and the `x-routing-*` headers are open, but to a c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
+
+import orjson
 
 from artifacts.storage.content import RowStore
 from capabilities.access import Principal
 from capabilities.acts import Actor
 from capabilities.core.permissions import methods_of_call
 from capabilities.core.services.agent_limits import AgentLimits
-from capabilities.core.services.agents import NO_LABELS
+from capabilities.core.services.agents import NO_LABELS, LabelKind, Labels, clean_label
 from capabilities.core.services.limit_holders import LimitHolder
 from capabilities.core.wire import Fault
 from capabilities.core.worded import Worded, worded
@@ -55,13 +58,11 @@ from routing_admin.gateway.errors import (
     gateway_error_of_limit,
     reply_of,
 )
-from routing_admin.gateway.fields import Object
+from routing_admin.gateway.fields import Object, run_in_own_share, run_in_thread
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.idempotency import HEADER, answer_once
-from routing_admin.gateway.labels import labels_of_call
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.streaming import later_error
-from routing_admin.gateway.threads import run_in_own_share, run_in_thread
 from routing_admin.limits.reservations import LimitReachedError, Reservation, keeper, reservation_of
 from routing_admin.limits.rows import list_label_holders
 from routing_admin.platform.server.draining import DrainingError
@@ -69,6 +70,49 @@ from routing_admin.platform.server.fair_semaphore import OverloadedError, parses
 from routing_admin.request_log.kept_answers import kept_answers
 from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
+
+# The labels that a call's body says: OpenAI's `user` and `metadata`, Anthropic's `user_id`, Gemini's `labels`.
+#
+# They are a caller's words: bounded, kept as text, believed only where the key says nothing itself.
+
+SESSION = "_session_"
+"""What stands in Claude Code's `user_id` before the part that changes with every session."""
+PERSON = ("account_uuid", "device_id")
+"""What names the person in its newer ids, which are JSON."""
+
+
+def labels_of_call(key: Labels, body: Object) -> Labels:
+    """The labels of a call: the key's, and what the body says of those that the key has not."""
+    asked = read_labels(body)
+    return key if asked is NO_LABELS else asked if key is NO_LABELS else key.over(asked)
+
+
+def read_labels(body: Object) -> Labels:
+    """What a body says; `NO_LABELS` itself for nothing."""
+    user, metadata = body.get("safety_identifier") or body.get("user"), body.get("metadata") or body.get("labels")
+    if user is None and metadata is None:
+        return NO_LABELS
+    said: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
+    found = Labels(
+        clean_label(LabelKind.TEAM, said.get("team")),
+        clean_label(LabelKind.PROJECT, said.get("project")),
+        clean_label(LabelKind.USER, user or said.get("user") or _person(said.get("user_id"))),
+    )
+    return NO_LABELS if found == NO_LABELS else found
+
+
+def _person(user_id: Any) -> Any:
+    """Whom an id means without the session it was made for."""
+    if not isinstance(user_id, str):
+        return None
+    if user_id.startswith("{") and len(user_id) < 2000:
+        try:
+            said = orjson.loads(user_id)
+        except orjson.JSONDecodeError:
+            return user_id
+        return next((said[name] for name in PERSON if said.get(name)), user_id)
+    return user_id.partition(SESSION)[0] or user_id
+
 
 AFFINITY_HEADER = "x-routing-affinity"
 """The caller's own name of a conversation, whose calls stay with one of a provider's keys."""

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar
 
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+
+from capabilities.core.message import CacheMark, Role
 from capabilities.core.worded import Worded, worded
+from capabilities.fair_slots import heavy_work, requester
 from routing_admin.gateway.errors import BadRequestError
+from routing_admin.gateway.http import HttpCall
+from routing_admin.platform.databases.lock_timeout import in_line, lock_timeout
+from routing_admin.platform.databases.router import borrowed_connections
+from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
+from routing_admin.platform.server.fair_semaphore import slot, threads
 
 Object = Mapping[str, Any]
 
@@ -115,3 +128,90 @@ def read_count(source: Object, key: str) -> int | None:
             worded(("%(param)s must be a whole number of at least 1."), param=key), key, "out_of_range"
         )
     return value
+
+
+# Fields below the top of a request: which are read, and where the others stand, so that none is lost unseen.
+
+KNOWN = frozenset({"role", "content"})
+KNOWN_OF: Mapping[Role, frozenset[str]] = MappingProxyType(
+    {
+        Role.ASSISTANT: KNOWN | {"tool_calls", "refusal", "function_call"},
+        Role.TOOL: KNOWN | {"tool_call_id", "name"},
+    }
+)
+"""What every protocol has a place for in a message, by who speaks."""
+KNOWN_INSIDE: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "image_url": frozenset({"url"}),
+        "video_url": frozenset({"url"}),
+        "input_audio": frozenset({"data", "format"}),
+        "file": frozenset({"file_id", "file_data", "filename", "data", "mimeType"}),
+    }
+)
+"""The same inside a part, by its kind."""
+KNOWN_OF_CALL = frozenset({"id", "type", "function", "custom", "index", "extra_content"})
+DEFAULTS = MappingProxyType({"detail": "auto"})
+"""What says no more than its absence does."""
+SECONDS = MappingProxyType({"5m": 300, "1h": 3600, "30m": 1800, "12h": 43200})
+KEY_CHARS = 40
+
+
+def other_fields(value: Object, basic: Collection[str], at: str) -> list[str]:
+    """Where an object says something in fields that are not among the `basic` ones."""
+    return [
+        f"{at}.{key[:KEY_CHARS]}"
+        for key, said in value.items()
+        if key not in basic and said not in (None, "", [], {}) and DEFAULTS.get(key) != said
+    ]
+
+
+def read_mark(value: Object, at: str) -> CacheMark | None:
+    """The end of a prefix worth keeping, in the words of either vendor; None without one.
+
+    Raises `BadRequestError` for one that is no object.
+    """
+    for name in ("cache_control", "prompt_cache_breakpoint"):
+        if value.get(name) is not None:
+            place = f"{at}.{name}"
+            ttl = check_object(value[name], place).get("ttl")
+            return CacheMark(SECONDS.get(ttl) if isinstance(ttl, str) else None, place)
+    return None
+
+
+# What a call does in a thread: reading rows and looking into files, with a short wait for the database.
+
+T = TypeVar("T")
+
+
+async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
+    """What `work` gives, in any thread where the call allows it, else in the one that Django gave the request."""
+    with lock_timeout(WAIT_SECONDS):
+        queued = in_line(work)
+        if not call.in_own_threads:
+            return await sync_to_async(queued)()
+        return await asyncio.to_thread(_with_rows, queued)
+
+
+async def run_in_own_share(call: HttpCall, work: Callable[[], T], *, is_heavy: bool = False) -> T:
+    """Return what `work` gives, which may wait for a file's reader: one agent's files never take all threads.
+
+    What `is_heavy` computes alone; raises `OverloadedError` where others do for long.
+    """
+    async with slot(threads(), requester.get()):
+        return await run_in_thread(call, partial(_alone, work) if is_heavy else work)
+
+
+def _alone(work: Callable[[], T]) -> T:
+    with heavy_work().hold():
+        return work()
+
+
+def _with_rows(work: Callable[[], T]) -> T:
+    """`work` in a thread that outlives the call, whose database connections are renewed now and then."""
+    with borrowed_connections():
+        try:
+            return work()
+        except Exception as error:
+            if is_unavailable(error):
+                close_old_connections()
+            raise

@@ -21,7 +21,7 @@ from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedErro
 from routing_admin.core.planning.model_names import UnknownModelError, resolve_model
 from routing_admin.gateway.admission import endpoint
 from routing_admin.gateway.errors import GatewayError, json_response
-from routing_admin.gateway.gemini.models import write_model, write_page
+from routing_admin.gateway.gemini.endpoints import write_model, write_page
 from routing_admin.gateway.gemini.rendering import error_json as google_error_of
 from routing_admin.gateway.messages import models as anthropic_models
 from routing_admin.gateway.messages.models import VERSION_HEADER

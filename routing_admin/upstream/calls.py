@@ -26,9 +26,8 @@ from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest, Wire
 from capabilities.core.worded import worded
 from capabilities.runtime import owned
 from routing_admin.core.fallback.chain import Timeouts
-from routing_admin.upstream.exchange import clean, read_body, send
+from routing_admin.upstream.exchange import PhaseTimer, clean, read_body, send
 from routing_admin.upstream.faults import failure
-from routing_admin.upstream.phase_timer import PhaseTimer
 from routing_admin.upstream.pools import Pools
 from routing_admin.upstream.response import UpstreamResponse
 from routing_admin.upstream.streams import Stream, event_batches, unreadable, wait_for_content

@@ -20,10 +20,17 @@ from yarl import URL
 from capabilities.core.providers.origins import OriginPolicy, check_addresses
 from capabilities.core.wire import UpstreamRequest
 from routing_admin.upstream.bodies import Blocks, RequestBody
-from routing_admin.upstream.connector import RememberingConnector, carried_before, fresh_only
 from routing_admin.upstream.direct import DirectCalls
 from routing_admin.upstream.faults import ForbiddenAddressError
-from routing_admin.upstream.response import UpstreamResponse, end_with, head_of_call, head_of_read
+from routing_admin.upstream.response import (
+    RememberingConnector,
+    UpstreamResponse,
+    carried_before,
+    end_with,
+    fresh_only,
+    head_of_call,
+    head_of_read,
+)
 
 CONNECTIONS = 1000
 KEEP_ALIVE_SECONDS = 60.0

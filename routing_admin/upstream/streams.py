@@ -23,8 +23,8 @@ from routing_admin.upstream.bodies import (
     Decompressor,
     LineLengthGuard,
 )
+from routing_admin.upstream.exchange import PhaseTimer, WaitTooLongError
 from routing_admin.upstream.faults import failure
-from routing_admin.upstream.phase_timer import PhaseTimer, WaitTooLongError
 from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 
 DRAIN_SECONDS = 0.25

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from routing_admin.console.backups.folders import new_folder, remove_unfinished
+from routing_admin.console.backups.restoring import new_folder, remove_unfinished
 from tests.gateway.serving import ROOT
 
 WRITE = """
 import sys, time
 from pathlib import Path
-from routing_admin.console.backups.folders import new_folder
+from routing_admin.console.backups.restoring import new_folder
 with new_folder(Path(sys.argv[1])) as part:
     (part / "rows.sqlite3-wal").write_text("half")
     print(part, flush=True)

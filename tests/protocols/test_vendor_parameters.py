@@ -29,7 +29,7 @@ from capabilities.core.message import Role
 from capabilities.core.protocols.anthropic.thinking import BUDGETS
 from capabilities.core.protocols.gemini.thinking import thinking_config
 from capabilities.core.protocols.parameters import PARAMETERS, Treatment
-from routing_admin.gateway.inner_fields import KNOWN_INSIDE, KNOWN_OF, KNOWN_OF_CALL
+from routing_admin.gateway.fields import KNOWN_INSIDE, KNOWN_OF, KNOWN_OF_CALL
 
 
 def fields(kind: Any) -> set[str]:

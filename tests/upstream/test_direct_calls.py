@@ -18,8 +18,7 @@ from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.wire import Failure, Fault, UpstreamRequest
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream.direct import DirectCalls
-from routing_admin.upstream.exchange import read_body, send
-from routing_admin.upstream.phase_timer import PhaseTimer
+from routing_admin.upstream.exchange import PhaseTimer, read_body, send
 from routing_admin.upstream.pools import Pools
 from routing_admin.upstream.response import UpstreamResponse
 

@@ -18,8 +18,7 @@ from routing_admin.upstream.bodies import (
     Decompressor,
     decompress,
 )
-from routing_admin.upstream.exchange import read_body
-from routing_admin.upstream.phase_timer import PhaseTimer
+from routing_admin.upstream.exchange import PhaseTimer, read_body
 from routing_admin.upstream.response import UpstreamResponse
 from routing_admin.upstream.streams import event_batches
 from tests.fallback.network_runs import protocol

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from routing_admin.upstream.phase_timer import AHEAD_SECONDS, PhaseTimer, WaitTooLongError
+from routing_admin.upstream.exchange import AHEAD_SECONDS, PhaseTimer, WaitTooLongError
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from capabilities.models import Provider, Service
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Attempt
-from routing_admin.gateway.labels import labels_of_call
+from routing_admin.gateway.calls import labels_of_call
 from routing_admin.models import RequestLog, UsageSum
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write

@@ -13,8 +13,8 @@ from capabilities.acts import Actor, AuditedAction
 from capabilities.quantities import size_text
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.backups import databases
-from routing_admin.console.backups.folders import PART, new_folder, remove_unfinished
 from routing_admin.console.backups.manifest import BackupError, write_manifest
+from routing_admin.console.backups.restoring import PART, new_folder, remove_unfinished
 from routing_admin.console.backups.rows import measure_rows
 from routing_admin.console.backups.saving import copy_databases, describe
 from routing_admin.platform.databases.schema import list_pending

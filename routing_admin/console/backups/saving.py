@@ -26,7 +26,6 @@ from routing_admin.configuration.audit import note_head
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.alerts.actions import end_kind
 from routing_admin.console.backups import databases
-from routing_admin.console.backups.folders import new_folder
 from routing_admin.console.backups.manifest import (
     ARTIFACTS,
     FORMAT,
@@ -36,6 +35,7 @@ from routing_admin.console.backups.manifest import (
     SavedDatabase,
     write_manifest,
 )
+from routing_admin.console.backups.restoring import new_folder
 from routing_admin.console.backups.rows import save_rows
 from routing_admin.console.backups.secret_marks import mark_secret
 from routing_admin.core.alerts.kinds import AlertKind

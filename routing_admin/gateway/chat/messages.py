@@ -15,23 +15,21 @@ from capabilities.core.worded import worded
 from routing_admin.gateway.chat.parts import PARTS
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
+    KNOWN,
+    KNOWN_INSIDE,
+    KNOWN_OF,
+    KNOWN_OF_CALL,
     STRING_OR_PARTS,
     Object,
     check_list,
     check_object,
+    other_fields,
+    read_mark,
     read_text,
     refusal_of_choice,
     refusal_of_missing,
     refusal_of_type,
     require_text,
-)
-from routing_admin.gateway.inner_fields import (
-    KNOWN,
-    KNOWN_INSIDE,
-    KNOWN_OF,
-    KNOWN_OF_CALL,
-    other_fields,
-    read_mark,
 )
 from routing_admin.gateway.media import Find, References, part_of_tool_words
 from routing_admin.gateway.messages.thinking_blocks import THINKING, thoughts_of_block

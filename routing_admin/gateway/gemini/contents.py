@@ -20,14 +20,14 @@ from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     Object,
     check_object,
+    other_fields,
     read_text,
     refusal_of_choice,
     refusal_of_missing,
     require_text,
 )
 from routing_admin.gateway.gemini.fields import list_objects, plain_base64, read_fields
-from routing_admin.gateway.gemini.signatures import read_part_signature
-from routing_admin.gateway.inner_fields import other_fields
+from routing_admin.gateway.gemini.rendering import read_part_signature
 from routing_admin.gateway.media import (
     Find,
     References,

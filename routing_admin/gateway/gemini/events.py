@@ -27,8 +27,8 @@ from routing_admin.gateway.gemini.rendering import (
     response_id,
     says_sources,
     usage_json,
+    write_signature,
 )
-from routing_admin.gateway.gemini.signatures import write_signature
 from routing_admin.gateway.messages.events import CallBlock
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +14,7 @@ from capabilities.core.protocols.parameters import CALLING_MODE, GEMINI_FIELDS, 
 from capabilities.core.protocols.vendor_tools import FIELDS, word_of_field
 from capabilities.core.values import TEMPERATURE
 from capabilities.core.worded import Worded, worded
-from routing_admin.gateway.chat.tools import NO_CHOICE, Choice
+from routing_admin.gateway.chat.parsing import NO_CHOICE, Choice
 from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_answer_count, read_wishes
 from routing_admin.gateway.counts import check_counts
 from routing_admin.gateway.errors import BadRequestError
@@ -23,6 +24,7 @@ from routing_admin.gateway.fields import (
     Object,
     check_list,
     check_object,
+    other_fields,
     read_count,
     read_flag,
     read_number,
@@ -34,9 +36,68 @@ from routing_admin.gateway.fields import (
 from routing_admin.gateway.gemini import contents
 from routing_admin.gateway.gemini.contents import ContentReader
 from routing_admin.gateway.gemini.fields import list_objects, read_fields
-from routing_admin.gateway.gemini.schemas import json_schema_of
-from routing_admin.gateway.inner_fields import other_fields
 from routing_admin.gateway.media import Find
+
+# Gemini's `Schema`, a part of OpenAPI's, as JSON Schema.
+
+COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+"""64-bit numbers, which proto JSON writes as strings."""
+DIGITS = re.compile(r"[0-9]{1,18}")
+INSIDE = ("items", "additionalProperties")
+LISTS = ("anyOf", "prefixItems")
+NAMED = ("properties", "defs")
+
+
+def json_schema_of(schema: Any) -> Any:
+    """Return the schema as JSON Schema; what is no object is returned as it came."""
+    if not isinstance(schema, dict):
+        return schema
+    node = dict(read_fields(schema, ""))
+    for name in COUNTS:
+        if isinstance(node.get(name), str) and DIGITS.fullmatch(node[name]):
+            node[name] = int(node[name])
+    for name in INSIDE:
+        if name in node:
+            node[name] = json_schema_of(node[name])
+    for name in LISTS:
+        if isinstance(node.get(name), list):
+            node[name] = [json_schema_of(each) for each in node[name]]
+    for name in NAMED:
+        if isinstance(node.get(name), dict):
+            node[name] = {key: json_schema_of(each) for key, each in node[name].items()}
+    return {**_type_of(node), **_rename(node)}
+
+
+def _type_of(node: dict[str, Any]) -> dict[str, Any]:
+    kind, nullable = node.pop("type", None), node.pop("nullable", None)
+    if not isinstance(kind, str):
+        return {} if kind is None else {"type": kind}
+    word = kind.lower()
+    if word == "type_unspecified":
+        return {}
+    if nullable is not True:
+        return {"type": word}
+    if isinstance(node.get("enum"), list):
+        node["enum"] = [*node["enum"], None]
+    return {"type": [word, "null"]}
+
+
+def _rename(node: dict[str, Any]) -> Mapping[str, Any]:
+    """Return the rest of a node: properties in their order, and what JSON Schema calls otherwise."""
+    order, properties = node.pop("propertyOrdering", None), node.get("properties")
+    if isinstance(order, list) and isinstance(properties, dict):
+        first = {name: properties[name] for name in order if isinstance(name, str) and name in properties}
+        node["properties"] = {**first, **properties}
+    if node.get("format") == "enum":
+        del node["format"]
+    if "example" in node:
+        node["examples"] = [node.pop("example")]
+    if "defs" in node:
+        node["$defs"] = node.pop("defs")
+    if isinstance(ref := node.pop("ref", None), str):
+        node["$ref"] = ref.replace("#/defs/", "#/$defs/")
+    return node
+
 
 OURS = frozenset(
     {

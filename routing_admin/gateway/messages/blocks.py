@@ -22,13 +22,14 @@ from routing_admin.gateway.fields import (
     check_list,
     check_object,
     list_parts,
+    other_fields,
     read_flag,
+    read_mark,
     read_text,
     refusal_of_choice,
     refusal_of_missing,
     require_text,
 )
-from routing_admin.gateway.inner_fields import other_fields, read_mark
 from routing_admin.gateway.media import (
     ANY_IMAGE,
     Find,

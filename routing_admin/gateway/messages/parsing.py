@@ -18,15 +18,16 @@ from routing_admin.gateway.fields import (
     check_list,
     check_object,
     list_parts,
+    other_fields,
     read_count,
     read_flag,
+    read_mark,
     read_number,
     read_text,
     refusal_of_choice,
     refusal_of_type,
     require_text,
 )
-from routing_admin.gateway.inner_fields import other_fields, read_mark
 from routing_admin.gateway.media import Find
 from routing_admin.gateway.messages import blocks
 from routing_admin.gateway.messages.blocks import BlockMessageReader

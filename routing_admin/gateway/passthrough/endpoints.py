@@ -2,24 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
+import orjson
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
-from capabilities.core.operations.table import OPERATIONS, Operation
+from artifacts.core.artifact import REF_PREFIX
+from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
+from capabilities.core.message import ChatRequest
+from capabilities.core.operations.passing import Passing
+from capabilities.core.operations.replies import PassedAnswer
+from capabilities.core.operations.stream import rename_model
+from capabilities.core.operations.table import OPERATIONS, BodyShape, FormFile, Operation
+from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media
+from capabilities.core.worded import worded
+from routing_admin.dispatch.reasoning_cache import AnsweredTurn
 from routing_admin.gateway.calls import complete
-from routing_admin.gateway.chat_api import ChatApi, ChatCall
-from routing_admin.gateway.errors import body_of
+from routing_admin.gateway.chat_api import ChatApi, ChatCall, read_wishes
+from routing_admin.gateway.errors import BadRequestError, GatewayError, body_of
 from routing_admin.gateway.fields import Object
-from routing_admin.gateway.http import call_of, response_of_reply
+from routing_admin.gateway.http import HttpReply, call_of, response_of_reply
 from routing_admin.gateway.keep_alive import COMMENT
-from routing_admin.gateway.passthrough.bodies import read_body
-from routing_admin.gateway.passthrough.parsing import needs_thread, parse
-from routing_admin.gateway.passthrough.writing import PassedEvents, write_answer
+from routing_admin.gateway.media import Find, find_by_either_id
+from routing_admin.gateway.passthrough.bodies import FormBody, read_body
+
+# An operation's request: which model it names, which files it brings; all else is left to whoever answers.
+
+OURS = frozenset({"model", "task_type"})
+"""Fields that are read here and not passed on; the model's is written anew."""
+FORMAT, COUNT = "response_format", "n"
+"""Fields by which an answer is read; they go along, too."""
+
+
+def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
+    """The call. Raises `BadRequestError` for one that names no model, or lacks the file that it is about."""
+    wishes = read_wishes({name: _value(body, name) for name in OURS})
+    fields = {name: value for name, value in body.items() if name not in OURS}
+    shape = BodyShape.FORM if isinstance(body, FormBody) else BodyShape.JSON
+    if shape is BodyShape.FORM:
+        fields = _with_files(operation, fields, find)
+    stream = operation.is_streamed(_value(body, operation.stream[0]))
+    answer_format, count = str(_value(body, FORMAT) or ""), str(_value(body, COUNT) or "")
+    results = int(count) if count.isdecimal() and len(count) < 4 else 1
+    passing = Passing(operation, shape, stream, answer_format, results * _count_prompts(body))
+    return ChatCall(ChatRequest((), extra=fields), wishes.model, wishes.task_type, stream=stream, passing=passing)
+
+
+def _count_prompts(body: Object) -> int:
+    """How many prompts a completion is asked for, each of which gets its own choices; a list of numbers is one."""
+    prompt = body.get("prompt")
+    return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
+
+
+def needs_thread(operation: Operation, body: Object) -> bool:
+    """Whether a file is named by its artifact, which is looked up."""
+    values = (value for name in operation.files for value in body.get(name) or ())
+    return isinstance(body, FormBody) and any(isinstance(value, str) for value in values)
+
+
+def _value(body: Object, name: str) -> Any:
+    """The value of a field; of a form's the last one."""
+    value = body.get(name)
+    return value[-1] if isinstance(value, tuple) else value
+
+
+def _with_files(operation: Operation, fields: Object, find: Find) -> dict[str, Any]:
+    """The fields, those for files with their files. Raises `BadRequestError`."""
+    first = operation.files[0]
+    if not any(fields.get(name) for name in (first, f"{first}[]")):
+        message = worded("%(param)s is required: a file, or the id of one (GET /v1/files lists yours).", param=first)
+        raise BadRequestError(message, first, "missing_required_parameter")
+    return {
+        name: tuple(_file(value, name, find) for value in values) if name in operation.files else values
+        for name, values in fields.items()
+    }
+
+
+def _file(value: str | FormFile, param: str, find: Find) -> FormFile:
+    """The file of a field, which may name an artifact instead."""
+    if isinstance(value, FormFile):
+        return value
+    part = find_by_either_id(find, value.strip())
+    if part is None or part.content is None or part.unreadable:
+        message = worded("%(param)s is not a file, and this agent has no artifact with that id.", param=param)
+        raise BadRequestError(message, param, "artifact_not_found")
+    extension = EXTENSIONS_OF_MIME.get(part.mime_type, "").partition(" ")[0]
+    return FormFile(part.filename or f"file.{extension}".rstrip("."), part.mime_type, part.content.blob())
+
+
+# An operation's answer on its way to the caller: as it came, whole or event by event.
+
+ARTIFACTS = "x-routing-artifacts"
+"""The header that names what was made and is kept."""
+
+
+def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> HttpReply:
+    """A whole answer; what it made stands in it as it came, and in a header as artifacts."""
+    passed = cast(PassedAnswer, answer)
+    reply = HttpReply(200, {"Content-Type": passed.content_type}, passed.body_for(name))
+    made = [REF_PREFIX + each.artifact_id for each in passed.media if each.artifact_id]
+    if made:
+        reply.headers[ARTIFACTS] = ", ".join(made)
+    return reply
+
+
+class PassedEvents:
+    """Writes events as they came but for their model's name; a piece of the answer is one, so all else is said."""
+
+    def __init__(self, name: str, origin: str) -> None:
+        self._name, self.origin = name, origin
+        self.turn = AnsweredTurn()
+
+    def write_delta(self, delta: Delta) -> bytes:
+        """An event."""
+        return rename_model(delta.text, self._name).encode()
+
+    def write_media(self, media: Sequence[Media]) -> bytes:
+        """Nothing: it stood in an event."""
+        return b""
+
+    def write_sound(self, sound: Media, reference: bool = False) -> bytes:
+        """Nothing: it stood in an event."""
+        return b""
+
+    def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
+        """Nothing: there are none."""
+        return b""
+
+    def write_finish(self, finish: Finish) -> bytes:
+        """Nothing: the last event was one of those passed on."""
+        return b""
+
+    def write_error(self, error: GatewayError, request_id: str) -> bytes:
+        """That the answer broke off."""
+        return b"event: error\ndata: " + orjson.dumps(body_of(error, request_id)) + b"\n\n"
+
 
 SURFACE = "v1/"
 

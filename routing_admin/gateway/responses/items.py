@@ -13,20 +13,20 @@ from capabilities.core.protocols.vendor_tools import word_of
 from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import Worded, worded
-from routing_admin.gateway.carrier import unpack_thoughts
 from routing_admin.gateway.chat.parts import PARTS
+from routing_admin.gateway.chat_api import unpack_thoughts
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     Object,
     check_list,
     check_object,
     list_parts,
+    other_fields,
     read_text,
     refusal_of_choice,
     refusal_of_missing,
     require_text,
 )
-from routing_admin.gateway.inner_fields import other_fields
 from routing_admin.gateway.media import Find, References, count_pages, file_of_url, part_of_tool_words
 from routing_admin.gateway.responses.tools import ADDED, PROTOCOL, item_place, join_name
 

@@ -21,13 +21,13 @@ from routing_admin.gateway.fields import (
     Object,
     check_list,
     check_object,
+    other_fields,
     read_count,
     read_flag,
     read_number,
     read_text,
     require_text,
 )
-from routing_admin.gateway.inner_fields import other_fields
 from routing_admin.gateway.media import Find
 from routing_admin.gateway.responses.items import RESULTS, WORDS, ItemReader
 from routing_admin.gateway.responses.references import PREVIOUS, Earlier

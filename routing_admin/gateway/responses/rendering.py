@@ -14,8 +14,7 @@ from capabilities.core.protocols.answer_fields import FILE_CITATION, SERVICE_TIE
 from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Annotation, Answer, Media, Usage
-from routing_admin.gateway.carrier import pack_thoughts
-from routing_admin.gateway.chat_api import ChatCall
+from routing_admin.gateway.chat_api import ChatCall, pack_thoughts
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.responses.tools import PROTOCOL
 from routing_admin.platform.server.process_mark import new_id

@@ -9,17 +9,17 @@ from typing import Any
 
 from capabilities.core.message import Tool, VendorItem
 from capabilities.core.protocols.vendor_tools import FUNCTION_FIELDS, own_fields, word_of
-from routing_admin.gateway.chat.tools import MODES, NO_CHOICE, Choice, read_choice
+from routing_admin.gateway.chat.parsing import MODES, NO_CHOICE, Choice, read_choice
 from routing_admin.gateway.fields import (
     Object,
     check_list,
     check_object,
+    other_fields,
     read_flag,
     read_text,
     refusal_of_choice,
     require_text,
 )
-from routing_admin.gateway.inner_fields import other_fields
 
 FUNCTION, CUSTOM, NAMESPACE = "function", "custom", "namespace"
 PROTOCOL = "openai-responses"
