@@ -36,7 +36,7 @@ from routing_admin.api.artifacts.schemas import (
     TextArtifactIn,
     ToolsOut,
     UploadIn,
-    artifact_json,
+    artifact_out,
 )
 from routing_admin.api.artifacts.tool_calls import ToolCaller, choose_language, read_artifact, service_of
 from routing_admin.api.artifacts.uploads import answer_in_pieces
@@ -116,11 +116,11 @@ def store_artifact(request: HttpRequest) -> HttpResponse:
     """
     kind = (request.content_type or "").lower()
     if kind == "multipart/form-data":
-        return answer(artifact_json(_store_uploaded(request)), 201)
+        return answer(artifact_out(_store_uploaded(request)), 201)
     if kind == "application/json":
         body = read_as(request, TextArtifactIn, any_text=True)
         row = actions.store_text(agent_actor(request), body.text, **_label_fields(request, body))
-        return answer(artifact_json(row), 201)
+        return answer(artifact_out(row), 201)
     raise CallError(415, "unsupported_media_type", "Send multipart/form-data with a part named file, or JSON {text}.")
 
 
@@ -163,7 +163,7 @@ def list_artifacts(
 ) -> HttpResponse:
     """The calling agent's own artifacts, newest first."""
     page = library.list_artifacts(owner=principal_of(request).agent, cursor=cursor, limit=limit, q=q, kind=kind or "")
-    return answer({"artifacts": [artifact_json(row) for row in page.rows], "nextCursor": page.next_cursor})
+    return answer(ArtifactsOut(artifacts=[artifact_out(row) for row in page.rows], nextCursor=page.next_cursor))
 
 
 @router.get("/artifacts/{path:ref}/raw", tags=["artifacts"])
@@ -176,7 +176,7 @@ async def raw_artifact(request: HttpRequest, ref: str) -> HttpResponseBase:
 @router.get("/artifacts/{path:ref}/info", response=ArtifactOut, tags=["artifacts"])
 def artifact_info(request: HttpRequest, ref: str) -> HttpResponse:
     """What is known about an artifact, and the evidence for its type."""
-    return answer(artifact_json(find_readable(request, ref)))
+    return answer(artifact_out(find_readable(request, ref)))
 
 
 @router.get("/artifacts/{path:ref}/preview", response=PreviewOut, tags=["artifacts"])
@@ -185,12 +185,12 @@ def artifact_preview(request: HttpRequest, ref: str, language: Language = None) 
     row = find_readable(request, ref)
     shown = preview(row, language=language, agent=principal_of(request).agent)
     return answer(
-        {
-            "artifact": artifact_json(row),
-            "request": shown.request,
-            "deliveries": [each.as_json() for each in shown.deliveries],
-            "canRead": list(shown.readers),
-        }
+        PreviewOut(
+            artifact=artifact_out(row),
+            request=shown.request,
+            deliveries=[each.as_json() for each in shown.deliveries],
+            canRead=list(shown.readers),
+        )
     )
 
 
@@ -233,7 +233,7 @@ def correct_artifact(request: HttpRequest, ref: str) -> HttpResponse:
         fields["encoding"] = body.encoding
     if "visibility" in body.model_fields_set:
         fields["visibility"] = body.visibility
-    return answer(artifact_json(actions.correct_artifact(agent_actor(request), row, **fields)))
+    return answer(artifact_out(actions.correct_artifact(agent_actor(request), row, **fields)))
 
 
 @router.delete("/artifacts/{path:ref}", response={204: None}, tags=["artifacts"])

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ninja import Schema
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from artifacts.library import MAX_LIFETIME
@@ -48,7 +47,7 @@ class UploadLinkIn(Body):
     size: int | None = Field(None, ge=0)
 
 
-class UploadLinkOut(Schema):
+class UploadLinkOut(BaseModel):
     """An upload link: send the file's bytes there, once, before it ends; `ref` is the artifact that they become."""
 
     uploadUrl: str
@@ -75,10 +74,11 @@ class CorrectionIn(Body):
         return self
 
 
-class ArtifactOut(Schema):
+class ArtifactOut(BaseModel):
     """What is known of an artifact; `size` in bytes, for text its encoding, and whether that is certain or a guess.
 
-    `corrected` are the words of somebody who corrected it; they outrank what was detected.
+    `corrected` has the words of a correction, which outrank what was detected; `mismatch` says that the file is not
+    what it was declared, `evidence` why. Measures are there where they are known.
     """
 
     id: str
@@ -86,6 +86,7 @@ class ArtifactOut(Schema):
     filename: str
     mimeType: str
     declaredMimeType: str | None
+    detectedMimeType: str | None
     size: int
     sha256: str
     kind: Kind
@@ -93,17 +94,28 @@ class ArtifactOut(Schema):
     encoding: str | None = None
     encodingCertain: bool | None = None
     createdAt: str
+    expiresAt: str | None
+    type: str | None
+    metadata: dict[str, Any] | None
+    visibility: str
+    owner: str | None
+    mismatch: bool
+    evidence: list[Any]
     corrected: dict[str, str] | None = None
+    width: int | None = None
+    height: int | None = None
+    pages: int | None = None
+    seconds: float | None = None
 
 
-class ArtifactsOut(Schema):
+class ArtifactsOut(BaseModel):
     """A page of the calling agent's artifacts, newest first."""
 
     artifacts: list[ArtifactOut]
     nextCursor: str | None
 
 
-class ContentRouteOut(Schema):
+class ContentRouteOut(BaseModel):
     """get_artifact's answer: exactly one of content, imageUrl and file (CONTRACT §5).
 
     `suggestedAgents` stands beside a description: who can read the artifact now, agents made at run time among them.
@@ -119,7 +131,7 @@ class ContentRouteOut(Schema):
     warnings: list[str] | None = None
 
 
-class PreviewOut(Schema):
+class PreviewOut(BaseModel):
     """The artifact before every model service; `request` says what the previewed request is."""
 
     artifact: ArtifactOut
@@ -128,43 +140,40 @@ class PreviewOut(Schema):
     canRead: list[str]
 
 
-class ToolsOut(Schema):
+class ToolsOut(BaseModel):
     """The agents' tools as function definitions."""
 
     tools: list[dict[str, object]]
 
 
-# An artifact as the agents' API shows it (CONTRACT §4).
-
-
-def artifact_json(row: Artifact) -> dict[str, Any]:
-    """What is known of an artifact, as the API shows it; the encoding of text only, measures where known.
-
-    `corrected` are the words that outrank what was detected, where somebody said any.
-    """
-    words = row.correction or {}
-    corrected = {"mimeType": words.get("mime_type"), "encoding": words.get("encoding")}
-    measured = {name: getattr(row, name) for name in ("width", "height", "pages", "seconds")}
-    return {
-        "id": row.id,
-        "ref": row.ref,
-        "filename": row.filename,
-        "mimeType": row.mime_type,
-        "declaredMimeType": row.declared_mime_type or None,
-        "detectedMimeType": row.detected_mime_type or None,
-        "size": row.size,
-        "sha256": row.sha256,
-        "kind": row.kind,
-        "isBinary": row.is_binary,
-        **({} if row.is_binary else {"encoding": row.encoding or None, "encodingCertain": row.encoding_certain}),
-        "createdAt": row.created_at.isoformat(),
-        "expiresAt": row.expires_at.isoformat() if row.expires_at else None,
-        "type": row.type or None,
-        "metadata": row.metadata,
-        "visibility": row.visibility,
-        "owner": row.owner or None,
-        "mismatch": row.mismatch,
-        "evidence": row.evidence,
-        **({"corrected": {name: word for name, word in corrected.items() if word}} if row.correction else {}),
-        **{name: value for name, value in measured.items() if value is not None},
+def artifact_out(row: Artifact) -> ArtifactOut:
+    """Return what is known of an artifact: the encoding of text only, measures where known."""
+    known: dict[str, Any] = {
+        name: value for name in ("width", "height", "pages", "seconds") if (value := getattr(row, name)) is not None
     }
+    if not row.is_binary:
+        known |= {"encoding": row.encoding or None, "encodingCertain": row.encoding_certain}
+    if words := row.correction:
+        corrected = {"mimeType": words.get("mime_type"), "encoding": words.get("encoding")}
+        known["corrected"] = {name: word for name, word in corrected.items() if word}
+    return ArtifactOut(
+        id=row.id,
+        ref=row.ref,
+        filename=row.filename,
+        mimeType=row.mime_type,
+        declaredMimeType=row.declared_mime_type or None,
+        detectedMimeType=row.detected_mime_type or None,
+        size=row.size,
+        sha256=row.sha256,
+        kind=Kind(row.kind),
+        isBinary=row.is_binary,
+        createdAt=row.created_at.isoformat(),
+        expiresAt=row.expires_at.isoformat() if row.expires_at else None,
+        type=row.type or None,
+        metadata=row.metadata,
+        visibility=row.visibility,
+        owner=row.owner or None,
+        mismatch=row.mismatch,
+        evidence=row.evidence,
+        **known,
+    )

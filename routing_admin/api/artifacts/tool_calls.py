@@ -19,8 +19,8 @@ from capabilities.core.texts.description import nearest
 from capabilities.core.wire import WriteData, base64_text
 from routing_admin.api import registry
 from routing_admin.api.artifacts.describing import Describe, add_description
-from routing_admin.api.artifacts.schemas import artifact_json
-from routing_admin.api.artifacts.uploads import link_json
+from routing_admin.api.artifacts.schemas import artifact_out
+from routing_admin.api.artifacts.uploads import link_out
 from routing_admin.configuration import snapshot
 from routing_admin.dispatch.receivers import default_language, readers_of, registry_of
 
@@ -122,7 +122,8 @@ def _store(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
     filename, declared = arguments["filename"], arguments.get("mimeType") or ""
     if arguments.get("text") is None:
         size = arguments.get("size")
-        return link_json(actions.offer_upload(caller.agent, caller.key, filename, declared, size), caller.base_url)
+        offered = actions.offer_upload(caller.agent, caller.key, filename, declared, size)
+        return link_out(offered, caller.base_url).model_dump()
     fields: actions.MetadataFields = {"owner": caller.agent, "filename": filename, "declared": declared}
     return _brief(actions.store_text(caller.actor, arguments["text"], **fields))
 
@@ -140,7 +141,7 @@ def _list(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _brief(row: Artifact) -> dict[str, Any]:
-    whole = artifact_json(row)
+    whole = artifact_out(row).model_dump(mode="json", exclude_unset=True)
     return {name: whole[name] for name in BRIEF if whole[name] is not None}
 
 

@@ -18,7 +18,7 @@ from artifacts.storage.content import in_turn
 from artifacts.storage.uploads import MAX_NAME, PATH, UploadFailedError
 from capabilities.access import principal_of
 from capabilities.core.wire import MediaData, Piece, base64_blocks, split_payload
-from routing_admin.api.artifacts.schemas import ArtifactOut, UploadLinkIn, UploadLinkOut, artifact_json
+from routing_admin.api.artifacts.schemas import ArtifactOut, UploadLinkIn, UploadLinkOut, artifact_out
 from routing_admin.api.calls import CallError, answer, read_as, takes
 
 router = Router()
@@ -37,15 +37,15 @@ def base_url_of(request: HttpRequest) -> str:
     return f"{'https' if is_https else 'http'}://{host}"
 
 
-def link_json(offered: OfferedUpload, base_url: str) -> dict[str, Any]:
+def link_out(offered: OfferedUpload, base_url: str) -> UploadLinkOut:
     """A link as its agent gets it; `base_url` is where the agent found us."""
-    return {
-        "uploadUrl": f"{base_url}{PATH}{offered.token}",
-        "method": "PUT",
-        "expiresAt": offered.expires_at.isoformat(),
-        "maxBytes": offered.max_bytes,
-        "ref": offered.ref,
-    }
+    return UploadLinkOut(
+        uploadUrl=f"{base_url}{PATH}{offered.token}",
+        method="PUT",
+        expiresAt=offered.expires_at.isoformat(),
+        maxBytes=offered.max_bytes,
+        ref=offered.ref,
+    )
 
 
 @router.post("/uploads", response={201: UploadLinkOut}, tags=["artifacts"], openapi_extra=takes(UploadLinkIn))
@@ -53,7 +53,7 @@ def offer(request: HttpRequest) -> HttpResponse:
     """A link for uploading one file without a key, by one PUT within 15 minutes; `ref` will be its reference."""
     body, principal = read_as(request, UploadLinkIn), principal_of(request)
     offered = offer_upload(principal.agent, principal.key, body.filename, body.mimeType, body.size)
-    return answer(link_json(offered, base_url_of(request)), 201)
+    return answer(link_out(offered, base_url_of(request)), 201)
 
 
 @router.put("/uploads/{token}", response={201: ArtifactOut}, auth=None, tags=["artifacts"], openapi_extra=BYTES)
@@ -72,7 +72,7 @@ def receive_upload(request: HttpRequest, token: str) -> HttpResponse:
     encoding = charset if declared and 0 < len(charset) <= MAX_NAME else None
     address, request_id = request.META.get("REMOTE_ADDR") or "", getattr(request, "request_id", "")
     row = upload_by_link(token, _blocks(request), declared, encoding, address, request_id)
-    return answer(artifact_json(row), 201)
+    return answer(artifact_out(row), 201)
 
 
 def _blocks(request: HttpRequest) -> Iterator[bytes]:
