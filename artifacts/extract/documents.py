@@ -85,7 +85,7 @@ READERS: Mapping[str, tuple[str, str]] = {
     "xlsb": ("sheets", "sheets"),
     "xls": ("sheets", "sheets"),
     "ods": ("sheets", "sheets"),
-    "ipynb": ("notebook", "notebook"),
+    "ipynb": ("words", "notebook"),
     "eml": ("mail", "eml"),
     "mht": ("mail", "eml"),
     "msg": ("outlook", "msg"),

@@ -33,7 +33,6 @@ def test_no_part_stands_in_two_rooms():
     [
         ("routing_admin/gateway/application.py", "server"),
         ("routing_admin/dispatch/plan.py", "planning"),
-        ("routing_admin/dispatch/plan.py", "preparing"),
         ("capabilities/core/protocols/openai/requests.py", "preparing"),
         ("capabilities/core/protocols/openai/stream.py", "way back"),
         (".venv/lib/python3.11/site-packages/aiohttp/client.py", "way out"),

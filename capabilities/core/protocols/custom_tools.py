@@ -22,7 +22,7 @@ _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
 # Whole characters of a JSON string; the first half of a surrogate pair waits for what comes behind it.
 _CHARACTERS = re.compile(
     r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u]))|'
-    r"u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*+"
+    r"u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*"
 )
 
 
