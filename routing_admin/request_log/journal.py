@@ -147,6 +147,7 @@ class Journal:
 
     def _next_batch(self) -> list[Entry]:
         """Return the first that wait; they count as waiting until `_let_go`."""
+        # by index: the deque grows meanwhile, which its iterators refuse
         return [self.waiting[place] for place in range(min(BATCH, len(self.waiting)))]
 
     def _let_go(self, batch: Sequence[Entry]) -> None:

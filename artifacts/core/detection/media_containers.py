@@ -140,7 +140,7 @@ def asf_type(read_at: ReadAt, size: int) -> str | None:
     return "audio/x-ms-wma" if ASF_AUDIO in head else None
 
 
-# Structures behind the first bytes of rarer images, sound and film; see `structures`. None raises.
+# Structures behind the first bytes of rarer images, sound and film, as in `structures`. None raises.
 
 LAST_SEGMENT = 20
 """Segments of a JPEG file that are looked at until its frame is found."""

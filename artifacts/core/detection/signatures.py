@@ -17,7 +17,7 @@ from artifacts.core.detection import structures as is_
 from artifacts.core.detection.evidence import Signature
 from artifacts.core.detection.structures import anything, at, number
 
-# What images, sound and film begin with; read from the top, see `signatures`.
+# What images, sound and film begin with; read from the top.
 
 S = Signature
 MPEG_AUDIO = ("audio/aac", "audio/flac", "audio/x-ape")
@@ -134,7 +134,7 @@ MEDIA: tuple[Signature, ...] = (
 )
 
 
-# What documents, archives, programs, data and fonts begin with; read from the top, see `signatures`.
+# What documents, archives, programs, data and fonts begin with; read from the top.
 
 
 FILES: tuple[Signature, ...] = (

@@ -262,7 +262,7 @@ def wmf(data: bytes) -> bool:
     return bool(reduce(xor, words[:10]) == int(words[10]))
 
 
-# Structures behind the first bytes of rarer archives and data; see `structures`. None raises.
+# Rarer archives and data.
 
 HUGE = 1 << 40
 """Bytes that no part of a file has here."""

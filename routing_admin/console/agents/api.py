@@ -87,7 +87,7 @@ def key_out(row: AgentKey) -> KeyThing:
         team=row.terms.get(LabelKind.TEAM, ""),
         project=row.terms.get(LabelKind.PROJECT, ""),
         limits=row.terms.get(LIMITS, {}),
-        state="revoked" if row.revoked_at else "expired" if is_over(row) else "active",
+        state=state_of(row),
         createdAt=iso(row.created_at),
         expiresAt=iso(row.expires_at),
         lastUsedAt=iso(row.last_used_at),
@@ -164,9 +164,13 @@ def read_end(body: KeyTermsIn) -> datetime | None:
     return moment
 
 
-def is_over(row: AgentKey) -> bool:
-    """Whether the key's time is over."""
+def is_over(row: AgentKey | AgentLink) -> bool:
+    """Whether its time is over."""
     return row.expires_at is not None and row.expires_at <= timezone.now()
+
+
+def state_of(row: AgentKey | AgentLink) -> str:
+    return "revoked" if row.revoked_at else "expired" if is_over(row) else "active"
 
 
 def key_entry_of(row: AgentKey) -> dict[str, Any]:
@@ -210,12 +214,11 @@ def issued(key: str, row: AgentKey) -> HttpResponse:
 
 def link_out(row: AgentLink) -> LinkThing:
     """A link without its secret."""
-    is_over = row.expires_at is not None and row.expires_at <= timezone.now()
     return LinkThing(
         id=row.public_id,
         name=row.name,
         withBodies=row.with_bodies,
-        state="revoked" if row.revoked_at else "expired" if is_over else "active",
+        state=state_of(row),
         createdAt=iso(row.created_at),
         expiresAt=iso(row.expires_at),
         lastSeenAt=iso(row.last_seen_at),

@@ -1,4 +1,4 @@
-"""The form of an agent."""
+"""The forms of an agent, its keys and the links to its page."""
 
 from __future__ import annotations
 

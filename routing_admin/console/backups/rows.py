@@ -24,7 +24,7 @@ from django.utils import timezone
 from routing_admin.console.backups import databases, packed_rows
 from routing_admin.console.backups.data_transfer.rows import (
     DifferenceError,
-    FairSemaphore,
+    Places,
     carry_rows,
     drop_indexes,
     empty_tables,
@@ -45,7 +45,7 @@ from routing_admin.platform.databases.schema import (
     list_pending,
 )
 
-SERVED: FairSemaphore = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
+SERVED: Places = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
 """One connection for both databases: PostgreSQL has them in one, and a moment is a transaction's."""
 NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.sqlite3"}
 """What SQLite's files are called while rows come and go: the second name follows from the first."""

@@ -1,4 +1,4 @@
-"""Both files of the configuration: out, and in after a look at what would change."""
+"""The configuration for administrators' scripts: both files, and providers, services and routes by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ending sessions: one's own from one's page, those of others as an administrator."""
+"""An account: its sessions, its tokens for scripts, its password, and the link that an invitation has."""
 
 from __future__ import annotations
 

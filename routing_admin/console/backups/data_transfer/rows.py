@@ -23,7 +23,7 @@ from routing_admin.platform.databases.append_only import refuse_changes, stateme
 from routing_admin.platform.databases.progress import WorkProgress, progress_of
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
-FairSemaphore = Mapping[str, str]
+Places = Mapping[str, str]
 """The alias of a database by the one that the installation has the same tables under."""
 
 
@@ -31,7 +31,7 @@ class DifferenceError(Exception):
     """A table that is not the same on both sides; the sentence says which."""
 
 
-def empty_tables(tables: list[Table], places: FairSemaphore) -> None:
+def empty_tables(tables: list[Table], places: Places) -> None:
     """Takes every row away, lines of the audit log, too, which are append-only again behind it."""
     main = places["default"]
     with transaction.atomic(using=main):
@@ -42,7 +42,7 @@ def empty_tables(tables: list[Table], places: FairSemaphore) -> None:
         refuse_changes(main)
 
 
-def number_anew(tables: list[Table], places: FairSemaphore) -> None:
+def number_anew(tables: list[Table], places: Places) -> None:
     """Sets what numbers new rows behind those that are there."""
     for alias in dict.fromkeys(places.values()):
         own = [each for each in tables if places[alias_of(each)] == alias]
@@ -50,12 +50,12 @@ def number_anew(tables: list[Table], places: FairSemaphore) -> None:
             _execute(alias, statement)
 
 
-def count_all(tables: list[Table], places: FairSemaphore) -> int:
+def count_all(tables: list[Table], places: Places) -> int:
     """Return how many rows these tables have."""
     return sum(each._base_manager.using(places[alias_of(each)]).count() for each in tables)
 
 
-def carry_rows(tables: list[Table], here: FairSemaphore, there: FairSemaphore) -> None:
+def carry_rows(tables: list[Table], here: Places, there: Places) -> None:
     """Insert every row, and read all of them again. Raise `DifferenceError`."""
     with progress_of("Rows copied and verified", 2 * count_all(tables, here)) as counter:
         digests = []
@@ -93,7 +93,7 @@ Index = Sequence[str]
 """An index: its database, its name, and what makes it."""
 
 
-def list_indexes(tables: list[Table], places: FairSemaphore) -> list[Index]:
+def list_indexes(tables: list[Table], places: Places) -> list[Index]:
     """Return the indexes of the log's tables: they are made quicker once every row is there."""
     found: list[Index] = []
     for table in tables:
