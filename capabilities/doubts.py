@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError, transaction
 
-from capabilities.core.providers.probes.judgement import QUIET, DriftKind
+from capabilities.core.providers.probes.drift import QUIET, DriftKind
 from capabilities.models import Drift, ServiceCapability
 from capabilities.runtime import owned
 

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from capabilities.core.providers.probes.judgement import DriftKind
+from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.core.vocabulary import Source
 
 

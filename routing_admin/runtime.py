@@ -25,12 +25,12 @@ from routing_admin.limits.reservations import keeper, ledger
 from routing_admin.platform.databases.explaining import pool_connections
 from routing_admin.platform.databases.router import POSTGRESQL, close_pools
 from routing_admin.platform.redis.link import link
-from routing_admin.platform.server import process_mark
+from routing_admin.platform.server import resources
 from routing_admin.platform.server.draining import draining
 from routing_admin.platform.server.fair_semaphore import THREADS
-from routing_admin.platform.server.process_mark import descriptor_limit, max_connections
 from routing_admin.platform.server.redis_rounds import RedisRounds
 from routing_admin.platform.server.rejected_calls import rejected_calls
+from routing_admin.platform.server.resources import descriptor_limit, max_connections
 from routing_admin.platform.server.store_monitor import store_monitor
 from routing_admin.platform.server.upkeep import Upkeep
 from routing_admin.platform.server.worker_board import board
@@ -77,8 +77,8 @@ async def lifespan(receive: Receive, send: Send) -> None:
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * THREADS))
     process_upstream().limit_connections(max_connections(descriptor_limit()))  # each caller needs one at a time
     sys.setswitchinterval(SWITCH_SECONDS)
-    process_mark.settle()
-    process_mark.note_loop()
+    resources.settle()
+    resources.note_loop()
     runtime().at_end(close_pools)
     kept_refusals().begin()
     share_health(process_run_context(), hints())

@@ -13,7 +13,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import find_head, list_details_since
 from routing_admin.configuration.revisions import FRESH_START
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.core.fallback.endings import RunContext
+from routing_admin.core.fallback.context import RunContext
 from routing_admin.dispatch.send import process_run_context
 
 
@@ -24,7 +24,7 @@ def forget_failures(run_context: RunContext, providers: Iterable[str]) -> None:
         run_context.pools.forget(provider)
 
 
-FairSemaphore = Mapping[str, tuple[str, ...]]
+Places = Mapping[str, tuple[str, ...]]
 """Where each provider is called, and with which keys: their marks, which tell no key."""
 
 
@@ -34,7 +34,7 @@ class CooldownResets:
 
     stamp: int | None = None
     number: int = 0
-    places: FairSemaphore = field(default_factory=dict)
+    places: Places = field(default_factory=dict)
 
     def look(self) -> None:
         """Takes up what is new; of what lies before the first look nothing is remembered here anyway.
@@ -52,7 +52,7 @@ class CooldownResets:
         self.stamp, self.number, self.places = state.stamp, head.number if head else 0, places
 
 
-def places_of(state: Snapshot) -> FairSemaphore:
+def places_of(state: Snapshot) -> Places:
     """Where and with which keys the providers of a snapshot are called."""
     return {
         spec.name: (spec.endpoint, spec.proxy, *(key.mark for key in state.provider_keys[spec.name].every))

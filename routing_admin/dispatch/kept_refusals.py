@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.guards import addresses_of, read_refusals, write_refusals
+from routing_admin.configuration.refusals import addresses_of, read_refusals, write_refusals
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.fallback.memory import Memory, Place, Refused
 from routing_admin.dispatch.send import process_run_context

@@ -1,4 +1,4 @@
-"""A candidate's request, made from the canonical one. Files it gets as text are stored first, to have names."""
+"""A planned request and what each candidate gets of it. Files it gets as text are stored first, to have names."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from routing_admin.core.planning.plan import RoutingQuery, Unusable, opening_of,
 from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.dispatch.receivers import readers_of, without_describing
 from routing_admin.request_log.recorder import RequestRecorder
-
-# A request that is planned and not yet sent: the snapshot it keeps, its route, its plan, its canonical form.
 
 # Passing by the candidates that a request is too long for, where its route says so and another candidate takes it.
 

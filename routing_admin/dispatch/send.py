@@ -31,8 +31,8 @@ from capabilities.core.wire import Answer, Failure, Fault, Media, StreamEvent, U
 from capabilities.core.worded import worded
 from capabilities.runtime import owned
 from routing_admin.core.fallback.chain import Attempt, Call, PlannedCandidate, Reply, RunResult, SkipReason, Timeouts
+from routing_admin.core.fallback.context import RunContext, process_context
 from routing_admin.core.fallback.cooldown import CooldownState, Key, LocalCooldowns
-from routing_admin.core.fallback.endings import RunContext, process_context
 from routing_admin.core.fallback.key_pools import MAX_CONVERSATIONS, KeyPools
 from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.fallback.scripts import drive_async

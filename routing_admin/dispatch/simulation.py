@@ -18,7 +18,7 @@ from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.chain import OK, Attempt, Call, PlannedCandidate, Reply, RunResult, Timeouts, cut_short
-from routing_admin.core.fallback.endings import local_context
+from routing_admin.core.fallback.context import local_context
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.memory import Memory
 from routing_admin.core.fallback.policy import caller_of

@@ -37,9 +37,9 @@ from routing_admin.platform.server.body_limit import (
 )
 from routing_admin.platform.server.direct_answers import block_writer, header_pairs, send_whole
 from routing_admin.platform.server.fair_semaphore import OverloadedError, Slot, bodies, calls, lookups
+from routing_admin.platform.server.hosts import is_known_host
 from routing_admin.platform.server.refusals import send_refusal
 from routing_admin.platform.server.request_id import claim_scope_id
-from routing_admin.platform.server.request_reading import is_known_host
 from routing_admin.upstream.exchange import PhaseTimer, WaitTooLongError
 
 CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(

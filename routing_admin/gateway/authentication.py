@@ -7,9 +7,9 @@ from functools import partial
 
 from capabilities.access import Principal
 from routing_admin.gateway.admission import admit_caller, admit_known_caller
-from routing_admin.gateway.fields import run_in_thread
 from routing_admin.gateway.http import HttpCall
 from routing_admin.gateway.key_cache import digest_of
+from routing_admin.gateway.threads import run_in_thread
 from routing_admin.platform.server.fair_semaphore import Slot, lookups
 
 _under_way: dict[bytes, asyncio.Event] = {}

@@ -20,8 +20,8 @@ from capabilities.json_bodies import (
     too_deep,
 )
 from routing_admin.gateway.errors import BadRequestError
-from routing_admin.gateway.fields import run_in_thread
 from routing_admin.gateway.http import HttpCall
+from routing_admin.gateway.threads import run_in_thread
 from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError, Decompressor
 
 PARAM_CHARS = 200

@@ -58,11 +58,12 @@ from routing_admin.gateway.errors import (
     gateway_error_of_limit,
     reply_of,
 )
-from routing_admin.gateway.fields import Object, run_in_own_share, run_in_thread
+from routing_admin.gateway.fields import Object
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.idempotency import HEADER, answer_once
 from routing_admin.gateway.media import store_inline
 from routing_admin.gateway.streaming import later_error
+from routing_admin.gateway.threads import run_in_own_share, run_in_thread
 from routing_admin.limits.reservations import LimitReachedError, Reservation, keeper, reservation_of
 from routing_admin.limits.rows import list_label_holders
 from routing_admin.platform.server.draining import DrainingError

@@ -6,17 +6,12 @@ plans, the walk through the chain and the log are those of `calls`.
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
-from capabilities.core.json_codec import is_bounded, read_mended_json
 from capabilities.core.message import ChatRequest
 from capabilities.core.operations.passing import Passing
-from capabilities.core.protocols.thought_fields import message_fields
-from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.values import value_class
 from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media, Usage
 from capabilities.core.worded import worded
@@ -27,7 +22,6 @@ from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.fields import Object, read_count, read_text, refusal_of_missing
 from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.media import Find
-from routing_admin.gateway.reasoning_signatures import label_thoughts, read_own_thoughts
 from routing_admin.request_log.kept_answers import Turn
 
 SSE = "text/event-stream"
@@ -191,27 +185,3 @@ class ChatApi:
     count_field: str = ""
     merge: Callable[[Sequence[dict[str, Any]], Usage], dict[str, Any]] | None = None
     enclose: Callable[[AsyncGenerator[bytes, None]], AsyncGenerator[bytes, None]] | None = None
-
-
-# Thoughts of any vendor in one opaque text, for callers that give back what they were given and read none of it.
-
-CARRIER = "routing:"
-"""What it begins with; no vendor's base64 does."""
-
-
-def pack_thoughts(thoughts: Sequence[ReasoningBlock], origin: str) -> str:
-    """The thoughts with the mark of who thought them."""
-    fields = message_fields(label_thoughts(thoughts, origin))
-    return CARRIER + base64.urlsafe_b64encode(json.dumps(fields).encode()).decode()
-
-
-def unpack_thoughts(text: str) -> tuple[ReasoningBlock, ...]:
-    """The thoughts in such a text; one that is not ours, or that somebody changed, holds none."""
-    if not text.startswith(CARRIER):
-        return ()
-    try:
-        packed = base64.urlsafe_b64decode(text.removeprefix(CARRIER))
-        fields = read_mended_json(packed) if is_bounded(packed) else None
-    except (ValueError, RecursionError):
-        return ()
-    return read_own_thoughts(fields) if isinstance(fields, dict) else ()

@@ -25,8 +25,8 @@ from routing_admin.gateway.authentication import find_caller
 from routing_admin.gateway.body import is_packed
 from routing_admin.gateway.chat_api import SSE, ChatApi
 from routing_admin.gateway.errors import BadRequestError, GatewayError
-from routing_admin.gateway.fields import run_in_thread
 from routing_admin.gateway.http import HttpCall, HttpReply
+from routing_admin.gateway.threads import run_in_thread
 from routing_admin.platform.databases.unavailable import is_unavailable
 from routing_admin.platform.server.fair_semaphore import OverloadedError, parses, slot
 from routing_admin.request_log.outcomes import (

@@ -6,12 +6,15 @@ not know. So the id of a thought says its origin and its place, and a signature 
 
 from __future__ import annotations
 
+import base64
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from capabilities.core.protocols.thought_fields import DETAILS, GOOGLE, signature_of, thoughts_of
+from capabilities.core.json_codec import is_bounded, read_mended_json
+from capabilities.core.protocols.thought_fields import DETAILS, GOOGLE, message_fields, signature_of, thoughts_of
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 
 _LABELLED = re.compile(r"([0-9a-f]{12}):(\d{1,9}):(\d{1,9}):(.*)", re.DOTALL)
@@ -62,3 +65,27 @@ def read_signature(text: str | None) -> tuple[str | None, str]:
     if labelled is None:
         return (None if text and ":" in text else text), ""
     return labelled[2], labelled[1]
+
+
+# Thoughts of any vendor in one opaque text, for callers that give back what they were given and read none of it.
+
+CARRIER = "routing:"
+"""What it begins with; no vendor's base64 does."""
+
+
+def pack_thoughts(thoughts: Sequence[ReasoningBlock], origin: str) -> str:
+    """The thoughts with the mark of who thought them."""
+    fields = message_fields(label_thoughts(thoughts, origin))
+    return CARRIER + base64.urlsafe_b64encode(json.dumps(fields).encode()).decode()
+
+
+def unpack_thoughts(text: str) -> tuple[ReasoningBlock, ...]:
+    """The thoughts in such a text; one that is not ours, or that somebody changed, holds none."""
+    if not text.startswith(CARRIER):
+        return ()
+    try:
+        packed = base64.urlsafe_b64decode(text.removeprefix(CARRIER))
+        fields = read_mended_json(packed) if is_bounded(packed) else None
+    except (ValueError, RecursionError):
+        return ()
+    return read_own_thoughts(fields) if isinstance(fields, dict) else ()

@@ -12,9 +12,6 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from django.core.exceptions import EmptyResultSet
-from django.db import connections
-from django.db.models import QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import pgettext_lazy
 
@@ -31,7 +28,6 @@ from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
 from routing_admin.core.fallback.endings import ending_of
 from routing_admin.core.planning.model_names import AUTO, TASK
 from routing_admin.models import RequestLog
-from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.recorded_bodies import ConversationDigest, clean_body, digest_of
 from routing_admin.request_log.sent_files import SentFile, delivery_column, sent_files
 
@@ -338,28 +334,6 @@ def asked_for(row: RequestLog) -> AskedFor:
     if not row.chain:
         return AskedFor(name, "nothing" if row.outcome == "model_not_found" else "")
     return AskedFor(name, "model" if "/" in name else "service")
-
-
-# How are the few rows collected that one rare word of a search stands for?
-
-RARE = 2000
-"""Rows of one provider, model, surface or beginning of an id up to which they are collected first, not looked for."""
-
-
-def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
-    """That column of the rows, found along their own index; None where there are more than `RARE`."""
-    connection, found = connections[LOGS], rows.order_by().values_list(column)
-    if connection.vendor != POSTGRESQL:
-        few = {name for (name,) in found[: RARE + 1]}
-        return few if len(few) <= RARE else None
-    try:
-        sql, values = found.query.sql_with_params()
-    except EmptyResultSet:
-        return set()
-    with connection.cursor() as cursor:  # planned as if all were wanted: else it reads whole tables for the first few
-        cursor.execute(f"WITH few AS MATERIALIZED ({sql}) SELECT * FROM few LIMIT {RARE + 1}", values)  # noqa: S608
-        few = {name for (name,) in cursor.fetchall()}
-        return few if cursor.rowcount <= RARE else None
 
 
 # Rows in the sizes for which a statement is prepared, as every other size would have to be prepared anew.

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.models import BooleanField, Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
@@ -25,7 +26,6 @@ from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
-from routing_admin.request_log.entries import list_few
 from routing_admin.request_log.operations import DESCRIBE, OPERATION_NAMES
 from routing_admin.request_log.search_words import COUNTED_KEYS, ENDED, KEYS, LABELS, STATUSES, Search, moment, quote
 from routing_admin.request_log.time_ranges import EVER, DayRange, back_from, on_from, within
@@ -314,3 +314,25 @@ def _completions(word: str, values: Mapping[str, Sequence[str]]) -> Iterator[str
     wanted = begun.strip('"').lower()
     found = [each for each in values.get(key, ()) if wanted in each.lower()]
     yield from (f"{key}:{quote(each)}" for each in sorted(found, key=lambda each: not each.lower().startswith(wanted)))
+
+
+# How are the few rows collected that one rare word of a search stands for?
+
+RARE = 2000
+"""Rows of one provider, model, surface or beginning of an id up to which they are collected first, not looked for."""
+
+
+def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
+    """That column of the rows, found along their own index; None where there are more than `RARE`."""
+    connection, found = connections[LOGS], rows.order_by().values_list(column)
+    if connection.vendor != POSTGRESQL:
+        few = {name for (name,) in found[: RARE + 1]}
+        return few if len(few) <= RARE else None
+    try:
+        sql, values = found.query.sql_with_params()
+    except EmptyResultSet:
+        return set()
+    with connection.cursor() as cursor:  # planned as if all were wanted: else it reads whole tables for the first few
+        cursor.execute(f"WITH few AS MATERIALIZED ({sql}) SELECT * FROM few LIMIT {RARE + 1}", values)  # noqa: S608
+        few = {name for (name,) in cursor.fetchall()}
+        return few if cursor.rowcount <= RARE else None

@@ -21,7 +21,7 @@ from django.db.models import BigIntegerField, Field, FloatField, IntegerField, J
 
 from capabilities.core.storable import storable_text
 from routing_admin.models import AttemptLog, RequestLog
-from routing_admin.platform.server.process_mark import hold_unless_locked
+from routing_admin.platform.server.file_locks import hold_unless_locked
 from routing_admin.request_log.insertion import CHUNKS, Row, complete, json_text
 
 TIMES = ("started_at", "at")

@@ -82,7 +82,7 @@ def sent(files: int) -> Prepared:
 
 def line_of(call: Call) -> list[object]:
     """The measured row of one kind of call."""
-    from routing_admin.platform.server.process_mark import new_id
+    from routing_admin.platform.server.request_id import new_id
     from routing_admin.request_log.journal import Journal
 
     journal, loop, thread = Journal(), [], []

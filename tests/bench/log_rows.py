@@ -20,7 +20,7 @@ TABLES = ("requestlog", "attemptlog", "usagesum")
 def main(folder: Path, rows: int) -> None:
     """Prints rows a second by the clock, microseconds of this process's processor for each, and bytes for each."""
     begin(folder)
-    from routing_admin.platform.server.process_mark import new_id
+    from routing_admin.platform.server.request_id import new_id
     from routing_admin.request_log.journal import Journal
 
     journal, plain = Journal(), calls()[0]

@@ -26,8 +26,8 @@ from routing_admin.core.fallback.chain import CANCELLED, SkipReason
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import search
-from routing_admin.request_log.entries import RARE, asked_for
-from routing_admin.request_log.search import PAGE, find, suggest
+from routing_admin.request_log.entries import asked_for
+from routing_admin.request_log.search import PAGE, RARE, find, suggest
 from routing_admin.request_log.search_words import KEYS, Search, moment, parse
 from routing_admin.request_log.sentences import render_reason
 from tests.cast import key_of

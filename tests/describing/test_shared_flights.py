@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from routing_admin.dispatch.descriptions.store import SingleFlight
+from routing_admin.dispatch.descriptions.cache import SingleFlight
 
 
 def asker(name: str, gate: asyncio.Event, asked: list[str], word: str = "words") -> Callable[[], Awaitable[str]]:

@@ -16,7 +16,7 @@ from capabilities.core.wire import Failure, Fault
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import PoolKey
-from routing_admin.core.fallback.endings import RunContext
+from routing_admin.core.fallback.context import RunContext
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.dispatch.cooldown_resets import CooldownResets
 from routing_admin.dispatch.send import process_run_context

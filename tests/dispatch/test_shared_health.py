@@ -10,7 +10,7 @@ import pytest
 
 from capabilities.core.wire import Failure, Fault, Usage
 from routing_admin.core.fallback.chain import PoolKey
-from routing_admin.core.fallback.endings import RunContext, local_context
+from routing_admin.core.fallback.context import RunContext, local_context
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.dispatch.send import share_health
 from routing_admin.platform.redis.link import RedisLink

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec
 from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, PoolKey, RunResult
-from routing_admin.core.fallback.endings import RunContext, local_context
+from routing_admin.core.fallback.context import RunContext, local_context
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.fallback.scripts import drive

@@ -13,8 +13,8 @@ import pytest
 
 from capabilities.fair_slots import requester
 from capabilities.runtime import renew
-from routing_admin.gateway.fields import run_in_own_share
 from routing_admin.gateway.http import HttpCall, RequestBytes
+from routing_admin.gateway.threads import run_in_own_share
 from routing_admin.platform.server.fair_semaphore import (
     LARGE_BODIES_MIB,
     THREADS,

@@ -16,7 +16,7 @@ from routing_admin.core.configuration.specs import (
     RouteSpec,
     ServiceSpec,
 )
-from routing_admin.core.planning.effect import foresee_endings
+from routing_admin.core.planning.consequences import foresee_endings
 from routing_admin.core.planning.lint import NOTICE, Finding, lint
 
 ANTHROPIC, OPENAI = "https://api.anthropic.com/v1", "https://api.openai.com/v1"

@@ -20,8 +20,8 @@ from django.utils import timezone
 from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.platform.server.file_locks import hold_unless_locked
 from routing_admin.platform.server.metrics import OTHER, request_metrics
-from routing_admin.platform.server.process_mark import hold_unless_locked
 from routing_admin.request_log import entries
 from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from routing_admin.platform.server.process_mark import new_id
-from routing_admin.platform.server.request_id import REQUEST_ID
+from routing_admin.platform.server.request_id import REQUEST_ID, new_id
 
 
 def test_ids_follow_one_another_by_the_second_and_are_never_the_same() -> None:

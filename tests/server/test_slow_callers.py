@@ -9,7 +9,7 @@ import resource
 import pytest
 
 from routing_admin.platform.server.connections import HEALTH_CONNECTIONS, ConnectionLimits, Connections
-from routing_admin.platform.server.process_mark import (
+from routing_admin.platform.server.resources import (
     descriptor_limit,
     find_descriptor_shortage,
     max_connections,

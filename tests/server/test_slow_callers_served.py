@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from routing_admin.platform.server.process_mark import MAX_DESCRIPTORS
+from routing_admin.platform.server.resources import MAX_DESCRIPTORS
 from tests.gateway.serving import routing, served
 from tests.lab import Lab
 

@@ -38,7 +38,7 @@ from routing_admin.console.backups.manifest import (
 from routing_admin.console.backups.rows import bring_back_rows, copy_file, has_rows, schema_moved_aside
 from routing_admin.console.backups.secret_marks import is_marked
 from routing_admin.platform.databases.schema import NewerSchemaError, refuse_newer
-from routing_admin.platform.server.process_mark import hold_unless_locked, try_lock
+from routing_admin.platform.server.file_locks import hold_unless_locked, try_lock
 
 UNPACKED = 4
 """How many times the text of its rows the log takes in SQLite, with indexes and what is written beside it."""

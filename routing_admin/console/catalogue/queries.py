@@ -14,7 +14,7 @@ from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.consequences import with_runtime_agents
-from routing_admin.core.planning.effect import ModelEnding, foresee_endings
+from routing_admin.core.planning.consequences import ModelEnding, foresee_endings
 from routing_admin.dispatch.decisions import unusable_of
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
 
 from artifacts.library import delete_artifacts, store_bytes
 from artifacts.models import Artifact
@@ -23,7 +26,9 @@ from routing_admin.core.configuration.removals import removed_names
 from routing_admin.core.configuration.specs import EMPTY, AgentSpec, CandidateSpec, Configuration, ProviderSpec
 from routing_admin.core.files.importing import import_files
 from routing_admin.core.files.keys import configuration_from_env
-from routing_admin.models import Installation
+from routing_admin.models import (
+    Installation,
+)
 
 FILES = (Path(__file__).parent / "llm-routing.json", Path(__file__).parent / "llmservices.json")
 AGENTS = (
@@ -125,3 +130,29 @@ def remove(actor: Actor) -> AuditedAction:
         act.details["artifacts"] = delete_artifacts(actor, sample_ids())
         Installation.objects.update(has_demo=False)
     return act
+
+
+# What removing the demo takes away and degrades, as the pages that offer it say it beforehand.
+
+LABELS: Mapping[str, str | Promise] = {
+    "provider": gettext_lazy("Providers"),
+    "service": gettext_lazy("Model services"),
+    "route": gettext_lazy("Task routes"),
+    "alias": gettext_lazy("Aliases"),
+    "agent": gettext_lazy("Agents"),
+    "language": gettext_lazy("Languages"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalView:
+    """The names that go under the label of their kind, and what that means for those who stay."""
+
+    lists: Sequence[tuple[str | Promise, tuple[str, ...]]]
+    effects: tuple[Consequence, ...]
+
+
+def describe_removal() -> RemovalView:
+    """What removing the demo would do now."""
+    preview = preview_removal()
+    return RemovalView([(LABELS[kind], names) for kind, names in preview.names.items()], preview.effects)

@@ -19,7 +19,7 @@ from capabilities.core.wire import Answer, Failure, Fault
 from capabilities.core.worded import worded
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Timeouts
-from routing_admin.core.fallback.endings import local_context
+from routing_admin.core.fallback.context import local_context
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import resolve_route

@@ -9,7 +9,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from capabilities.core.providers.catalogue import Fact
-from capabilities.core.providers.probes.judgement import DOUBTS
+from capabilities.core.providers.probes.drift import DOUBTS
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Drift, Service, ServiceCapability
 from routing_admin.configuration import snapshot

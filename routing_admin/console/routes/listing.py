@@ -16,7 +16,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from capabilities.access import actor_of
-from capabilities.core.providers.probes.judgement import Drifts
+from capabilities.core.providers.probes.drift import Drifts
 from capabilities.core.vocabulary import Capabilities
 from capabilities.errors import ActionError
 from capabilities.sentences import translate_refusal

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.providers.catalogue import Retirement
-from capabilities.core.providers.probes.judgement import DOUBTS
+from capabilities.core.providers.probes.drift import DOUBTS
 from capabilities.core.worded import insert_facts
 from capabilities.labels import CONTENTS
 from capabilities.sentences import join_words, translate_sentence

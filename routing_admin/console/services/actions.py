@@ -20,7 +20,7 @@ from capabilities.core.providers.catalogue import (
     FactVerdict,
     Retirement,
 )
-from capabilities.core.providers.probes.judgement import DOUBTS, QUIET, DriftKind
+from capabilities.core.providers.probes.drift import DOUBTS, QUIET, DriftKind
 from capabilities.core.vocabulary import Capabilities, Cell, Source
 from capabilities.models import Drift, Provider, Service, ServiceCapability
 from routing_admin.configuration import snapshot

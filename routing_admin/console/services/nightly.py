@@ -11,7 +11,7 @@ from django.db import DatabaseError, InterfaceError, connections
 from django.utils import timezone
 
 from capabilities.acts import Actor, AuditedAction
-from capabilities.core.providers.probes.judgement import DriftKind
+from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.errors import ActionError
 from capabilities.models import NightlyProbe, Service
 from capabilities.runtime import owned

@@ -14,14 +14,8 @@ from capabilities.acts import Actor
 from capabilities.core.delivery.probe_places import list_probes
 from capabilities.core.message import ChatRequest
 from capabilities.core.prices import Price, cost_of
-from capabilities.core.providers.probes.judgement import (
-    DriftKind,
-    Exchange,
-    ProbeAnswer,
-    ProbeFinding,
-    ProbeOutcome,
-    conduct,
-)
+from capabilities.core.providers.probes.drift import DriftKind
+from capabilities.core.providers.probes.judgement import Exchange, ProbeAnswer, ProbeFinding, ProbeOutcome, conduct
 from capabilities.core.providers.redaction import brief
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.core.wire import Usage

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from capabilities.core.delivery.probe_places import count_calls, estimate_usage, list_probes
 from capabilities.core.prices import Cost, cost_of
-from capabilities.core.providers.probes.judgement import DOUBTS, DriftKind, is_current
+from capabilities.core.providers.probes.drift import DOUBTS, DriftKind, is_current
 from capabilities.core.wire import Usage
 from capabilities.models import Agent, Drift, NightlyProbe, ProbeTranscript, Provider, Service
 from routing_admin.console.matrix.queries import INPUT, OUTPUT, list_squares

@@ -22,7 +22,7 @@ from capabilities.core.prices import NO_CURRENCY, Price, amount_of
 from capabilities.core.providers.catalogue import CELLS, TEXT, CatalogueEntry, StatedLimit
 from capabilities.core.providers.catalogue.price_verdicts import find_contested
 from capabilities.core.providers.presets import limits_template, quirks_for
-from capabilities.core.providers.probes.judgement import DriftKind
+from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.core.vocabulary import Source
 from capabilities.core.worded import insert_facts
 from capabilities.errors import ActionError, ConflictError

@@ -7,7 +7,7 @@ next time. The audit log and the history stay whole; where the log ends is noted
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
@@ -16,20 +16,16 @@ from django.contrib.sessions.models import Session
 from django.db import connections, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy
 
 from artifacts.models import Artifact, UploadLink
 from artifacts.storage.content import byte_store
 from artifacts.storage.uploads import sweep_bytes, sweep_thumbnails
 from capabilities.acts import Actor, AuditedAction
-from capabilities.core.consequence import Consequence
 from capabilities.models import Agent
 from routing_admin.configuration.audit import find_head, note_head
 from routing_admin.configuration.installation import read_retention_settings
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.alerts.actions import end_kind, prune_alerts
-from routing_admin.console.demo.load import preview_removal
 from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.dispatch.descriptions.store import forget_content, prune_descriptions
 from routing_admin.models import AttemptLog, IdempotencyRecord, KeptAnswer, RequestLog, SessionSighting, SignInAttempt
@@ -162,29 +158,3 @@ def batches(rows: QuerySet[RequestLog] | QuerySet[Artifact], most: int = BATCH) 
     """The keys of these rows, some at a time, until there are none; each batch is gone before the next is asked for."""
     while ids := list(rows.values_list("pk", flat=True)[:most]):
         yield ids
-
-
-# What removing the demo takes away and degrades, as the pages that offer it say it beforehand.
-
-LABELS: Mapping[str, str | Promise] = {
-    "provider": gettext_lazy("Providers"),
-    "service": gettext_lazy("Model services"),
-    "route": gettext_lazy("Task routes"),
-    "alias": gettext_lazy("Aliases"),
-    "agent": gettext_lazy("Agents"),
-    "language": gettext_lazy("Languages"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class RemovalView:
-    """The names that go under the label of their kind, and what that means for those who stay."""
-
-    lists: Sequence[tuple[str | Promise, tuple[str, ...]]]
-    effects: tuple[Consequence, ...]
-
-
-def describe_removal() -> RemovalView:
-    """What removing the demo would do now."""
-    preview = preview_removal()
-    return RemovalView([(LABELS[kind], names) for kind, names in preview.names.items()], preview.effects)

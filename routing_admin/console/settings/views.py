@@ -30,6 +30,7 @@ from routing_admin.console.base.content_policies import LABELS
 from routing_admin.console.base.page_responses import add_toast
 from routing_admin.console.base.session import find_return_url
 from routing_admin.console.demo import load as demo
+from routing_admin.console.demo.load import describe_removal
 from routing_admin.console.settings import actions as actions
 from routing_admin.console.settings import environment
 from routing_admin.console.settings.forms import (
@@ -40,7 +41,6 @@ from routing_admin.console.settings.forms import (
     LanguageForm,
     write_keeping,
 )
-from routing_admin.console.settings.pruning import describe_removal
 from routing_admin.console.settings.queries import (
     find_database_name,
     find_installation,

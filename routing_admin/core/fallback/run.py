@@ -34,7 +34,7 @@ from routing_admin.core.fallback.chain import (
     cut_short,
     skip_attempt,
 )
-from routing_admin.core.fallback.endings import RunContext
+from routing_admin.core.fallback.context import RunContext
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused, error_of_exhaustion
 from routing_admin.core.fallback.policy import ErrorPreset
 from routing_admin.core.fallback.table import KEY_EFFECTS, QUOTA_FAULTS, Action

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from enum import StrEnum
 
 from capabilities.core.providers.catalogue import Catalogue, Retirement, default_catalogue
-from capabilities.core.providers.probes.judgement import DOUBTS, NO_DRIFTS, DriftKind, Drifts, is_current
+from capabilities.core.providers.probes.drift import DOUBTS, NO_DRIFTS, DriftKind, Drifts, is_current
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import SkipReason

@@ -13,7 +13,7 @@ from routing_admin.core.configuration.specs import (
     Configuration,
 )
 from routing_admin.core.fallback.chain import Attempt, Call, Plan, RunResult
-from routing_admin.core.fallback.endings import RunContext, process_context
+from routing_admin.core.fallback.context import RunContext, process_context
 from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.fallback.scripts import Outcome, drive
 from routing_admin.core.files.keys import configuration_from_env

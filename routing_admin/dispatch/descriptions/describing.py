@@ -26,8 +26,8 @@ from routing_admin.core.fallback.chain import Call, RunResult
 from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
 from routing_admin.core.fallback.errors import RouterError
 from routing_admin.core.limits.sentences import BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED
-from routing_admin.dispatch.descriptions.cache import DescriptionCache
-from routing_admin.dispatch.descriptions.store import DescriptionOutcome, SingleFlight, keep_description
+from routing_admin.dispatch.descriptions.cache import DescriptionCache, SingleFlight
+from routing_admin.dispatch.descriptions.store import DescriptionOutcome, keep_description
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.plan import PlannedRequest, plan_request, prepare_for, record_plan
 from routing_admin.dispatch.receivers import describing_route

@@ -21,7 +21,7 @@ from routing_admin.dispatch.reasoning_cache import AnsweredTurn
 from routing_admin.gateway.chat_api import AnswerChoice
 from routing_admin.gateway.errors import GatewayError, body_of
 from routing_admin.gateway.reasoning_signatures import label_signature, label_thoughts
-from routing_admin.platform.server.process_mark import new_id
+from routing_admin.platform.server.request_id import new_id
 
 # What a model made, as OpenAI's clients read it: images as OpenRouter writes them, a sound as OpenAI does.
 #

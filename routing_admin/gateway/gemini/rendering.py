@@ -15,12 +15,12 @@ from capabilities.core.protocols.gemini.supplements import SOURCES
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.values import value_class
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage
-from routing_admin.gateway.chat_api import ChatCall, pack_thoughts, unpack_thoughts
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.gemini.fields import decode_text, is_base64
-from routing_admin.gateway.reasoning_signatures import label_signature, read_signature
-from routing_admin.platform.server.process_mark import new_id
+from routing_admin.gateway.reasoning_signatures import label_signature, pack_thoughts, read_signature, unpack_thoughts
 from routing_admin.platform.server.refusals import google_error
+from routing_admin.platform.server.request_id import new_id
 
 # What a model wants to be shown again, as the `thoughtSignature` of a part.
 #

@@ -13,11 +13,12 @@ from capabilities.core.message import ToolCall, VendorItem, weave
 from capabilities.core.protocols.answer_fields import FILE_CITATION, URL_CITATION, count, filled
 from capabilities.core.thoughts import ThoughtForm
 from capabilities.core.wire import Annotation, Answer, AnswerDetails, Media, Usage
-from routing_admin.gateway.chat_api import CARRIER, ChatCall
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.messages.blocks import PROTOCOL
 from routing_admin.gateway.messages.thinking_blocks import block_of_thought, shows_thinking, thinking_block
-from routing_admin.platform.server.process_mark import new_id
+from routing_admin.gateway.reasoning_signatures import CARRIER
+from routing_admin.platform.server.request_id import new_id
 
 STOP_REASONS: Mapping[str, str] = MappingProxyType(
     {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}

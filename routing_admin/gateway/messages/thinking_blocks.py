@@ -12,9 +12,14 @@ from typing import Any
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols.anthropic.replies import DIALECT
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
-from routing_admin.gateway.chat_api import CARRIER, pack_thoughts, unpack_thoughts
 from routing_admin.gateway.fields import Object
-from routing_admin.gateway.reasoning_signatures import label_signature, read_signature
+from routing_admin.gateway.reasoning_signatures import (
+    CARRIER,
+    label_signature,
+    pack_thoughts,
+    read_signature,
+    unpack_thoughts,
+)
 
 THINKING = ("thinking", "redacted_thinking")
 UNSIGNED = f"{CARRIER}unsigned"

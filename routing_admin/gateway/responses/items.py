@@ -14,7 +14,6 @@ from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.vocabulary import Kind
 from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.chat.parts import PARTS
-from routing_admin.gateway.chat_api import unpack_thoughts
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     Object,
@@ -28,6 +27,7 @@ from routing_admin.gateway.fields import (
     require_text,
 )
 from routing_admin.gateway.media import Find, References, count_pages, file_of_url, part_of_tool_words
+from routing_admin.gateway.reasoning_signatures import unpack_thoughts
 from routing_admin.gateway.responses.tools import ADDED, PROTOCOL, item_place, join_name
 
 ROLES: Mapping[str, Role] = MappingProxyType(

@@ -15,8 +15,9 @@ from django.conf import settings
 from capabilities.core.values import value_class
 from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.errors import BadRequestError
-from routing_admin.gateway.fields import Object, require_text, run_in_thread
+from routing_admin.gateway.fields import Object, require_text
 from routing_admin.gateway.http import HttpCall
+from routing_admin.gateway.threads import run_in_thread
 from routing_admin.request_log.kept_answers import KeptTooLargeError, kept_answers
 
 T = TypeVar("T")

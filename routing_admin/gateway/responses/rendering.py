@@ -14,10 +14,11 @@ from capabilities.core.protocols.answer_fields import FILE_CITATION, SERVICE_TIE
 from capabilities.core.thoughts import ReasoningBlock
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Annotation, Answer, Media, Usage
-from routing_admin.gateway.chat_api import ChatCall, pack_thoughts
+from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import GatewayError
+from routing_admin.gateway.reasoning_signatures import pack_thoughts
 from routing_admin.gateway.responses.tools import PROTOCOL
-from routing_admin.platform.server.process_mark import new_id
+from routing_admin.platform.server.request_id import new_id
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Reasons to stop that leave an answer incomplete, in the words of Responses."""

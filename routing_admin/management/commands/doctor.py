@@ -25,7 +25,7 @@ from routing_admin.management import command
 from routing_admin.platform.databases.explaining import explain_failure
 from routing_admin.platform.redis.faults import place_of
 from routing_admin.platform.redis.link import link
-from routing_admin.platform.server.process_mark import find_descriptor_shortage, raise_descriptor_limit
+from routing_admin.platform.server.resources import find_descriptor_shortage, raise_descriptor_limit
 from routing_admin.request_log.limit_uses import list_uncounted
 
 

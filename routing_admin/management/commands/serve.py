@@ -15,8 +15,9 @@ from django.db import connections
 
 from routing_admin.configuration import integrity
 from routing_admin.management import command
-from routing_admin.platform.server.process_mark import Workers, find_descriptor_shortage, raise_descriptor_limit
+from routing_admin.platform.server.resources import find_descriptor_shortage, raise_descriptor_limit
 from routing_admin.platform.server.worker_board import shared_folder
+from routing_admin.platform.server.workers import Workers
 
 log = logging.getLogger(__name__)
 

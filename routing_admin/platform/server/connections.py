@@ -13,7 +13,7 @@ from django.conf import settings
 
 from capabilities.runtime import owned
 from routing_admin.platform.auth.addresses import place_of
-from routing_admin.platform.server.process_mark import descriptor_limit, max_connections
+from routing_admin.platform.server.resources import descriptor_limit, max_connections
 
 log = logging.getLogger(__name__)
 

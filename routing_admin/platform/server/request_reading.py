@@ -7,12 +7,9 @@ sends besides bodies is counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import httptools
-from django.core.exceptions import DisallowedHost
-from django.http import HttpRequest
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from routing_admin.platform.server.refusals import refusal_parts
@@ -216,18 +213,3 @@ class RequestReader(HttpToolsProtocol):
 def _disconnect(cycle: RequestResponseCycle) -> None:
     cycle.disconnected = True
     cycle.message_event.set()
-
-
-# Whether a `Host` header names this installation, for what Django does not look at itself.
-
-
-@lru_cache(maxsize=100)
-def is_known_host(host: str, allowed: tuple[str, ...]) -> bool:
-    """Whether a `Host` header names this installation, as Django looks at it; `allowed` are the settings' hosts."""
-    request = HttpRequest()
-    request.META["HTTP_HOST"] = host
-    try:
-        request.get_host()
-    except DisallowedHost:
-        return False
-    return True

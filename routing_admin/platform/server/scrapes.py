@@ -28,7 +28,7 @@ from routing_admin.platform.server.metrics import (
     sources,
     sum_families,
 )
-from routing_admin.platform.server.process_mark import count_tasks
+from routing_admin.platform.server.resources import count_tasks
 from routing_admin.platform.server.worker_board import board
 
 PATH = "/metrics"

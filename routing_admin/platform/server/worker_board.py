@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from capabilities.runtime import owned
+from routing_admin.platform.server.file_locks import try_lock
 from routing_admin.platform.server.metrics import MetricFamily, Sources, process_sources, read_sources, sum_families
-from routing_admin.platform.server.process_mark import try_lock
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 log = logging.getLogger(__name__)

@@ -6,9 +6,7 @@ nothing. Nothing else that is sent has to do with the word: neither the question
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -16,76 +14,8 @@ from capabilities.core.message import ChatRequest, Message, NativePart, Role, Te
 from capabilities.core.providers.probes.drawing import draw, png
 from capabilities.core.providers.probes.film import mp4
 from capabilities.core.providers.probes.speech import wav
+from capabilities.core.providers.probes.vocabulary import FOUR_DIGITS, ONE_WORD, Vocabulary
 from capabilities.core.vocabulary import Kind
-
-# What the files hold: a word of a list, or four digits; and what of that an answer names.
-#
-# Whoever has not read a file names what is in it with a chance of one in `size` at most, for it is drawn anew for
-# each file and an answer that names more than one counts for none.
-
-Sample = Callable[[Sequence[str], int], Sequence[str]]
-"""So many different ones of a sequence, by chance: `random.SystemRandom().sample`."""
-
-_NOUNS = """
-ACORN ALMOND ANCHOR ANVIL APRON ARMOR BACON BADGER BAMBOO BANJO BARREL BASIL BEAVER BISCUIT BLANKET BONNET BRICK
-BROOM BUCKET BUTTON CABIN CACTUS CAMEL CANDLE CANOE CARPET CARROT CASTLE CELERY CHERRY CHIMNEY CIDER CLOVER
-COBRA COCOA COMET COPPER CORAL CRADLE CRAYON CURTAIN DAGGER DONKEY DRAGON DRUM EAGLE EMERALD FALCON FENNEL FERRY
-FIDDLE FLANNEL FOUNTAIN GARLIC GINGER GOBLET GRANITE GUITAR HAMMER HARBOR HELMET HERON HERRING HONEY ICEBERG
-IGLOO IVORY KETTLE KITTEN LADDER LANTERN LEMON LIBRARY LOBSTER MAGNET MANGO MAPLE MARBLE MEADOW MITTEN MUSTARD
-NAPKIN NEEDLE NUTMEG OCTOPUS OLIVE ORCHARD ORCHID OTTER PANTHER PARROT PEANUT PEBBLE PEPPER PIANO PILLOW PISTON
-POTATO PUDDLE PUMPKIN PYRAMID RABBIT RADISH RAVEN RIBBON ROCKET SADDLE SALMON SANDAL SHOVEL SPINACH SPIDER
-TEAPOT THIMBLE TOMATO TROMBONE TULIP TURTLE TUNNEL UMBRELLA VELVET VIOLIN WAFFLE WALNUT WHISTLE WILLOW WINDMILL
-YOGURT
-"""
-WORDS = tuple(_NOUNS.split())
-"""Nouns that no question and no file name holds; written once, read as they stand."""
-
-_DIGITS = (
-    ("zero", "oh", "零", "〇"),
-    *(("one", "一", "幺"), ("two", "二", "两"), ("three", "三"), ("four", "四"), ("five", "五")),
-    *(("six", "六"), ("seven", "七"), ("eight", "八"), ("nine", "九")),
-)
-_DIGIT_OF = {name: str(digit) for digit, names in enumerate(_DIGITS) for name in names}
-_NAMED_DIGIT = re.compile("|".join(rf"\b{name}\b" if name.isascii() else name for name in _DIGIT_OF), re.IGNORECASE)
-_RUN = re.compile(r"\d(?:[ ,，、\-–·]{0,4}\d)*")
-DIGITS = 4
-_NUMBERS = range(10**DIGITS)
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """What a file can hold: how many different ones there are, two of them by chance, and those that a text names."""
-
-    size: int
-    draw_two: Callable[[Sample], tuple[str, str]]
-    find: Callable[[str], frozenset[str]]
-
-
-def _find_words(text: str) -> frozenset[str]:
-    tokens = re.findall(r"[A-Z]+", unicodedata.normalize("NFKC", text).upper())
-    return frozenset(tokens).intersection(WORDS)
-
-
-def _two_words(sample: Sample) -> tuple[str, str]:
-    first, second = sample(WORDS, 2)
-    return first, second
-
-
-def _find_numbers(text: str) -> frozenset[str]:
-    """Runs of exactly four digits, written as digits or as words, in English or Chinese."""
-    plain = _NAMED_DIGIT.sub(lambda found: f" {_DIGIT_OF[found[0].lower()]} ", unicodedata.normalize("NFKC", text))
-    runs = (re.sub(r"\D", "", run) for run in _RUN.findall(re.sub(r" +", " ", plain)))
-    return frozenset(run for run in runs if len(run) == DIGITS)
-
-
-def _two_numbers(sample: Sample) -> tuple[str, str]:
-    first, second = sample([f"{each:0{DIGITS}}" for each in _NUMBERS], 2)
-    return first, second
-
-
-ONE_WORD = Vocabulary(len(WORDS), _two_words, _find_words)
-FOUR_DIGITS = Vocabulary(len(_NUMBERS), _two_numbers, _find_numbers)
-
 
 # A word as a PDF of one page, set in a font that every reader has.
 

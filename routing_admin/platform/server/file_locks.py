@@ -1,0 +1,32 @@
+"""Locks of files and folders, which the system gives back when the process that holds one ends, however it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def try_lock(handle: int) -> bool:
+    """Lock an open file or folder until it is closed; False where another process holds it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def hold_unless_locked(path: Path) -> Iterator[bool]:
+    """Hold a file or folder for the block; False where it is gone, or another process holds it."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        yield try_lock(handle)
+    finally:
+        os.close(handle)
