@@ -61,7 +61,7 @@ ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     )),
     ("the chain", (
         "routing_admin/core/fallback/", "routing_admin/dispatch/send.py", "routing_admin/dispatch/recorded.py",
-        "routing_admin/gateway/calls.py", "routing_admin/gateway/answers.py", "routing_admin/gateway/fields.py",
+        "routing_admin/gateway/calls.py", "routing_admin/gateway/answers.py",
     )),
     ("preparing", (
         "routing_admin/dispatch/", "capabilities/core/delivery/", "capabilities/core/texts/",

@@ -142,10 +142,10 @@ def test_a_key_in_two_pieces_of_a_sentence_is_gone() -> None:
 
 
 def timeline(row: RequestLog) -> dict[str, Any]:
-    """What the agents' API tells of a logged request."""
+    """The agents' API's answer about a logged request."""
     found = find_logged_request(row.pk)
     assert found is not None
-    return render_timeline(found)
+    return render_timeline(found).model_dump(mode="json", by_alias=True)
 
 
 @pages
