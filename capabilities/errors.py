@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from capabilities.core.problems import Problem
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 MAX_LISTED = 200
 """Problems that an answer lists."""
@@ -72,5 +72,5 @@ def first_problems(problems: Sequence[Problem]) -> Sequence[Problem]:
     """The problems that are listed, and how many more there are."""
     if len(problems) <= MAX_LISTED:
         return problems
-    more = worded("There are %(count)s more problems. Put these right first.", count=len(problems) - MAX_LISTED)
+    more = translatable("There are %(count)s more problems. Put these right first.", count=len(problems) - MAX_LISTED)
     return (*problems[:MAX_LISTED], Problem("", more, "range", problems[MAX_LISTED].severity))

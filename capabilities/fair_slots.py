@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
 
 SHARE = 3
 """How many times the free places one name may hold."""
-OVERLOADED_MESSAGE = worded("This server is at its limit, overall or for you. Send the request again in a second.")
+OVERLOADED_MESSAGE = translatable(
+    "This server is at its limit, overall or for you. Send the request again in a second."
+)
 
 requester: ContextVar[str] = ContextVar("requester", default="")
 """For whom this task or thread works: an agent's name, else an address; empty for the process itself."""

@@ -21,7 +21,7 @@ from capabilities.core.json_codec import (
     put_back,
     scan_json,
 )
-from capabilities.core.worded import Worded, worded
+from capabilities.core.translatable import Translatable, translatable
 
 AT_ONCE_BYTES = 4 * 1024 * 1024
 """A text up to this size is parsed in one step, which takes some ten milliseconds."""
@@ -37,7 +37,7 @@ class JsonTooLargeError(ValueError):
 
     status, code = 413, TOO_LARGE
 
-    def __init__(self, sentence: Worded) -> None:
+    def __init__(self, sentence: Translatable) -> None:
         super().__init__(sentence)
         self.sentence = sentence
 
@@ -104,7 +104,7 @@ def check_inner_json(texts: Sequence[str]) -> None:
 
 def _too_many_values() -> JsonTooLargeError:
     return JsonTooLargeError(
-        worded(
+        translatable(
             "The body has more than %(limit)s JSON values. Send less in one request, or raise %(setting)s.",
             limit=settings.MAX_JSON_VALUES,
             setting="ROUTING_ADMIN_MAX_JSON_VALUES",
@@ -125,7 +125,7 @@ def is_quick(data: bytes | bytearray) -> bool:
 
 def _too_many_bytes() -> JsonTooLargeError:
     return JsonTooLargeError(
-        worded(
+        translatable(
             "The body has more than %(limit)s bytes of JSON beside its files. Send less in one request, "
             "or raise %(setting)s.",
             limit=settings.MAX_JSON_BYTES,
@@ -149,9 +149,9 @@ def nests_too_deeply(value: Any) -> bool:
     return True
 
 
-def too_deep() -> Worded:
+def too_deep() -> Translatable:
     """Return the sentence for a value that nests too deeply."""
-    return worded(
+    return translatable(
         "The body is nested deeper than %(levels)s levels (%(setting)s).",
         levels=settings.MAX_JSON_DEPTH,
         setting="ROUTING_ADMIN_MAX_JSON_DEPTH",

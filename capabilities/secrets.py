@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.models import StoredKey
 from capabilities.signing import read_secrets_again, sign_lastingly
 
@@ -21,8 +21,8 @@ class KeyUnreadableError(Exception):
         self.reason = reason
 
 
-OTHER_ENCRYPTION = worded("the stored key was encrypted with another key; enter it again")
-OTHER_ADDRESS = worded("the stored key was entered for another address; enter it again")
+OTHER_ENCRYPTION = translatable("the stored key was encrypted with another key; enter it again")
+OTHER_ADDRESS = translatable("the stored key was entered for another address; enter it again")
 
 
 def origin_of(endpoint: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from django.utils.translation import gettext, pgettext
 
 from capabilities.core.problems import Problem
-from capabilities.core.worded import Fact, Worded, insert_facts
+from capabilities.core.translatable import Fact, Translatable, insert_facts
 from capabilities.errors import ActionError, InvalidError
 
 WIDE_END = re.compile(r"[。：；，、](?:</\w+>)*$")
@@ -21,7 +21,7 @@ LOOKED_AT = 100
 
 def translate_sentence(text: str) -> str:
     """A core's sentence in the reader's language; any other text, such as a provider's own words, as it is."""
-    if not isinstance(text, Worded):
+    if not isinstance(text, Translatable):
         return text
     said = gettext(text.template)
     return insert_facts(said, {name: _fact(fact) for name, fact in text.facts.items()}) if text.facts else said

@@ -14,7 +14,7 @@ from django.utils.translation import gettext, override
 
 from capabilities.core.delivery.obstacles import ReasonCode, because
 from capabilities.core.delivery.tokens import FAMILIES, text_tokens
-from capabilities.core.worded import data_of
+from capabilities.core.translatable import data_of
 from capabilities.sentences import join_sentences, translate_sentence
 from routing_admin.request_log.sentences import render_reason
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capabilities.core.delivery.obstacles import SENTENCES
-from capabilities.core.worded import count_of
+from capabilities.core.translatable import count_of
 from routing_admin.core.limits.sentences import REACHED
 
 CATALOGUE = Path(__file__).parents[1] / "routing_admin/locale/zh_Hans/LC_MESSAGES/django.po"

@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
 from capabilities.core.prices import CURRENCY, NO_CURRENCY, Price, Rates
 from capabilities.core.problems import Problem
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 SOURCE_CHARS = 200
@@ -79,18 +79,18 @@ def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) 
     """What is wrong with a rate beside the others, which all lead into one currency."""
     for name in ("currency", "into"):
         if not CURRENCY.fullmatch(getattr(rate, name)) or getattr(rate, name) == NO_CURRENCY:
-            yield Problem(name, worded("A currency is three capital letters, such as USD or CNY."), "type")
+            yield Problem(name, translatable("A currency is three capital letters, such as USD or CNY."), "type")
     if rate.currency == rate.into:
-        yield Problem("currency", worded("A rate is between two currencies."), "range")
+        yield Problem("currency", translatable("A rate is between two currencies."), "range")
     if not _is_amount(rate.rate):
-        yield Problem("rate", worded("The rate must be a number above 0 with at most nine decimals."), "range")
+        yield Problem("rate", translatable("The rate must be a number above 0 with at most nine decimals."), "range")
     if not _is_past(rate.day, today):
-        yield Problem("day", worded("The day cannot be in the future. Write it like 2026-11-22."), "range")
+        yield Problem("day", translatable("The day cannot be in the future. Write it like 2026-11-22."), "range")
     if not rate.source.strip():
-        yield Problem("source", worded("Enter where the rate is from: a bank, a page, a bill."), "required")
+        yield Problem("source", translatable("Enter where the rate is from: a bank, a page, a bill."), "required")
     for other in others:
         if other.into != rate.into or other.currency == rate.into:
-            sentence = worded("The other rates convert to %(currency)s. Remove them first.", currency=other.into)
+            sentence = translatable("The other rates convert to %(currency)s. Remove them first.", currency=other.into)
             yield Problem("into", sentence, "range")
             return
 

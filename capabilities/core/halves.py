@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from capabilities.core.worded import Worded
+from capabilities.core.translatable import Translatable
 
 T = TypeVar("T")
 _HALF = re.compile("[\ud800-\udfff]")
@@ -40,7 +40,7 @@ def mend(value: T) -> T:
 
 
 def _mend(value: Any) -> Any:
-    if isinstance(value, Worded):
+    if isinstance(value, Translatable):
         return value.change_texts(mend_text)
     if isinstance(value, str):
         return mend_text(value)

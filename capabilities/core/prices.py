@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.problems import Problem
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Usage
-from capabilities.core.worded import worded
 
 NANO = 1_000_000_000
 """Nanos in one unit of a currency."""
@@ -230,7 +230,9 @@ def check_price(data: object, path: str = "price") -> tuple[Problem, ...]:
         example = "{'currency': 'USD', 'input': 2.5, 'output': 10}"
         return (
             Problem(
-                path, worded("%(path)s must be an object such as %(example)s.", path=path, example=example), "type"
+                path,
+                translatable("%(path)s must be an object such as %(example)s.", path=path, example=example),
+                "type",
             ),
         )
     return tuple(_problems(data, path)) if data else ()
@@ -239,21 +241,21 @@ def check_price(data: object, path: str = "price") -> tuple[Problem, ...]:
 def _problems(data: Mapping[str, Any], path: str) -> Iterator[Problem]:
     for name in REQUIRED:
         if data.get(name) is None:
-            yield Problem(f"{path}.{name}", worded("%(path)s is missing.", path=f"{path}.{name}"), "required")
+            yield Problem(f"{path}.{name}", translatable("%(path)s is missing.", path=f"{path}.{name}"), "required")
     for name, value in data.items():
         where = f"{path}.{name}"
         if name == "currency":
             if value is not None and not (isinstance(value, str) and CURRENCY.fullmatch(value)):
-                sentence = worded(
+                sentence = translatable(
                     "%(path)s must be a currency's three capital letters, such as USD or CNY.", path=where
                 )
                 yield Problem(where, sentence, "type")
         elif name not in FIELDS:
             known = ("currency", *FIELDS)
-            sentence = worded("%(path)s is unknown and has no effect. Known: %(known)s.", path=where, known=known)
+            sentence = translatable("%(path)s is unknown and has no effect. Known: %(known)s.", path=where, known=known)
             yield Problem(where, sentence, "enum", "warning")
         elif value is not None and not _is_amount(value):
-            sentence = worded(
+            sentence = translatable(
                 "%(path)s must be an amount for a million tokens, from 0 to %(most)s.", path=where, most=f"{DEAREST:,}"
             )
             yield Problem(where, sentence, "range")

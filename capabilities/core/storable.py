@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from capabilities.core.problems import Problem
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 REPLACEMENT = "\ufffd"
 LOST = re.compile("[\x00\ud800-\udfff]")
@@ -93,12 +93,14 @@ def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> It
             yield unreadable_text(path_of(place))
         elif isinstance(item, int | float) and not -LARGEST <= item < LARGEST:  # true of what is not a number, too
             where = path_of(place)
-            message = worded("%(path)s must be a number between −2⁶³ and 2⁶³; no other can be stored.", path=where)
+            message = translatable(
+                "%(path)s must be a number between −2⁶³ and 2⁶³; no other can be stored.", path=where
+            )
             yield Problem(where, message, "range")
         elif isinstance(item, Mapping | list | tuple):
             if len(place) > DEPTH:
                 where = path_of(place[:3])
-                message = worded("%(path)s is nested more than %(depth)s levels deep.", path=where, depth=DEPTH)
+                message = translatable("%(path)s is nested more than %(depth)s levels deep.", path=where, depth=DEPTH)
                 yield Problem(where, message, "range")
                 continue
             pairs: Any = item.items() if isinstance(item, Mapping) else enumerate(item)
@@ -111,5 +113,7 @@ def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> It
 
 def unreadable_text(path: str) -> Problem:
     """A text with a NUL or half a surrogate pair."""
-    message = worded("%(path)s contains a character that cannot be stored (NUL or half a surrogate pair).", path=path)
+    message = translatable(
+        "%(path)s contains a character that cannot be stored (NUL or half a surrogate pair).", path=path
+    )
     return Problem(path, message, "type")

@@ -9,7 +9,7 @@ from capabilities.core.vocabulary import Direction
 from capabilities.errors import NotFoundError
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import find_guarantee
-from routing_admin.dispatch.receivers import registry_of
+from routing_admin.dispatch.model_endpoints import registry_of
 
 
 def service_json(service: LlmServiceConfig) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from artifacts.core.artifact import REF_PREFIX
 from capabilities.access import principal_of
 from capabilities.core.prices import exact_amount
 from capabilities.core.storable import is_storable
-from capabilities.core.worded import text_of
+from capabilities.core.translatable import text_of
 from routing_admin.api.calls import CallError, answer
 from routing_admin.api.schemas import (
     CostOut,

@@ -30,7 +30,7 @@ from routing_admin.api.service_schemas import (
 )
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import delete_made_agent, put_agent
-from routing_admin.dispatch.receivers import registry_of
+from routing_admin.dispatch.model_endpoints import registry_of
 from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
 
 router = Router()

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from capabilities.core.problems import Problem
 from capabilities.core.storable import is_name
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.errors import ActionError, ConflictError, InUseError, InvalidError
 from capabilities.sentences import join_words
 
@@ -46,7 +46,7 @@ def save_fields(row: Any, *fields: str) -> None:
 def check_one_line(field: str, text: str) -> None:
     """Raise `InvalidError` for a name with a line break or another control character in it."""
     if not is_name(text):
-        message = worded("%(path)s must be on one line, without control characters.", path=field)
+        message = translatable("%(path)s must be on one line, without control characters.", path=field)
         raise InvalidError([Problem(field, message, "range")])
 
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from capabilities.acts import Actor
 from capabilities.core.providers.environment import overrides, read
 from capabilities.core.providers.origins import OriginPolicy, policy_of, proxy_refusal, refusal
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.models import StoredKey, VariableOrigin
 from capabilities.secrets import KeyUnreadableError, fingerprint_of, open_key, origin_of
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, ProviderSpec
@@ -61,16 +61,16 @@ def uses_of(configuration: Configuration) -> set[tuple[str, str]]:
 ALLOWED_VARIABLES = ("LLM_API_KEY",)
 """Variables that may hold a key beside `LLM_PROVIDER_*_API_KEY` (decision 13)."""
 
-KEY_UNSET = worded("%(name)s has no key: set %(variable)s in the environment, or store a key.")
-NO_KEY_ANYWHERE = worded("%(name)s has no key: store a key.")
-KEY_GONE = worded("%(name)s has no key: enter it again.")
-KEY_UNREADABLE = worded("%(name)s: %(reason)s.")
-NONE_ENABLED = worded("%(name)s has no key that is enabled.")
-KEY_BOUND = worded(
+KEY_UNSET = translatable("%(name)s has no key: set %(variable)s in the environment, or store a key.")
+NO_KEY_ANYWHERE = translatable("%(name)s has no key: store a key.")
+KEY_GONE = translatable("%(name)s has no key: enter it again.")
+KEY_UNREADABLE = translatable("%(name)s: %(reason)s.")
+NONE_ENABLED = translatable("%(name)s has no key that is enabled.")
+KEY_BOUND = translatable(
     "%(name)s: the key in %(variable)s is sent to %(known)s only. An administrator can allow %(origin)s on the "
     "provider's page."
 )
-KEY_UNBOUND = worded(
+KEY_UNBOUND = translatable(
     "%(name)s: the key in %(variable)s was never sent to %(origin)s. An administrator can allow it on the provider's "
     "page."
 )
@@ -165,7 +165,9 @@ def provider_keys(
     pool = tuple(by_mark.values())
     first = next((each.state for each in (*pool, *enabled)), None)
     if first is None:
-        first = replace(own[0], source=KeyFrom.MISSING, value=None, reason=worded(NONE_ENABLED, name=provider.name))
+        first = replace(
+            own[0], source=KeyFrom.MISSING, value=None, reason=translatable(NONE_ENABLED, name=provider.name)
+        )
     return ProviderKeys(first, every, pool if len(pool) > 1 else ())
 
 
@@ -203,21 +205,23 @@ def variable_state(provider: ProviderSpec, state: KeyState, origins: Mapping[str
     if origin in known:
         return state
     facts = {"name": provider.name, "variable": state.variable, "origin": origin}
-    reason = worded(KEY_BOUND, **facts, known=tuple(known)) if known else worded(KEY_UNBOUND, **facts)
+    reason = translatable(KEY_BOUND, **facts, known=tuple(known)) if known else translatable(KEY_UNBOUND, **facts)
     return KeyState(KeyFrom.MISSING, None, state.variable, reason=reason, unconfirmed=origin)
 
 
 def no_key(name: str, variable: str) -> str:
     """Why a provider without a key cannot be called; `variable` is where one could stand."""
-    return worded(KEY_UNSET, name=name, variable=variable) if variable else worded(NO_KEY_ANYWHERE, name=name)
+    return (
+        translatable(KEY_UNSET, name=name, variable=variable) if variable else translatable(NO_KEY_ANYWHERE, name=name)
+    )
 
 
 def stored_key_state(provider: ProviderSpec, row: StoredKey | None, refused: str) -> KeyState:
     """The state of a key that is stored."""
     if row is None:
-        return KeyState(KeyFrom.MISSING, reason=worded(KEY_GONE, name=provider.name))
+        return KeyState(KeyFrom.MISSING, reason=translatable(KEY_GONE, name=provider.name))
     try:
         value = open_key(row, provider.endpoint)
     except KeyUnreadableError as problem:
-        return KeyState(KeyFrom.MISSING, reason=worded(KEY_UNREADABLE, name=provider.name, reason=problem.reason))
+        return KeyState(KeyFrom.MISSING, reason=translatable(KEY_UNREADABLE, name=provider.name, reason=problem.reason))
     return KeyState(KeyFrom.STORED, value, "", row.last_four, refused)

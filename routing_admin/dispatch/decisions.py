@@ -1,4 +1,4 @@
-"""What depends on the configuration alone, decided once per snapshot: meanings of names, plans, receivers.
+"""What depends on the configuration alone, decided once per snapshot: meanings of names, plans, endpoints.
 
 Agents ask the same few things again and again. A snapshot never changes, so its decisions stay valid as long
 as it does; the next one starts empty.
@@ -10,15 +10,15 @@ from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import TypeVar
 
+from capabilities.core.delivery.model_endpoint import ModelEndpoint
 from capabilities.core.delivery.reader import ContentPolicy
-from capabilities.core.delivery.receiver import Receiver
 from routing_admin.configuration.keys import KeyFrom
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import Plan, PlannedCandidate, PoolKey, SkipReason
 from routing_admin.core.planning.model_names import NamedRoute, resolve_model
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
-from routing_admin.dispatch.receivers import receiver_at, without_describing
+from routing_admin.dispatch.model_endpoints import endpoint_at, without_describing
 
 KEPT = 2000
 """Decisions of a kind that are kept; callers choose names and parameters, so there could be any number."""
@@ -33,7 +33,7 @@ class Decisions:
         self._state = state
         self._names: dict[Hashable, NamedRoute] = {}
         self._plans: dict[Hashable, tuple[RouteSpec, Plan]] = {}
-        self._receivers: dict[Hashable, tuple[RouteSpec, ServiceSpec | None, Receiver]] = {}
+        self._endpoints: dict[Hashable, tuple[RouteSpec, ServiceSpec | None, ModelEndpoint]] = {}
         self.unusable = unusable_of(state)
         """The providers that cannot be called now, and why."""
         self.pools = pools_of(state)
@@ -62,17 +62,17 @@ class Decisions:
             found = _keep(self._plans, key, (route, plan))
         return found[1]
 
-    def receiver(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> Receiver:
+    def endpoint(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> ModelEndpoint:
         """Who a candidate of a route is. Raises `LookupError` when its provider is not there.
 
-        Routes that say nothing of their own about how a model is asked share its receiver.
+        Routes that say nothing of their own about how a model is asked share its endpoint.
         """
         own = bool(route.candidates[candidate.index].extra_body or route.content)
         where: Hashable = (id(route), candidate.index) if own else (candidate.provider, candidate.model)
         key = (where, id(service))
-        found = self._receivers.get(key)
+        found = self._endpoints.get(key)
         if found is None:
-            found = _keep(self._receivers, key, (route, service, self._receiver(route, candidate, service)))
+            found = _keep(self._endpoints, key, (route, service, self._endpoint(route, candidate, service)))
         return found[2]
 
     def can_refuse_files(self, route: RouteSpec) -> bool:
@@ -82,11 +82,11 @@ class Decisions:
         words = [configuration.content_policy or "", *(str((each or {}).get("policy", "")) for each in wordings)]
         return any(ContentPolicy.NATIVE_ONLY.value in word for word in words)
 
-    def _receiver(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> Receiver:
+    def _endpoint(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> ModelEndpoint:
         provider = self._state.configuration.provider(candidate.provider)
         if provider is None:
             raise LookupError(f"there is no provider {candidate.provider}; a plan never calls it")
-        to = receiver_at(
+        to = endpoint_at(
             self._state,
             provider,
             candidate.model,

@@ -20,8 +20,8 @@ from routing_admin.core.planning.allowed import ModelNotAllowedError, check_allo
 from routing_admin.core.planning.model_names import NamedRoute, task_name
 from routing_admin.core.planning.plan import default_route_to
 from routing_admin.dispatch.descriptions.describing import Describing
+from routing_admin.dispatch.model_endpoints import describing_route, find_describer
 from routing_admin.dispatch.plan import plan_request
-from routing_admin.dispatch.receivers import describing_route, find_describer
 from routing_admin.dispatch.recorded import record_answer
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.limits.reservations import reservation_of

@@ -19,8 +19,8 @@ from routing_admin.core.planning.plan import default_route_to
 from routing_admin.dispatch.descriptions.cache import DescriptionCache
 from routing_admin.dispatch.descriptions.describing import Describing
 from routing_admin.dispatch.descriptions.store import forget_failures
+from routing_admin.dispatch.model_endpoints import describers_of
 from routing_admin.dispatch.plan import PlannedRequest, plan_request
-from routing_admin.dispatch.receivers import describers_of
 from routing_admin.dispatch.recorded import record_answer
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.request_log.recorder import RequestRecorder
@@ -59,7 +59,7 @@ def have_described(planned: PlannedRequest, recorder: RequestRecorder, request_i
     describing = Describing(Dispatch(planned, request_id=request_id), recorder, record_answer)
     forget_failures(describing.desk.conversation)
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
-    prepared = run_sync(describing.prepare(apply_params(planned.chat, call), planned.receiver(0), call))
+    prepared = run_sync(describing.prepare(apply_params(planned.chat, call), planned.endpoint(0), call))
     if isinstance(prepared, CannotRead):
         return None
     return prepared.deliveries[0].delivery.description

@@ -145,7 +145,7 @@ def count_tokens(planned: PlannedRequest) -> int | None:
     drill = planned.state.drill
     if drill is not None and drill.stops(candidate.provider, time.time()):
         return None
-    to = planned.receiver(candidate.index)
+    to = planned.endpoint(candidate.index)
     counter = COUNTERS.get(to.protocol.name)
     if counter is None or is_embedded(to.target.endpoint):
         return None

@@ -9,13 +9,13 @@ from functools import partial
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt, text_style_for
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.model_description import without_describer
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, prepare, rename_limit
 from capabilities.core.delivery.reader import ContentPolicy
-from capabilities.core.delivery.receiver import Prepared, Receiver, prepare, rename_limit
 from capabilities.core.message import ChatRequest, FilePart, UnreadableError
 from capabilities.core.protocols.parameters import brief_names
+from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import WireProtocol
-from capabilities.core.worded import Worded, worded
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import REFUSE, SKIP, RouteSpec, ServiceSpec
 from routing_admin.core.fallback.chain import Call, Plan, PlannedCandidate, SkipReason, Timeouts
@@ -23,35 +23,39 @@ from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.params import Params, apply_params, list_dropped_params
 from routing_admin.core.planning.plan import RoutingQuery, Unusable, opening_of, plan_route
 from routing_admin.dispatch.decisions import decisions_of
-from routing_admin.dispatch.receivers import readers_of, without_describing
+from routing_admin.dispatch.model_endpoints import readers_of, without_describing
 from routing_admin.request_log.recorder import RequestRecorder
 
 # Passing by the candidates that a request is too long for, where its route says so and another candidate takes it.
 
 
-def pass_overflowed_by(plan: Plan, chat: ChatRequest, words: TextStyle, receiver: Callable[[int], Receiver]) -> Plan:
+def pass_overflowed_by(
+    plan: Plan, chat: ChatRequest, words: TextStyle, endpoint: Callable[[int], ModelEndpoint]
+) -> Plan:
     """The plan without the candidates that the request does not fit, each of which says why.
 
     An estimate refuses nobody: where it fits none, the plan stays as it is, and the models judge for themselves.
     """
     called = [each for each in plan.candidates if each.skip is None]
-    obstacles = {each.index: _find_obstacle(each, chat, words, receiver(each.index)) for each in called}
+    obstacles = {each.index: _find_obstacle(each, chat, words, endpoint(each.index)) for each in called}
     if all(obstacles.values()):
         return plan
     candidates = tuple(_judge_overflow(each, obstacles.get(each.index)) for each in plan.candidates)
     return replace(plan, candidates=candidates)
 
 
-def _find_obstacle(candidate: PlannedCandidate, chat: ChatRequest, words: TextStyle, to: Receiver) -> Worded | None:
+def _find_obstacle(
+    candidate: PlannedCandidate, chat: ChatRequest, words: TextStyle, to: ModelEndpoint
+) -> Translatable | None:
     adapted = adapt(apply_params(chat, Call(candidate, 1, Timeouts())), without_describer(to.reader), words)
     return to.tokens.obstacle(adapted, to.target.model) if isinstance(adapted, Adapted) else None
 
 
-def _judge_overflow(candidate: PlannedCandidate, obstacle: Worded | None) -> PlannedCandidate:
+def _judge_overflow(candidate: PlannedCandidate, obstacle: Translatable | None) -> PlannedCandidate:
     return candidate if obstacle is None else replace(candidate, skip=SkipReason.TOO_LONG, skip_detail=obstacle)
 
 
-WOULD_DROP = worded("It would leave out %(names)s.")
+WOULD_DROP = translatable("It would leave out %(names)s.")
 """Why a candidate is passed by where nothing may be left out."""
 
 Keep = Callable[[FilePart], FilePart]
@@ -81,9 +85,9 @@ class PlannedRequest:
         found = self.state.configuration.provider(provider)
         return found.proxy if found else "default"
 
-    def receiver(self, index: int) -> Receiver:
+    def endpoint(self, index: int) -> ModelEndpoint:
         """Who the candidate at that place of the chain is. Raises `LookupError` when its provider is not there."""
-        found = decisions_of(self.state).receiver(self.route, self.plan.candidates[index], self.service)
+        found = decisions_of(self.state).endpoint(self.route, self.plan.candidates[index], self.service)
         return found if self.passing is None else replace(found, protocol=self.passing)
 
     def with_affinity(self, word: str, agent: str) -> PlannedRequest:
@@ -131,7 +135,7 @@ def plan_request(
         known = decisions.unusable if unusable is None else unusable
         planned = replace(planned, plan=plan_with(unusable=known, cannot_read=partial(_cannot_read, planned)))
     if route.on_overflow == SKIP:
-        planned = replace(planned, plan=pass_overflowed_by(planned.plan, planned.chat, words, planned.receiver))
+        planned = replace(planned, plan=pass_overflowed_by(planned.plan, planned.chat, words, planned.endpoint))
     return _pass_droppers_by(planned) if refuses_drops or route.on_drop == REFUSE else planned
 
 
@@ -145,12 +149,12 @@ def _judge(planned: PlannedRequest, candidate: PlannedCandidate) -> PlannedCandi
     if candidate.skip is not None:
         return candidate
     chat = apply_params(planned.chat, Call(candidate, 1, Timeouts()))
-    to = without_describing(planned.receiver(candidate.index))
+    to = without_describing(planned.endpoint(candidate.index))
     prepared = prepare(chat, to, planned.words, stream=planned.stream)
     names = () if isinstance(prepared, CannotRead) else prepared.request.dropped_params
     if not names:
         return candidate
-    detail = worded(WOULD_DROP, names=tuple(brief_names(names)))
+    detail = translatable(WOULD_DROP, names=tuple(brief_names(names)))
     return replace(candidate, skip=SkipReason.WOULD_DROP, skip_detail=detail, skip_param=names[0])
 
 
@@ -161,7 +165,7 @@ def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | No
     )
     if planned.plan.candidates[index].skip is not None:
         return None
-    reader = planned.receiver(index).reader
+    reader = planned.endpoint(index).reader
     if ContentPolicy.NATIVE_ONLY not in reader.policies:
         return None
     adapted = adapt(planned.chat, reader, planned.words)
@@ -183,7 +187,7 @@ def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: s
     )
 
 
-def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
+def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: ModelEndpoint, call: Call) -> Prepared | CannotRead:
     """The request as this candidate gets it; media that it gets as words is stored first, so that they name it."""
     making = partial(
         prepare,

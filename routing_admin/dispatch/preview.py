@@ -20,10 +20,10 @@ from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDeliv
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
 from capabilities.core.delivery.loss import Loss
 from capabilities.core.delivery.model_description import DescriptionState, FindDescription
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, encode_adapted
 from capabilities.core.delivery.obstacles import Reason, ReasonCode
 from capabilities.core.delivery.prefix import predict_break, tell_prediction
 from capabilities.core.delivery.reader import ContentPolicy, Reader
-from capabilities.core.delivery.receiver import Prepared, Receiver, encode_adapted
 from capabilities.core.delivery.tokens import Estimate, estimate_delivery, text_tokens
 from capabilities.core.message import (
     Blob,
@@ -44,7 +44,7 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.core.planning.plan import RoutingQuery, default_route_to, plan_route
 from routing_admin.dispatch import description_preview
-from routing_admin.dispatch.receivers import default_language, default_receivers, readers_of, registry_of
+from routing_admin.dispatch.model_endpoints import default_endpoints, default_language, readers_of, registry_of
 
 REQUEST = "one user message that holds this file and nothing else, sent on as model auto"
 """What the previewed request is; pages and the API say so."""
@@ -166,7 +166,7 @@ def loss_as_json(loss: Loss | None) -> dict[str, Any] | None:
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
     """The artifact before every enabled service. `agent` is who asks and is never named as another reader."""
     previewer = Previewer(row, language=language, agent=agent)
-    return previewer.preview(previewer.receivers)
+    return previewer.preview(previewer.endpoints)
 
 
 class Previewer:
@@ -178,7 +178,7 @@ class Previewer:
     def __init__(self, row: Artifact, *, language: str | None = None, agent: str | None = None) -> None:
         self._state = snapshot.current()
         self.artifact = read_once(open_artifact(row))
-        self.receivers: Sequence[Receiver] = default_receivers(self._state)
+        self.endpoints: Sequence[ModelEndpoint] = default_endpoints(self._state)
         self._row, self._agent = row, agent
         self._chat = lead_by_default(self._state, request_for(self.artifact), language)
         self._language = language or default_language()
@@ -197,34 +197,34 @@ class Previewer:
         self._adapted: dict[Hashable, Adapted | CannotRead] = {}
         self._predictions: dict[Hashable, str] = {}
 
-    def form_at(self, receiver: Receiver) -> DeliveryForm:
+    def form_at(self, endpoint: ModelEndpoint) -> DeliveryForm:
         """The form in which the file reaches that service."""
-        return _first_delivery(self._adapt(receiver)).delivery.form
+        return _first_delivery(self._adapt(endpoint)).delivery.form
 
     @cached_property
     def readers(self) -> tuple[str, ...]:
         """The agents that could read it."""
         return tuple(readers_of(self._state, self.artifact.part(), but=self._agent))
 
-    def preview(self, receivers: Iterable[Receiver]) -> Preview:
+    def preview(self, endpoints: Iterable[ModelEndpoint]) -> Preview:
         """The artifact before these services."""
-        deliveries = tuple(self._preview_at(receiver) for receiver in receivers)
+        deliveries = tuple(self._preview_at(endpoint) for endpoint in endpoints)
         return Preview(self.artifact, deliveries, self.readers, evidence=tuple(self._row.evidence))
 
-    def _preview_at(self, receiver: Receiver) -> DeliveryPreview:
-        adapted = self._adapt(receiver)
+    def _preview_at(self, endpoint: ModelEndpoint) -> DeliveryPreview:
+        adapted = self._adapt(endpoint)
         refused = isinstance(adapted, CannotRead)
-        prepared = adapted if isinstance(adapted, CannotRead) else encode_adapted(adapted, receiver, stream=False)
+        prepared = adapted if isinstance(adapted, CannotRead) else encode_adapted(adapted, endpoint, stream=False)
         mismatch = (TYPE_MISMATCH,) if self._row.mismatch else ()
-        delivery = _delivery(self.artifact, prepared, receiver, self._language, mismatch, self._estimate_text)
+        delivery = _delivery(self.artifact, prepared, endpoint, self._language, mismatch, self._estimate_text)
         if refused:
             return delivery
         sent = _first_delivery(adapted)
         return replace(
             delivery,
-            prefix=self._predict(receiver, adapted),
+            prefix=self._predict(endpoint, adapted),
             description=self._describe(sent),
-            not_described=self._find_refusal(receiver.reader, sent),
+            not_described=self._find_refusal(endpoint.reader, sent),
         )
 
     def _find_refusal(self, reader: Reader, sent: PartDelivery) -> Reason | None:
@@ -252,10 +252,10 @@ class Previewer:
         )
         return DescriptionPreview(found.describer, found.state, estimate, found.fault)
 
-    def _adapt(self, receiver: Receiver) -> Adapted | CannotRead:
-        key = _likeness(receiver.reader)
+    def _adapt(self, endpoint: ModelEndpoint) -> Adapted | CannotRead:
+        key = _likeness(endpoint.reader)
         if key not in self._adapted:
-            self._adapted[key] = adapt(self._chat, receiver.reader, self._words_for(receiver.reader))
+            self._adapted[key] = adapt(self._chat, endpoint.reader, self._words_for(endpoint.reader))
         return self._adapted[key]
 
     def _words_for(self, reader: Reader) -> TextStyle:
@@ -268,10 +268,10 @@ class Previewer:
     def _find_descriptions(self) -> Callable[[Reader], FindDescription]:
         return description_preview.find_descriptions(request_for(self.artifact), self._asked_language)
 
-    def _predict(self, receiver: Receiver, adapted: Adapted | CannotRead) -> str:
-        key = _likeness(receiver.reader)
+    def _predict(self, endpoint: ModelEndpoint, adapted: Adapted | CannotRead) -> str:
+        key = _likeness(endpoint.reader)
         if key not in self._predictions and isinstance(adapted, Adapted):
-            broken = predict_break(self._chat, adapted, receiver.reader, self._words_for(receiver.reader))
+            broken = predict_break(self._chat, adapted, endpoint.reader, self._words_for(endpoint.reader))
             self._predictions[key] = tell_prediction(broken)
         return self._predictions[key]
 
@@ -302,31 +302,31 @@ def request_for(artifact: StoredArtifact) -> ChatRequest:
 def _delivery(
     artifact: StoredArtifact,
     prepared: Prepared | CannotRead,
-    receiver: Receiver,
+    endpoint: ModelEndpoint,
     language: str,
     warnings: tuple[str, ...],
     estimate_text: Callable[[str], Estimate],
 ) -> DeliveryPreview:
     refused = isinstance(prepared, CannotRead)
     delivery = _first_delivery(prepared)
-    result = route_without_data(artifact, receiver.service_id or "", language)
+    result = route_without_data(artifact, endpoint.service_id or "", language)
     return DeliveryPreview(
-        service_id=receiver.name,
-        provider=receiver.target.provider,
-        model=receiver.target.model,
-        wire=receiver.protocol.name,
+        service_id=endpoint.name,
+        provider=endpoint.target.provider,
+        model=endpoint.target.model,
+        wire=endpoint.protocol.name,
         outcome=delivery.delivery.outcome,
         form=delivery.delivery.form,
         reason=delivery.delivery.reason,
         text=delivery.text,
         payload=None if isinstance(prepared, CannotRead) else prepared.request.elide(),
         bytes=0 if isinstance(prepared, CannotRead) else prepared.request.content_length,
-        estimate=None if refused else estimate_delivery(delivery, receiver.target.model, estimate_text),
+        estimate=None if refused else estimate_delivery(delivery, endpoint.target.model, estimate_text),
         result=result,
         warnings=(*result.warnings, *warnings),
         loss=delivery.delivery.loss,
         images=len(delivery.natives) if delivery.delivery.outcome is Outcome.CONVERTED else 0,
-        policies=receiver.reader.policies,
+        policies=endpoint.reader.policies,
     )
 
 

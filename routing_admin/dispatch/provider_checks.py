@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from capabilities.core.delivery.adaptation import CannotRead, TextStyle
-from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, prepare
 from capabilities.core.json_codec import read_mended_json
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.protocols.echo import embedded
 from capabilities.core.protocols.openai import replies
 from capabilities.core.providers.origins import is_embedded
 from capabilities.core.providers.quirks import LIMIT_FIELD, quirks_without
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
-from capabilities.core.worded import worded
 from capabilities.errors import NotFoundError
 from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
@@ -27,7 +27,7 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import ProviderSpec
 from routing_admin.core.fallback.chain import PoolKey, Timeouts
 from routing_admin.core.files.endpoints import base_of
-from routing_admin.dispatch.receivers import receiver_at, with_key
+from routing_admin.dispatch.model_endpoints import endpoint_at, with_key
 from routing_admin.dispatch.send import NetworkTransport, process_run_context
 from routing_admin.upstream import process_upstream, run_sync
 
@@ -75,12 +75,12 @@ class ModelList:
         try:
             value = read_mended_json(body) if status == 200 else None
         except (ValueError, RecursionError):
-            return Failure(Fault.BAD_JSON, worded("the list of models is not JSON"), status)
+            return Failure(Fault.BAD_JSON, translatable("the list of models is not JSON"), status)
         if value is None:
             failed = replies.decode(status, headers, body)
-            return failed if isinstance(failed, Failure) else _no_list(worded("not a list of models"), status)
+            return failed if isinstance(failed, Failure) else _no_list(translatable("not a list of models"), status)
         entries = [each for each in _entries(value) if _id(each)]
-        return Answer(json.dumps(entries)) if entries else _no_list(worded("the list of models is empty"), status)
+        return Answer(json.dumps(entries)) if entries else _no_list(translatable("the list of models is empty"), status)
 
     def decoder(self) -> StreamDecoder:
         """There is none: a list is never streamed. Raises `TypeError`, always."""
@@ -133,7 +133,7 @@ class ProviderChecker:
             fault = Fault.KEY_MISSING if key.state.source is KeyFrom.MISSING else Fault.ORIGIN_REFUSED
             return CheckResult(0, fault.value, message=key.state.reason)
         choice = PoolKey(key.name, key.mark)
-        to = with_key(receiver_at(state, spec, model or spec.default_model), state, choice)
+        to = with_key(endpoint_at(state, spec, model or spec.default_model), state, choice)
         prepared = prepare(GREETING, to, TextStyle())
         if isinstance(prepared, CannotRead):  # words alone are always read
             return CheckResult(0, prepared.reason.code.value)
@@ -146,13 +146,13 @@ class ProviderChecker:
     async def _greet(self, state: Snapshot, spec: ProviderSpec, model: str) -> CheckResult:
         if isinstance(refused := _refusal(state, spec), CheckResult):
             return refused
-        to = receiver_at(state, spec, model or spec.default_model)
+        to = endpoint_at(state, spec, model or spec.default_model)
         found = await self._greet_with_options(to, spec)
         if not found.fault:  # a candidate that is left alone is well again, as after a call
             process_run_context().cooldowns.record_success(spec.name, model or spec.default_model)
         return found
 
-    async def _greet_with_options(self, to: Receiver, spec: ProviderSpec) -> CheckResult:
+    async def _greet_with_options(self, to: ModelEndpoint, spec: ProviderSpec) -> CheckResult:
         """The greeting, asked again without what was refused; an answer names the options that it took."""
         options: dict[str, Any] = {}
         while True:
@@ -175,7 +175,7 @@ class ProviderChecker:
         state, spec = _find_provider(provider)
         if isinstance(refused := _refusal(state, spec), CheckResult):
             return [refused] * len(chats)
-        to = receiver_at(state, spec, model)
+        to = endpoint_at(state, spec, model)
         prepared = [Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ()) for chat in chats]
 
         async def ask_all() -> Sequence[CheckResult]:
@@ -190,7 +190,7 @@ class ProviderChecker:
             return CheckResult(0, models=embedded.MODELS)
         if isinstance(refused := _refusal(state, spec), CheckResult):
             return refused
-        to = receiver_at(state, spec, spec.default_model)
+        to = endpoint_at(state, spec, spec.default_model)
         headers = dict(to.protocol.encode(GREETING, to.target, stream=False).headers)
         headers.pop("content-type", None)
         request = UpstreamRequest(models_url(spec), headers, method="GET")
@@ -200,7 +200,7 @@ class ProviderChecker:
         ids = tuple(_id(each) for each in entries)
         return replace(dialled_of(outcome, began, ids), entries=entries, text="")
 
-    async def _time(self, prepared: Prepared, to: Receiver, proxy: str, timeouts: Timeouts = QUICK) -> CheckResult:
+    async def _time(self, prepared: Prepared, to: ModelEndpoint, proxy: str, timeouts: Timeouts = QUICK) -> CheckResult:
         began = time.monotonic()
         return dialled_of(await NetworkTransport().call(prepared, to, timeouts, proxy), began)
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from artifacts.core.detection.kinds import kind_of
 from capabilities.core.delivery.adaptation import CannotRead, is_sent_as_it_came, summary
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, with_callers_headers
 from capabilities.core.delivery.reader import ContentPolicy
-from capabilities.core.delivery.receiver import Prepared, Receiver, with_callers_headers
 from capabilities.core.delivery.vendor_items import restore_names, restore_names_in
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, UnreadableError
 from capabilities.core.operations.passing import SPEAKS, Passing
@@ -27,8 +27,8 @@ from capabilities.core.protocols.echo import embedded
 from capabilities.core.protocols.echo.stream import stream_of
 from capabilities.core.protocols.stream import events_of
 from capabilities.core.providers.origins import is_embedded
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, Fault, Media, StreamEvent, Usage
-from capabilities.core.worded import worded
 from capabilities.runtime import owned
 from routing_admin.core.fallback.chain import Attempt, Call, PlannedCandidate, Reply, RunResult, SkipReason, Timeouts
 from routing_admin.core.fallback.context import RunContext, process_context
@@ -38,8 +38,8 @@ from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.fallback.scripts import drive_async
 from routing_admin.core.planning.params import apply_params
 from routing_admin.dispatch.generated_media import KeepMedia, join_sounds
+from routing_admin.dispatch.model_endpoints import with_key, without_describing
 from routing_admin.dispatch.plan import PlannedRequest, list_dropped, mark_unreadable, prepare_for
-from routing_admin.dispatch.receivers import with_key, without_describing
 from routing_admin.limits.reservations import Reservation
 from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.redis.news import Fields, News
@@ -56,17 +56,17 @@ if TYPE_CHECKING:
 class Transport(Protocol):
     """The way out to a provider; `proxy` is the provider's setting."""
 
-    async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:
+    async def call(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Answer | Failure:
         """A whole answer."""
 
-    async def open(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Stream | Failure:
+    async def open(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Stream | Failure:
         """A stream that has its first content."""
 
 
 class NetworkTransport:
     """The real way: the network for everybody but the embedded provider, which answers here."""
 
-    async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:
+    async def call(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Answer | Failure:
         """A whole answer."""
         if is_embedded(to.target.endpoint):
             return embedded.answer(prepared.chat, to.target.model)
@@ -77,7 +77,7 @@ class NetworkTransport:
             outcome = restore_custom(outcome, prepared.custom_tools)
         return outcome
 
-    async def open(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Stream | Failure:
+    async def open(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Stream | Failure:
         """A stream that has its first content."""
         if is_embedded(to.target.endpoint):
             outcome = embedded.answer(prepared.chat, to.target.model)
@@ -111,7 +111,7 @@ class InThread(Protocol):
 
 END_OF_TURN = "end_turn"
 """Anthropic's word for a turn that its model ended by itself."""
-Send = Callable[[Prepared, Receiver, Timeouts, str], Awaitable[T | Failure]]
+Send = Callable[[Prepared, ModelEndpoint, Timeouts, str], Awaitable[T | Failure]]
 
 
 async def run_in_own_thread(work: Callable[[], R], /) -> R:
@@ -201,7 +201,7 @@ class Dispatch:
         drill = self.planned.state.drill
         if drill is not None and drill.stops(call.candidate.provider, time.time()):
             return Reply(drill.failure())
-        to = self.planned.receiver(call.candidate.index)
+        to = self.planned.endpoint(call.candidate.index)
         if call.key is not None:
             to = with_key(to, self.planned.state, call.key)
         describes = ContentPolicy.DESCRIBER in to.reader.policies and chat.has_files
@@ -220,7 +220,7 @@ class Dispatch:
         dropped = list_dropped(self.planned.chat, prepared, call)
         return Reply(outcome, summary(prepared.deliveries), dropped)
 
-    async def _prepared(self, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
+    async def _prepared(self, chat: ChatRequest, to: ModelEndpoint, call: Call) -> Prepared | CannotRead:
         """Prepared here, or in a thread when files may be read or stored."""
         work = partial(prepare_for, self.planned, chat, to, call)
         if not chat.has_files or (not call.without_capabilities and is_sent_as_it_came(chat, to.reader)):
@@ -262,8 +262,10 @@ __all__ = ["Dispatch", "process_run_context"]
 
 # A planned request as one that passes through: who of its chain may be asked, and why the others are passed by.
 
-OTHER_PROTOCOL = worded("%(call)s only works with providers that speak openai; %(provider)s speaks %(protocol)s.")
-OTHER_MODEL = worded("%(call)s must stay on %(model)s, at any provider: results of different models cannot be mixed.")
+OTHER_PROTOCOL = translatable("%(call)s only works with providers that speak openai; %(provider)s speaks %(protocol)s.")
+OTHER_MODEL = translatable(
+    "%(call)s must stay on %(model)s, at any provider: results of different models cannot be mixed."
+)
 """Why a candidate is passed by, as templates."""
 
 
@@ -300,10 +302,13 @@ def _judge(candidate: PlannedCandidate, passing: Passing, only: str | None) -> P
     if candidate.protocol != SPEAKS:
         facts = {"call": call, "provider": candidate.provider, "protocol": candidate.protocol}
         return replace(
-            candidate, skip=SkipReason.OTHER_PROTOCOL, skip_detail=worded(OTHER_PROTOCOL, **facts), skip_param="model"
+            candidate,
+            skip=SkipReason.OTHER_PROTOCOL,
+            skip_detail=translatable(OTHER_PROTOCOL, **facts),
+            skip_param="model",
         )
     if only is not None and candidate.model != only:
-        detail = worded(OTHER_MODEL, call=call, model=only)
+        detail = translatable(OTHER_MODEL, call=call, model=only)
         return replace(candidate, skip=SkipReason.OTHER_MODEL, skip_detail=detail, skip_param="model")
     return candidate
 

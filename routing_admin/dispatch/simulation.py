@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, summary
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared
 from capabilities.core.delivery.prefix import predict_break, tell_prediction
-from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.message import Blob, ChatRequest, Converted, ConvertTo, FilePart, PageImages, Text
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Fault
@@ -120,7 +120,7 @@ class _Play:
 
     def prepare(self, index: int, call: Call) -> Prepared | CannotRead:
         """The candidate's request, by the function that dispatches."""
-        to = self.planned.receiver(index)
+        to = self.planned.endpoint(index)
         return prepare_for(self.desk.plan_for(to.reader), apply_params(self.planned.chat, call), to, call)
 
 
@@ -189,7 +189,7 @@ def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> 
     index = candidate.index
     unasked = CandidateRun.from_memory(play.memory, candidate, play.clock(), retries=0)
     prepared = play.prepared.get(index) or play.prepare(index, unasked.call(Timeouts()))
-    to = play.planned.receiver(index)
+    to = play.planned.endpoint(index)
     if isinstance(prepared, CannotRead):
         why = reason or prepared.reason.sentence()
         return Stop(candidate, outcome, attempt, None, (prepared.delivery,), to.protocol.name, reason=why)
@@ -203,7 +203,7 @@ def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> 
     )
 
 
-def _tell_next_turn(planned: PlannedRequest, prepared: Prepared, to: Receiver) -> str:
+def _tell_next_turn(planned: PlannedRequest, prepared: Prepared, to: ModelEndpoint) -> str:
     adapted = Adapted(prepared.chat, prepared.deliveries)
     return tell_prediction(predict_break(planned.chat, adapted, to.reader, planned.words))
 

@@ -62,7 +62,7 @@ class AdmittedCall:
 
     def origin_of(self, result: RunResult[Answer] | RunResult[Stream]) -> str:
         """The mark of whoever answered."""
-        return self.dispatch.planned.receiver(result.candidate.index).origin
+        return self.dispatch.planned.endpoint(result.candidate.index).origin
 
 
 async def enter(hold: Reservation, call: HttpCall, size: int) -> None:

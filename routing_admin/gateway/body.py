@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.json_bodies import (
     LARGE_BYTES,
     MIB,
@@ -46,7 +46,7 @@ class _Unpacker:
         try:
             self._decompressor = Decompressor(self._encoding, self._limit)
         except BadEncodingError:
-            message = worded("Content-Encoding must be gzip or deflate, or be left out.")
+            message = translatable("Content-Encoding must be gzip or deflate, or be left out.")
             raise BadRequestError(message, None, "unsupported_encoding", 415) from None
         self._body, self._packed, self._at, self._data = call.body, bytes(call.body.take()), 0, bytearray()
 
@@ -63,7 +63,7 @@ class _Unpacker:
             raise _too_large(self._limit) from None
         except BadEncodingError:
             encoding = self._encoding[:PARAM_CHARS]
-            message = worded("The body is not %(encoding)s, as its Content-Encoding says.", encoding=encoding)
+            message = translatable("The body is not %(encoding)s, as its Content-Encoding says.", encoding=encoding)
             raise BadRequestError(message, None, "invalid_encoding") from None
         if self._at < len(self._packed):
             return False
@@ -86,7 +86,7 @@ async def unpack(call: HttpCall, name: str) -> None:
 
 
 def _too_large(limit: int) -> BadRequestError:
-    message = worded("The body is larger than the limit of %(limit)s bytes.", limit=limit)
+    message = translatable("The body is larger than the limit of %(limit)s bytes.", limit=limit)
     return BadRequestError(message, None, "body_too_large", 413)
 
 
@@ -105,7 +105,7 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
     if len(call.body.data) > limit:
         raise _too_large(limit)
     if call.body.broken:
-        message = worded("The body is incomplete. Send it again.")
+        message = translatable("The body is incomplete. Send it again.")
         raise BadRequestError(message, None, "invalid_json")
     return call.body.take()
 
@@ -125,7 +125,7 @@ def parse_object(data: bytes | bytearray) -> dict[str, Any]:
     except ValueError as error:
         raise _not_json(data, error) from None
     if not isinstance(value, dict):
-        raise BadRequestError(worded("The body is not a JSON object."), None, "invalid_json")
+        raise BadRequestError(translatable("The body is not a JSON object."), None, "invalid_json")
     if nests_too_deeply(value):
         raise _too_deep(next((path for path, _, depth in walk(value) if depth > settings.MAX_JSON_DEPTH), None))
     return value
@@ -139,7 +139,7 @@ def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
     """The refusal of what the fast parser refuses, with the place when only a string in it is wrong."""
     if len(data) > LARGE_BYTES:  # another parser would take seconds, and hold every other thread meanwhile
         is_placed = isinstance(error, json.JSONDecodeError)
-        sentence = _place_in_json(error) if is_placed else worded("The body is not valid JSON.")
+        sentence = _place_in_json(error) if is_placed else translatable("The body is not valid JSON.")
         return BadRequestError(sentence, None, "invalid_json")
     try:
         value = json.loads(data)
@@ -149,18 +149,20 @@ def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
         return BadRequestError(_place_in_json(problem, error), None, "invalid_json")
     for path, each, _ in walk(value):
         if isinstance(each, str) and not _is_encodable(each):
-            return BadRequestError(worded("This string contains half a surrogate pair, which cannot be encoded."), path)
+            return BadRequestError(
+                translatable("This string contains half a surrogate pair, which cannot be encoded."), path
+            )
         if isinstance(each, float) and (each != each or each in (float("inf"), float("-inf"))):
-            return BadRequestError(worded("JSON does not allow NaN or Infinity."), path)
-    return BadRequestError(worded("The body is not valid JSON."), None, "invalid_json")
+            return BadRequestError(translatable("JSON does not allow NaN or Infinity."), path)
+    return BadRequestError(translatable("The body is not valid JSON."), None, "invalid_json")
 
 
 def _place_in_json(*problems: ValueError) -> str:
     """Where the text stops being JSON, as the first parser that knows it says."""
     problem = next((each for each in problems if isinstance(each, json.JSONDecodeError)), None)
     if problem is None:
-        return worded("The body is not valid JSON (not UTF-8).")
-    return worded(
+        return translatable("The body is not valid JSON (not UTF-8).")
+    return translatable(
         "The body is not valid JSON (line %(line)s, column %(column)s).", line=problem.lineno, column=problem.colno
     )
 

@@ -23,8 +23,8 @@ from capabilities.core.permissions import methods_of_call
 from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.services.agents import NO_LABELS, LabelKind, Labels, clean_label
 from capabilities.core.services.limit_holders import LimitHolder
+from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.wire import Fault
-from capabilities.core.worded import Worded, worded
 from capabilities.fair_slots import requester
 from capabilities.json_bodies import is_quick
 from routing_admin.configuration import snapshot
@@ -119,7 +119,7 @@ AFFINITY_HEADER = "x-routing-affinity"
 """The caller's own name of a conversation, whose calls stay with one of a provider's keys."""
 
 BLOCKED = TABLE[Fault.CONTENT_POLICY].code
-ONE_ANSWER = worded("%(param)s must be 1: each request gets one answer, unless its route allows more (allowN).")
+ONE_ANSWER = translatable("%(param)s must be 1: each request gets one answer, unless its route allows more (allowN).")
 
 
 async def complete(door: ChatApi, call: HttpCall) -> HttpReply:
@@ -264,7 +264,7 @@ def _decide(
         recorder.add_facts(labels=labels)
     target = resolve_model(state, chat_call.model, chat_call.task_type, principal.rights)
     if chat_call.count > 1 and not target.route.allow_n:
-        sentence = Worded(ONE_ANSWER.template, {"param": door.count_field})
+        sentence = Translatable(ONE_ANSWER.template, {"param": door.count_field})
         raise BadRequestError(sentence, door.count_field, "unsupported_value")
     actor = Actor("agent", principal.agent, call.address, call.request_id)
     planned = plan_request(

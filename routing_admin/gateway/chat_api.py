@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from capabilities.core.message import ChatRequest
 from capabilities.core.operations.passing import Passing
+from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media, Usage
-from capabilities.core.worded import worded
 from routing_admin.core.planning.model_names import MAX_NAME
 from routing_admin.dispatch.reasoning_cache import AnsweredTurn
 from routing_admin.gateway.body import read_object
@@ -110,7 +110,7 @@ def read_wishes(body: Object) -> Wishes:
     if not model and not task_type:
         raise refusal_of_missing("model")
     if len(model) > MAX_NAME or len(task_type or "") > MAX_NAME:
-        raise BadRequestError(worded("A name can have at most %(most)s characters.", most=MAX_NAME), "model")
+        raise BadRequestError(translatable("A name can have at most %(most)s characters.", most=MAX_NAME), "model")
     return Wishes(model, task_type, language)
 
 
@@ -118,7 +118,7 @@ def read_answer_count(source: Object, key: str) -> int:
     """How many answers are asked for. Raises `BadRequestError` for no number, and for too large a one."""
     count = read_count(source, key) or 1
     if count > MAX_ANSWERS:
-        message = worded("%(param)s can be at most %(most)s.", param=key, most=MAX_ANSWERS)
+        message = translatable("%(param)s can be at most %(most)s.", param=key, most=MAX_ANSWERS)
         raise BadRequestError(message, key, "unsupported_value")
     return count
 

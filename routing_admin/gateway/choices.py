@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.dispatch.plan import record_plan
 from routing_admin.gateway.answers import (
@@ -32,7 +32,7 @@ from routing_admin.request_log.tracing import tracing
 
 KNOWN = (GatewayError, OverloadedError, DrainingError)
 """What says itself with which status and code a call ends."""
-ABANDONED = worded("Another answer to the same request failed, so this one was stopped.")
+ABANDONED = translatable("Another answer to the same request failed, so this one was stopped.")
 Abandon = Callable[[BaseException], None]
 """Notes that calls were given up, as another one of their request failed."""
 

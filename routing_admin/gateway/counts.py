@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.json_bodies import JsonTooLargeError, check_inner_json
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import Object
@@ -82,7 +82,7 @@ def _count_parts(messages: list[Any]) -> int:
 def _check(count: int, setting: str, param: str) -> None:
     most = getattr(settings, setting)
     if count > most:
-        message = worded(
+        message = translatable(
             "%(param)s has %(count)s items; one call can have %(most)s (%(setting)s). Send fewer.",
             param=param,
             count=count,

@@ -8,35 +8,35 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.message import CacheMark, Role
-from capabilities.core.worded import Worded, worded
+from capabilities.core.translatable import Translatable, translatable
 from routing_admin.gateway.errors import BadRequestError
 
 Object = Mapping[str, Any]
 
-AN_OBJECT = worded("%(param)s must be an object.")
-A_LIST = worded("%(param)s must be a list.")
-A_STRING = worded("%(param)s must be a string.")
-STRINGS = worded("%(param)s must be a string or a list of strings.")
-STRING_OR_PARTS = worded("%(param)s must be a string or a list of parts.")
-TRUE_OR_FALSE = worded("%(param)s must be true or false.")
-A_NUMBER = worded("%(param)s must be a number.")
-A_WHOLE_NUMBER = worded("%(param)s must be a whole number.")
+AN_OBJECT = translatable("%(param)s must be an object.")
+A_LIST = translatable("%(param)s must be a list.")
+A_STRING = translatable("%(param)s must be a string.")
+STRINGS = translatable("%(param)s must be a string or a list of strings.")
+STRING_OR_PARTS = translatable("%(param)s must be a string or a list of parts.")
+TRUE_OR_FALSE = translatable("%(param)s must be true or false.")
+A_NUMBER = translatable("%(param)s must be a number.")
+A_WHOLE_NUMBER = translatable("%(param)s must be a whole number.")
 """What a field is, as a refusal of anything else says it."""
 
 
-def refusal_of_type(sentence: Worded, param: str) -> BadRequestError:
+def refusal_of_type(sentence: Translatable, param: str) -> BadRequestError:
     """The refusal of a value of the wrong type; `sentence` is one of those above."""
-    return BadRequestError(Worded(sentence.template, {"param": param}), param, "invalid_type")
+    return BadRequestError(Translatable(sentence.template, {"param": param}), param, "invalid_type")
 
 
 def refusal_of_missing(param: str) -> BadRequestError:
     """The refusal of a request that lacks something."""
-    return BadRequestError(worded("%(param)s is required.", param=param), param, "missing_required_parameter")
+    return BadRequestError(translatable("%(param)s is required.", param=param), param, "missing_required_parameter")
 
 
 def refusal_of_choice(choices: tuple[str, ...], param: str) -> BadRequestError:
     """The refusal of a word that is none of those."""
-    return BadRequestError(worded("%(param)s must be one of %(choices)s.", param=param, choices=choices), param)
+    return BadRequestError(translatable("%(param)s must be one of %(choices)s.", param=param, choices=choices), param)
 
 
 def check_object(value: Any, param: str) -> Object:
@@ -98,7 +98,7 @@ def read_number(source: Object, key: str, low: float, high: float) -> float | No
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise refusal_of_type(A_NUMBER, key)
     if not low <= value <= high:
-        message = worded(
+        message = translatable(
             ("%(param)s must be a number from %(low)s to %(high)s."), param=key, low=f"{low:g}", high=f"{high:g}"
         )
         raise BadRequestError(message, key, "out_of_range")
@@ -114,7 +114,7 @@ def read_count(source: Object, key: str) -> int | None:
         raise refusal_of_type(A_WHOLE_NUMBER, key)
     if value < 1:
         raise BadRequestError(
-            worded(("%(param)s must be a whole number of at least 1."), param=key), key, "out_of_range"
+            translatable(("%(param)s must be a whole number of at least 1."), param=key), key, "out_of_range"
         )
     return value
 

@@ -16,7 +16,7 @@ from artifacts.library.storing import find_own_file, list_own_files
 from artifacts.storage.content import RowStore, download
 from artifacts.storage.uploads import received_files
 from capabilities.access import principal_of
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.errors import ActionError
 from routing_admin.gateway.admission import actor_for, endpoint
 from routing_admin.gateway.errors import BadRequestError, GatewayError, json_response
@@ -61,7 +61,7 @@ def upload(request: HttpRequest) -> HttpResponse:
     """
     principal = principal_of(request)
     if not (request.content_type or "").startswith("multipart/form-data"):
-        raise BadRequestError(worded("Send multipart/form-data with the fields purpose and file."), "file")
+        raise BadRequestError(translatable("Send multipart/form-data with the fields purpose and file."), "file")
     try:
         uploads = received_files(request)
         if not uploads:
@@ -92,7 +92,7 @@ def list_files(request: HttpRequest) -> HttpResponse:
     find = partial(find_own_file, principal.agent, purpose=purpose)
     last = find_by_either_id(find, after) if after else None
     if after and last is None:
-        raise BadRequestError(worded("after is not one of your files."), "after")
+        raise BadRequestError(translatable("after is not one of your files."), "after")
     most = limit_of(request.GET.get("limit"))
     page = list_own_files(principal.agent, most=most, after=last, purpose=purpose, newest_first=newest_first)
     data = [file_json(row) for row in page.rows]
@@ -128,7 +128,7 @@ def lifetime_of(word: str | None) -> float | None:
     if word is None:
         return None
     if not word.isdecimal() or int(word) < 1:
-        message = worded("%(param)s must be a whole number of at least 1.", param="expires_after[seconds]")
+        message = translatable("%(param)s must be a whole number of at least 1.", param="expires_after[seconds]")
         raise BadRequestError(message, "expires_after")
     return float(word)
 
@@ -138,7 +138,7 @@ def limit_of(word: str | None) -> int:
     if word is None:
         return PAGE
     if not word.isdecimal() or not 1 <= int(word) <= LARGEST_PAGE:
-        message = worded("%(param)s must be a whole number from 1 to %(most)s.", param="limit", most=LARGEST_PAGE)
+        message = translatable("%(param)s must be a whole number from 1 to %(most)s.", param="limit", most=LARGEST_PAGE)
         raise BadRequestError(message, "limit", "out_of_range")
     return int(word)
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from capabilities.access import Principal
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.json_bodies import received_limit
 from routing_admin.core.fallback.chain import OK
 from routing_admin.dispatch.recorded import header_value
@@ -61,16 +61,16 @@ BLOCK = 64 * 1024
 STRICT = "x-routing-strict"
 BOUNDARY = re.compile(r'boundary="?([^";,]+)', re.I)
 
-RUNNING = worded("The first call with this Idempotency-Key is still in progress. Retry in a moment.")
-OTHER_CALL = worded(
+RUNNING = translatable("The first call with this Idempotency-Key is still in progress. Retry in a moment.")
+OTHER_CALL = translatable(
     "This Idempotency-Key was used for a different request (%(request)s). Send the same request again, or use a new "
     "key."
 )
-GONE = worded(
+GONE = translatable(
     "The result of the call with this Idempotency-Key (%(request)s) was too large to store, or can no longer be "
     "opened. Use a new key to call again."
 )
-WRONG_KEY = worded("An Idempotency-Key must have 1 to 255 printable ASCII characters.")
+WRONG_KEY = translatable("An Idempotency-Key must have 1 to 255 printable ASCII characters.")
 
 
 async def answer_once(call: HttpCall, door: ChatApi, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
@@ -132,7 +132,7 @@ def refusal_of(conflict: ConflictingCall) -> GatewayError:
         return later
     other = conflict.reason is ClaimRefusal.OTHER_CALL
     status, code, sentence = (422, "idempotency_key_reused", OTHER_CALL) if other else (410, "outcome_gone", GONE)
-    return GatewayError(status, code, worded(sentence, request=conflict.request_id), "Idempotency-Key")
+    return GatewayError(status, code, translatable(sentence, request=conflict.request_id), "Idempotency-Key")
 
 
 def _replay(stored: StoredOutcome, recorder: RequestRecorder, request_id: str) -> HttpReply:

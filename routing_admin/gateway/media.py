@@ -41,8 +41,8 @@ from capabilities.core.message import (
     TextPart,
     blob_of,
 )
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
-from capabilities.core.worded import worded
 from capabilities.errors import ActionError
 from capabilities.json_bodies import upload_limit
 from routing_admin.gateway.errors import BadRequestError
@@ -83,7 +83,9 @@ class References:
         """
         part = find_by_either_id(self.find, ref)
         if part is None and self.must_exist:
-            message = worded("This agent has no such artifact. Upload the file, or ask its owner for the reference.")
+            message = translatable(
+                "This agent has no such artifact. Upload the file, or ask its owner for the reference."
+            )
             raise BadRequestError(message, param, "artifact_not_found")
         return part or _gone_part(ref, description)
 
@@ -201,7 +203,7 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
     Raises `BadRequestError`: 400 when it does not decode, 413 when it is too large.
     """
     if len(text) - start > upload_limit() * 4 // 3 + 4:
-        message = worded("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
+        message = translatable("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
         raise BadRequestError(message, param, "file_too_large", 413)
     try:
         return decode_pieces(text, start)
@@ -210,7 +212,7 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
     try:
         return decode_pieces("".join(text[start:].split()), 0)
     except (binascii.Error, ValueError):
-        message = worded("This is not valid base64. Send the file again.")
+        message = translatable("This is not valid base64. Send the file again.")
         raise BadRequestError(message, param, "invalid_base64") from None
 
 
@@ -234,7 +236,7 @@ def part_of_data_url(url: str, param: str, filename: str | None = None) -> FileP
     """The part in a data URL. Raises `BadRequestError` for a URL that is written otherwise, or does not decode."""
     match = DATA_URL.match(url)
     if match is None:
-        raise BadRequestError(worded("A data URL must look like data:<type>;base64,<data>."), param)
+        raise BadRequestError(translatable("A data URL must look like data:<type>;base64,<data>."), param)
     is_base64 = match[2].lower().endswith(";base64")
     data = decode_base64(url, param, match.end()) if is_base64 else unquote_to_bytes(url[match.end() :])
     return part_of_bytes(data, match[1] or None, filename)
@@ -251,7 +253,7 @@ def file_of_url(url: str, param: str, references: References, what: FilePart = A
         return references.part(url, param, what)
     parts = _web_address(url)
     if parts is None:
-        raise BadRequestError(worded("The URL must be a data URL, an https URL or artifact:<id>."), param)
+        raise BadRequestError(translatable("The URL must be a data URL, an https URL or artifact:<id>."), param)
     mime_type = mime_of_filename(parts.path) or ""
     fits = mime_type.startswith(f"{what.kind.value}/")
     return replace(what, mime_type=mime_type if fits else what.mime_type, url=url)

@@ -14,7 +14,7 @@ from django.db import connections
 from django.utils import timezone
 
 from capabilities.access import Principal, principal_of_key_id
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
@@ -24,7 +24,7 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 LOOK_SECONDS = 0.4
 KEY_ENDED = "key_ended"
-KEY_ENDED_MESSAGE = worded("The agent key was revoked or expired before the answer was complete.")
+KEY_ENDED_MESSAGE = translatable("The agent key was revoked or expired before the answer was complete.")
 
 
 class KeyEndedError(Exception):

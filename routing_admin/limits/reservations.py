@@ -14,8 +14,8 @@ from django.utils import timezone
 from capabilities.core.prices import Price
 from capabilities.core.services.agent_limits import MONEY, RATES, TOKENS, Meter, UnpricedPolicy
 from capabilities.core.services.limit_holders import LimitHolder
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Usage
-from capabilities.core.worded import worded
 from capabilities.runtime import owned
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.core.limits.estimates import counted_nanos, tokens_of, usage_of
@@ -272,7 +272,7 @@ def limit_headers(error: LimitReachedError) -> dict[str, str]:
 def _check_priced(holder: LimitHolder, model: str) -> None:
     """Raises `LimitReachedError` where the holder's budget refuses what it cannot count."""
     if holder.limits.has_money and holder.limits.unpriced is UnpricedPolicy.REFUSE:
-        sentence = worded(UNPRICED_SENTENCE, who=holder.title, currency=holder.limits.currency, model=model)
+        sentence = translatable(UNPRICED_SENTENCE, who=holder.title, currency=holder.limits.currency, model=model)
         raise LimitReachedError(429, UNPRICED, sentence, None)
 
 

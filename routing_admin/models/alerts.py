@@ -8,7 +8,7 @@ from django.db import models
 class Alert(models.Model):
     """A trouble that lasts while `ended_at` is null; it is over by itself at `expires_at` unless it is found again.
 
-    `times` is how often it began, `sentence` what it says as `capabilities.core.worded.data_of` keeps it. It is told
+    `times` is how often it began, `sentence` its text as `capabilities.core.translatable.data_of` keeps it. It is sent
     once, at `sent_at`, and its end at `end_sent_at`. `next_try_at` is when a sending may begin, null when no more is
     tried; `tries` were made, and `error` is why the last failed. Who raises `tries` first is who sends.
     """

@@ -4,8 +4,8 @@
 what it cost by the price of that moment, in thousand-millionths of `currency`'s unit, `saved_nanos` what the provider's
 cache saved; null where nobody counted or nobody has a price.
 
-Why something failed stands in `sentence`, as `capabilities.core.worded.data_of` keeps it; `error` is the English text
-that earlier versions wrote instead. A caller's words stand in the log only while the installation records bodies.
+`sentence` says why something failed, as `capabilities.core.translatable.data_of` keeps it; `error` is the English
+text that earlier versions wrote instead. A caller's words stand in the log only while the installation records bodies.
 
 `ending` is what `outcome` amounts to, as `core.fallback.endings.ending_of` decided when the row was written: every
 number of answered, failed, refused and cancelled requests counts it.

@@ -16,13 +16,13 @@ from django.utils.functional import Promise
 from django.utils.translation import pgettext_lazy
 
 from capabilities.core.delivery.decision import Outcome
-from capabilities.core.delivery.receiver import Prepared
+from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.core.message import ChatRequest
 from capabilities.core.providers.redaction import brief
 from capabilities.core.services.agents import NO_LABELS, Labels
+from capabilities.core.translatable import data_of
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 from capabilities.core.wire import NO_DETAILS, AnswerDetails, Fault, Media, Usage
-from capabilities.core.worded import data_of
 from capabilities.doubts import RefusedFile, noted_refusals
 from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt
 from routing_admin.core.fallback.endings import ending_of

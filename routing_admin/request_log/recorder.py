@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from artifacts.core.errors import StoreAwayError
-from capabilities.core.delivery.receiver import Prepared
+from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.core.message import ChatRequest
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer
-from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Plan
 from routing_admin.core.fallback.endings import BROKEN, UNAVAILABLE
 from routing_admin.platform.databases.unavailable import explain, is_unavailable
@@ -115,7 +115,7 @@ def facts_of_fault(error: Exception) -> dict[str, Any]:
         return {"outcome": UNAVAILABLE, "status": 503, "error": explain(error)}
     if isinstance(error, StoreAwayError):
         return {"outcome": UNAVAILABLE, "status": 503, "error": str(error)}
-    sentence = worded(
+    sentence = translatable(
         "Something went wrong on our side (%(kind)s). The server log has the details under this request id.",
         kind=type(error).__name__,
     )

@@ -10,7 +10,7 @@ from capabilities.core.delivery.adaptation import PartDelivery
 from capabilities.core.delivery.decision import Delivery
 from capabilities.core.delivery.model_description import ModelDescription
 from capabilities.core.message import FilePart
-from capabilities.core.worded import data_of
+from capabilities.core.translatable import data_of
 
 MAX_FILES = 100
 """Files of a candidate that the log keeps one by one; the last of them has how many `more` there were."""

@@ -1,7 +1,7 @@
 """Why a request or an attempt failed: kept as code and facts, rendered once in the language of whoever reads it.
 
-Our sentences know their templates (`Worded`), so nothing recognises English text (docs/decisions/0007); everything
-else is somebody else's words and stays as it came.
+Our sentences know their templates (`Translatable`), so English text is never recognised (docs/decisions/0007); any
+other text is a provider's or caller's and stays as it came.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.protocols.errors import WEB_PAGE
-from capabilities.core.worded import Worded, insert_facts, text_of
+from capabilities.core.translatable import Translatable, insert_facts, text_of
 from capabilities.labels import label_facts
 from capabilities.sentences import join_sentences, translate_sentence
 from routing_admin.core.fallback.errors import EXHAUSTED, LONE_FAILED, NOBODY_HAS, NOBODY_TAKES, OUT_OF_TIME, REFUSED
@@ -70,20 +70,20 @@ def render_logged(row: RequestLog | AttemptLog) -> RenderedSentence:
 def render_reason(data: Any) -> RenderedSentence:
     """Why a file went as it did, as a delivery of the log keeps it."""
     text = text_of(data)
-    return render_sentence(text) if isinstance(text, Worded) else RenderedSentence(earlier=text)
+    return render_sentence(text) if isinstance(text, Translatable) else RenderedSentence(earlier=text)
 
 
 def render_sentence(text: str | None) -> RenderedSentence:
     """A failure's message, for a person who reads it now."""
-    if not isinstance(text, Worded):
+    if not isinstance(text, Translatable):
         return RenderedSentence(quoted=text or "")
     if text.template not in QUOTING:
-        return RenderedSentence(translate_sentence(Worded(text.template, label_facts(text.facts))))
+        return RenderedSentence(translate_sentence(Translatable(text.template, label_facts(text.facts))))
     ours = insert_facts(str(QUOTING[text.template]), text.facts)
     inner = RenderedSentence() if text.template in LISTS else render_sentence(_cause_text(text))
     return RenderedSentence(join_sentences((ours, inner.ours)), inner.quoted)
 
 
-def _cause_text(text: Worded) -> str:
+def _cause_text(text: Translatable) -> str:
     words = text.facts["said"]
     return words if isinstance(words, str) else ""

@@ -22,8 +22,8 @@ from capabilities.core.providers.origins import (
     proxy_refusal,
     refusal,
 )
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest, WireProtocol
-from capabilities.core.worded import worded
 from capabilities.runtime import owned
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream.exchange import PhaseTimer, clean, read_body, send
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 WHOLE_ANSWERS = ("json", "html")
 """Types of an answer that is no stream; some hosts call theirs plain text or bytes, so what is left is tried."""
-NO_NETWORK = worded(
+NO_NETWORK = translatable(
     "%(origin)s is on no network: the embedded provider is asked with the request itself.", origin=EMBEDDED
 )
 

@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from capabilities.core.protocols.stream import is_content
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent
-from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.table import AFTER_CONTENT
 from routing_admin.upstream.bodies import (
@@ -31,7 +31,7 @@ DRAIN_SECONDS = 0.25
 FAREWELL_SECONDS = 2.0
 """How long the count and the goodbye are waited for once the reason to stop has come; both follow it at once."""
 
-UNREADABLE = worded("The gateway could not read this answer (%(kind)s); its own log has the details.")
+UNREADABLE = translatable("The gateway could not read this answer (%(kind)s); its own log has the details.")
 log = logging.getLogger("routing_admin.upstream.streams")
 Batch = Sequence[StreamEvent]
 """What came together, never empty; a `Finish` or a `Failure` is the last of the last one."""
@@ -99,7 +99,7 @@ async def _read_head(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] 
 def unreadable(error: Exception) -> Failure:
     """The failure of an answer that we could not read through a fault of our own, whose course the log has."""
     log.error("a provider's answer could not be read", exc_info=error)
-    return Failure(Fault.BAD_SHAPE, worded(UNREADABLE, kind=type(error).__name__), 200)
+    return Failure(Fault.BAD_SHAPE, translatable(UNREADABLE, kind=type(error).__name__), 200)
 
 
 def before_content(failed: Failure) -> Failure:

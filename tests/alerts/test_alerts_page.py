@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.console.alerts.actions import claim_next, end_kind, note_failed, note_trouble
 from routing_admin.core.alerts.kinds import STATE, AlertKind, Condition, trouble_of
 from routing_admin.core.alerts.webhook import parse_webhook
@@ -56,7 +56,7 @@ def test_the_page_says_what_lasts_what_is_over_and_what_was_not_sent(viewer: Cli
 @pytest.mark.parametrize("kind", AlertKind)
 def test_every_kind_leads_to_a_page_where_it_is_dealt_with(kind: AlertKind, admin: Client) -> None:
     """It is there, also where the alert's subject is gone."""
-    note_trouble(Condition(kind, "nobody knows it", worded("It is so."), STATE), timezone.now())
+    note_trouble(Condition(kind, "nobody knows it", translatable("It is so."), STATE), timezone.now())
     found = re.search(r'<div class="small t2">.*?<a href="([^"#]+)', admin.get("/alerts/").content.decode(), re.DOTALL)
     assert found is not None
     assert admin.get(found[1]).status_code == 200

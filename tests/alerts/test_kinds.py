@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.utils.translation import gettext, override
 
-from capabilities.core.worded import data_of, text_of
+from capabilities.core.translatable import data_of, text_of
 from capabilities.sentences import translate_sentence
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, Stage, trouble_of
 

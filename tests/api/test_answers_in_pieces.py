@@ -18,7 +18,7 @@ from artifacts.storage.content import RowStore, byte_store
 from capabilities.core.message import Blob, blob_of
 from capabilities.core.wire import open_media, split_payload
 from routing_admin.configuration import snapshot
-from routing_admin.dispatch.receivers import registry_of
+from routing_admin.dispatch.model_endpoints import registry_of
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 

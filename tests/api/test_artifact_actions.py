@@ -26,13 +26,13 @@ from artifacts.storage.uploads import StoringUploadHandler, UploadFailedError, r
 from capabilities.acts import SYSTEM
 from capabilities.core.delivery.adaptation import CannotRead, text_style_for
 from capabilities.core.delivery.decision import Outcome
-from capabilities.core.delivery.receiver import prepare
+from capabilities.core.delivery.model_endpoint import prepare
 from capabilities.errors import InvalidError
 from capabilities.models import Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.services.actions import save_service
+from routing_admin.dispatch.model_endpoints import default_language, list_endpoints, readers_of
 from routing_admin.dispatch.preview import lead_by_default, preview, request_for
-from routing_admin.dispatch.receivers import default_language, list_receivers, readers_of
 from routing_admin.models import AuditEvent, Installation
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
@@ -113,12 +113,12 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
     shown = {each.service_id: each for each in preview(row).deliveries}
     chat = lead_by_default(snapshot.current(), request_for(open_artifact(row)), None)
     encoded = base64.b64encode(data).decode()
-    for receiver in list_receivers(snapshot.current()).values():
+    for endpoint in list_endpoints(snapshot.current()).values():
         prepared = prepare(
-            chat, receiver, text_style_for(chat, default_language(), partial(readers_of, snapshot.current()))
+            chat, endpoint, text_style_for(chat, default_language(), partial(readers_of, snapshot.current()))
         )
         assert not isinstance(prepared, CannotRead)
-        row_shown = shown[receiver.name]
+        row_shown = shown[endpoint.name]
         assert row_shown.payload == prepared.request.elide()
         assert row_shown.bytes == prepared.request.content_length
         assert row_shown.outcome == prepared.deliveries[0].delivery.outcome
@@ -153,10 +153,10 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
     assert (read.outcome, source.outcome) == (Outcome.EXTRACTED, Outcome.INLINED)
     assert (read.text or "").splitlines()[-2:] == ["Sum", "42"]
     assert "hide()" in (source.text or "")
-    receiver = list_receivers(snapshot.current()).get("text-model")
-    assert receiver is not None
+    endpoint = list_endpoints(snapshot.current()).get("text-model")
+    assert endpoint is not None
     chat = lead_by_default(snapshot.current(), request_for(open_artifact(page)), None)
-    sent = prepare(chat, receiver, text_style_for(chat, default_language(), partial(readers_of, snapshot.current())))
+    sent = prepare(chat, endpoint, text_style_for(chat, default_language(), partial(readers_of, snapshot.current())))
     assert not isinstance(sent, CannotRead)
     assert read.payload == sent.request.elide()
 

@@ -12,8 +12,8 @@ from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
 from artifacts.core.detection.kinds import kind_of
 from artifacts.extract import can_extract
 from capabilities.core.delivery.decision import PAGED, Outcome, decide
+from capabilities.core.delivery.model_endpoint import model_endpoint
 from capabilities.core.delivery.reader import FACTUAL_WORDS
-from capabilities.core.delivery.receiver import receiver
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, blob_of
 from capabilities.core.protocols.parameters import put_between
 from capabilities.core.vocabulary import Capabilities, Kind
@@ -68,7 +68,7 @@ class Something:
 def outcome(mime_type: str, protocol: str, model: Capabilities, policy: str) -> str:
     """The word for what that model gets of a small whole file of the type."""
     target = Target("provider", "https://api.example.com/v1", "model")
-    reader = receiver(protocol, target, model, content={"policy": policy}).reader
+    reader = model_endpoint(protocol, target, model, content={"policy": policy}).reader
     file = FilePart(kind_of(mime_type), mime_type, "file", 1, pages=1, width=9, height=9, content=Something())
     found = decide(file, reader).outcome
     if found is Outcome.EXTRACTED and not can_extract(mime_type):

@@ -15,7 +15,7 @@ from stored_samples import READERS, keep
 
 from artifacts.storage.files import FileStore
 from capabilities.core.delivery.adaptation import CannotRead, text_style_for
-from capabilities.core.delivery.receiver import prepare, receiver
+from capabilities.core.delivery.model_endpoint import model_endpoint, prepare
 from capabilities.core.message import ChatRequest, Message, Role
 from capabilities.core.wire import Target
 
@@ -51,6 +51,6 @@ def test_a_sample_is_taken_for_what_it_is_and_sent_as_the_table_says(sample: Sam
     chat = ChatRequest((Message(Role.USER, (file,)),))
     target = Target("demo", "https://api.example.com/v1", "any")
     for (reader, capabilities), outcome in zip(READERS.items(), outcomes, strict=True):
-        sent = prepare(chat, receiver("openai", target, capabilities), text_style_for(chat, "en", lambda _: ()))
+        sent = prepare(chat, model_endpoint("openai", target, capabilities), text_style_for(chat, "en", lambda _: ()))
         assert not isinstance(sent, CannotRead)
         assert (reader, sent.deliveries[0].delivery.outcome.value) == (reader, outcome)

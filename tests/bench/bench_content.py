@@ -90,7 +90,7 @@ def plain_json(folder: Path, size: int) -> Callable[[], None]:
 def ours(folder: Path, size: int) -> Callable[[], None]:
     """From the store through the delivery decision into the blocks that the client sends."""
     from artifacts.storage.files import FileStore
-    from capabilities.core.delivery.receiver import Prepared, prepare
+    from capabilities.core.delivery.model_endpoint import Prepared, prepare
     from capabilities.core.message import Blob, ChatRequest, FilePart, Message, Role, TextPart
     from capabilities.core.vocabulary import Kind
     from routing_admin.upstream.bodies import request_blocks
@@ -133,16 +133,16 @@ class Bytes:
 
 
 def reader_of_everything() -> tuple[Any, Any]:
-    """A receiver that takes every kind of file at any size, and the words for descriptions."""
+    """An endpoint that takes every kind of file at any size, and the words for descriptions."""
     from capabilities.core.delivery.adaptation import TextStyle
-    from capabilities.core.delivery.receiver import receiver
+    from capabilities.core.delivery.model_endpoint import model_endpoint
     from capabilities.core.vocabulary import Capabilities
     from capabilities.core.wire import Target
 
     target = Target("lab", "https://lab.example/v1/chat/completions", "m", "key")
     limits = {"image": {"maxBytes": 100 * MIB}}
     able = Capabilities(("text", "vision", "audio", "video", "file"))
-    return receiver("openai", target, able, limits=limits), TextStyle("en")
+    return model_endpoint("openai", target, able, limits=limits), TextStyle("en")
 
 
 def bodies() -> None:
@@ -167,15 +167,15 @@ def decisions() -> None:
     """The table of decisions, microseconds each: what one file costs before any byte of it is read."""
     from capabilities.core.delivery.adaptation import TextStyle, adapt
     from capabilities.core.delivery.decision import decide
-    from capabilities.core.delivery.receiver import receiver
+    from capabilities.core.delivery.model_endpoint import model_endpoint
     from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, blob_of
     from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Kind
     from capabilities.core.wire import Target
 
     target = Target("lab", "https://lab.example/v1/chat/completions", "m", "key")
     readers = {
-        "text model": receiver("openai", target, TEXT_ONLY).reader,
-        "vision model": receiver("openai", target, Capabilities(("text", "vision"))).reader,
+        "text model": model_endpoint("openai", target, TEXT_ONLY).reader,
+        "vision model": model_endpoint("openai", target, Capabilities(("text", "vision"))).reader,
     }
     rows: list[list[object]] = []
     for kind, mime in ((Kind.IMAGE, "image/png"), (Kind.DOCUMENT, "application/pdf")):

@@ -18,7 +18,7 @@ from tests.bench.bench_pages import begin
 from tests.bench.table import median, show
 
 if TYPE_CHECKING:
-    from capabilities.core.delivery.receiver import Prepared
+    from capabilities.core.delivery.model_endpoint import Prepared
     from routing_admin.core.fallback.chain import Attempt, Plan
     from routing_admin.request_log.journal import Journal
 
@@ -68,8 +68,8 @@ def sent(files: int) -> Prepared:
     """What a candidate without eyes was sent of so many pictures."""
     from capabilities.core.delivery.adaptation import PartDelivery
     from capabilities.core.delivery.decision import Delivery, Outcome
+    from capabilities.core.delivery.model_endpoint import Prepared
     from capabilities.core.delivery.obstacles import ReasonCode, because
-    from capabilities.core.delivery.receiver import Prepared
     from capabilities.core.message import ChatRequest, FilePart
     from capabilities.core.vocabulary import Kind
     from capabilities.core.wire import UpstreamRequest

@@ -13,8 +13,8 @@ from PIL import Image, ImageDraw
 
 from capabilities.core.delivery.adaptation import TextStyle
 from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, prepare
 from capabilities.core.delivery.reader import Reader, policies_of
-from capabilities.core.delivery.receiver import Prepared, Receiver, prepare
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.describing.prompt import quote_words
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, ToolCall
@@ -65,7 +65,7 @@ def test_orders_of_a_file_stand_behind_marks_alone(name: str, protocol: str, rol
     """In every vendor's payload, in a message and in a tool's result; the file itself is not in it."""
     slots = slots_for(protocol)
     blind = Reader(slots, policies=policies_of("extract+convert+describer"), describer_for=lambda _: SEER)
-    to = Receiver(PROTOCOLS[protocol], Target("p", "https://example.org/v1", "m"), blind)
+    to = ModelEndpoint(PROTOCOLS[protocol], Target("p", "https://example.org/v1", "m"), blind)
     prepared = prepare(conversation(draw(name), role), to, TextStyle("en", description_of=say))
     assert isinstance(prepared, Prepared)
     payload = prepared.request.elide()

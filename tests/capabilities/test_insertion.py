@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capabilities.core.worded import insert_facts
+from capabilities.core.translatable import insert_facts
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt, is_sent_as_it_came, summary
 from capabilities.core.delivery.decision import Reader, can_read, decide
 from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
+from capabilities.core.delivery.model_endpoint import is_to_describe
 from capabilities.core.delivery.reader import policies_of
-from capabilities.core.delivery.receiver import is_to_describe
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt
 from capabilities.core.delivery.decision import Reader, policies_of
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, prepare
 from capabilities.core.delivery.prefix import find_break, predict_break, tell_prediction
-from capabilities.core.delivery.receiver import Receiver, prepare
 from capabilities.core.delivery.room import ROOM_CODES
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
@@ -231,9 +231,9 @@ def conversations(draw: st.DrawFn) -> list[tuple[Message, ...]]:
     return turns
 
 
-def receiver_of(protocol: str, limits: dict[str, Any], ways: dict[str, Any], policy: str) -> Receiver:
+def endpoint_of(protocol: str, limits: dict[str, Any], ways: dict[str, Any], policy: str) -> ModelEndpoint:
     target = Target("some", "https://models.example/v1", "m", quirks=ways)
-    return Receiver(PROTOCOLS[protocol], target, reader(limits, protocol, policy))
+    return ModelEndpoint(PROTOCOLS[protocol], target, reader(limits, protocol, policy))
 
 
 def without_marks(value: Any) -> Any:
@@ -271,7 +271,7 @@ def test_each_turn_begins_with_the_turn_before_it(
 
     Where a protocol merges what one speaker says into a turn, the last turn may grow.
     """
-    to = receiver_of(protocol, limits, ways, policy)
+    to = endpoint_of(protocol, limits, ways, policy)
     chats = [inject_directive(ChatRequest(turn, response_format=shape), "Please respond in English.") for turn in turns]
     for earlier, later in itertools.pairwise(chats):
         before, after = prepare(earlier, to, ENGLISH), prepare(later, to, ENGLISH)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.delivery.limits import GET_ARTIFACT, MESSAGES, PROTOCOLS, TEMPLATES
-from capabilities.core.delivery.receiver import receiver
+from capabilities.core.delivery.model_endpoint import model_endpoint
 from capabilities.core.delivery.slot_choice import GET_ARTIFACT_SLOTS, MESSAGE_SLOTS, slots_for
 from capabilities.core.delivery.slots import SLOT_KINDS, Slot, Slots, ToolMedia, slot_key
 from capabilities.core.delivery.slots_json import check_limits, from_json, to_json
@@ -162,7 +162,7 @@ def test_the_bounds_of_claude_depend_on_its_model_and_on_who_serves_it(
     image, file = slots.by_kind[Kind.IMAGE], slots.by_kind[Kind.DOCUMENT]
     assert ((image.max_bytes or 0) / MIB, image.max_count, file.max_pages, image.takes_url) == expected
     assert file.takes_url is image.takes_url
-    assert receiver("anthropic", Target("p", endpoint, model), Capabilities(("text",))).reader.slots.by_kind == (
+    assert model_endpoint("anthropic", Target("p", endpoint, model), Capabilities(("text",))).reader.slots.by_kind == (
         slots.by_kind
     )
 

@@ -25,7 +25,7 @@ from routing_admin.console.history.actions import undo
 from routing_admin.console.providers.actions import KeyAct, KeyChange, delete_provider, save_provider
 from routing_admin.console.routes.actions import delete_route, save_alias, save_route
 from routing_admin.core.configuration.specs import EMPTY, CandidateSpec
-from routing_admin.dispatch.receivers import readers_of
+from routing_admin.dispatch.model_endpoints import readers_of
 from routing_admin.models import AuditEvent, Candidate, Revision, TaskRoute
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

@@ -17,7 +17,7 @@ from artifacts.core.detection.evidence import REASONS
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
-from capabilities.core.delivery.receiver import Prepared
+from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.artifacts import receiving
@@ -298,7 +298,7 @@ def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> 
     assert spec is not None
     planned = plan_preview(state, row, spec, "en")
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
-    prepared = prepare_for(planned, apply_params(planned.chat, call), planned.receiver(0), call)
+    prepared = prepare_for(planned, apply_params(planned.chat, call), planned.endpoint(0), call)
     shown = next(each for each in preview(row, language="en").deliveries if each.service_id == spec.id)
     assert isinstance(prepared, Prepared)
     assert (shown.payload, shown.bytes) == (prepared.request.elide(), prepared.request.content_length)

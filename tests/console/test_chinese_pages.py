@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from artifacts.models import Artifact
-from capabilities.core.worded import data_of, worded
+from capabilities.core.translatable import data_of, translatable
 from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import no_key
@@ -226,7 +226,7 @@ SKIPPED = [(reason.value, sentence) for reason, sentence in SKIP_SENTENCES.items
 def test_a_failed_request_is_told_in_chinese(admin: Client) -> None:
     """Our own sentences of the log in Chinese, each with its facts; a provider's words in a quotation."""
     key = logged(
-        worded(EXHAUSTED, count=2, said="echo/m0: boom; echo/m1: There is no such model as that"),
+        translatable(EXHAUSTED, count=2, said="echo/m0: boom; echo/m1: There is no such model as that"),
         *FAULTS,
         *SKIPPED,
         ("http_404", "There is no such model as that"),

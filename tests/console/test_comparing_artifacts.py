@@ -47,7 +47,7 @@ def test_a_model_beside_itself_differs_in_nothing(admin: Client, row: Artifact) 
 
 def test_names_that_there_are_none_of_give_the_first_two(admin: Client, row: Artifact) -> None:
     """As an address without names does."""
-    first, second = (each.name for each in Previewer(row).receivers[:2])
+    first, second = (each.name for each in Previewer(row).endpoints[:2])
     assert re.findall(r"<option selected>([^<]+)", compare(admin, row, "nobody", "")) == [first, second]
 
 

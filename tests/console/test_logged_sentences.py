@@ -22,7 +22,7 @@ from test_chinese_pages import english_in, spoken
 
 from capabilities.core.delivery.obstacles import ReasonCode, because
 from capabilities.core.providers.redaction import brief
-from capabilities.core.worded import Worded, data_of, text_of, worded
+from capabilities.core.translatable import Translatable, data_of, text_of, translatable
 from capabilities.sentences import translate_sentence
 from routing_admin.api.requests import timeline as render_timeline
 from routing_admin.core.fallback.chain import Attempt
@@ -63,7 +63,7 @@ def literal(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-TEMPLATES = sorted({text for call in calls("worded") if call.args and (text := literal(call.args[0]))})
+TEMPLATES = sorted({text for call in calls("translatable") if call.args and (text := literal(call.args[0]))})
 """Every sentence that code outside the pages makes, so everything of ours that a log can hold."""
 
 
@@ -71,10 +71,10 @@ TEMPLATES = sorted({text for call in calls("worded") if call.args and (text := l
 def test_a_sentence_of_ours_survives_the_log_and_is_told_in_chinese(template: str) -> None:
     """Facts in, code and facts kept as JSON, and the same sentence out of them, in Chinese."""
     facts = {name: f"{name}7" for name in re.findall(r"%\((\w+)\)s", template)}
-    kept = json.loads(json.dumps(data_of(Worded(template, facts))))
+    kept = json.loads(json.dumps(data_of(Translatable(template, facts))))
     found = text_of(kept)
-    assert isinstance(found, Worded)
-    assert (found, found.template, found.facts) == (Worded(template, facts), template, facts)
+    assert isinstance(found, Translatable)
+    assert (found, found.template, found.facts) == (Translatable(template, facts), template, facts)
     with translation.override("zh-hans"):
         said = render_sentence(found)
         whole = translate_sentence(found)
@@ -97,13 +97,13 @@ def test_a_failure_s_message_is_a_sentence_or_somebody_else_s_words() -> None:
 
 def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
     """Equal to plain text for commands and the API; a fact may be a list or a sentence itself."""
-    made = worded("%(path)s must be one of: %(allowed)s.", path="a.b", allowed=("x", "y"))
+    made = translatable("%(path)s must be one of: %(allowed)s.", path="a.b", allowed=("x", "y"))
     assert made == "a.b must be one of: x, y."
     assert json.dumps(made) == '"a.b must be one of: x, y."'
     with translation.override("zh-hans"):
         assert translate_sentence(made) == "a.b 必须是以下之一：x、y。"
         assert translate_sentence(text_of(data_of(made))) == "a.b 必须是以下之一：x、y。"
-        nested = worded("%(path)s must be %(expected)s.", path="a", expected=worded("an object"))
+        nested = translatable("%(path)s must be %(expected)s.", path="a", expected=translatable("an object"))
         assert translate_sentence(text_of(data_of(nested))) == "a 必须是对象。"
 
 
@@ -112,7 +112,7 @@ def test_a_provider_s_own_words_stay_as_they_came() -> None:
     with translation.override("zh-hans"):
         assert render_sentence("insufficient balance") == RenderedSentence(quoted="insufficient balance")
         assert render_sentence("the model returned nothing") == RenderedSentence(quoted="the model returned nothing")
-        refused = render_sentence(worded(REFUSED, name="echo/m", said="bad temperature, sorry"))
+        refused = render_sentence(translatable(REFUSED, name="echo/m", said="bad temperature, sorry"))
     assert refused.quoted == "bad temperature, sorry"
     assert "拒绝了请求" in refused.ours
 
@@ -121,16 +121,16 @@ def test_words_that_look_like_a_kept_sentence_are_still_only_words() -> None:
     """A provider that answers with our form is quoted: nothing of what it says is read as ours."""
     forged = '{"code": "The provider is disabled.", "facts": {}}'
     assert data_of(forged) == forged
-    assert not isinstance(text_of(json.loads(json.dumps(data_of(forged)))), Worded)
+    assert not isinstance(text_of(json.loads(json.dumps(data_of(forged)))), Translatable)
 
 
 def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -> None:
     """Only facts can hold a secret or be too long; what is left of them stays among our words."""
-    made = worded(
-        REFUSED, name="p/mm", said=worded("got a web page: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
+    made = translatable(
+        REFUSED, name="p/mm", said=translatable("got a web page: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
     )
     short = brief(made, secrets=["p/mm"])
-    assert isinstance(short, Worded)
+    assert isinstance(short, Translatable)
     assert short.template == REFUSED
     assert short.startswith("… refused the request: got a web page: key sk-… éé")
     assert 2000 < len(short.encode()) <= 2048
@@ -138,7 +138,7 @@ def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -
 
 def test_a_key_in_two_pieces_of_a_sentence_is_gone() -> None:
     """Where facts and our words together make a key, the text loses it, and with it its form."""
-    assert "abcdef123456" not in brief(worded("api_key: %(said)s", said="abcdef123456"))
+    assert "abcdef123456" not in brief(translatable("api_key: %(said)s", said="abcdef123456"))
 
 
 def timeline(row: RequestLog) -> dict[str, Any]:
@@ -151,9 +151,9 @@ def timeline(row: RequestLog) -> dict[str, Any]:
 @pages
 def test_the_journal_writes_code_and_facts() -> None:
     """Ours as data, a provider's words as such, nothing where nothing failed; the API tells all in English."""
-    said = worded("the body is not JSON: %(reason)s", reason=worded("Expecting value"))
+    said = translatable("the body is not JSON: %(reason)s", reason=translatable("Expecting value"))
     attempts = (Attempt("a", "m", "bad_json", error=said), Attempt("b", "m", "http_402", error="余额不足"))
-    ended = worded(EXHAUSTED, count=2, said="a/m: x; b/m: y")
+    ended = translatable(EXHAUSTED, count=2, said="a/m: x; b/m: y")
     facts = RequestFacts("req_data", datetime.now(UTC), "v1", outcome="all_providers_failed", status=502, error=ended)
     write([entry_of(facts, attempts), entry_of(RequestFacts("req_fine", datetime.now(UTC), "v1"))])
     row = RequestLog.objects.get(pk="req_data")

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.delivery.obstacles import SENTENCES, ReasonCode, because
+from capabilities.core.translatable import data_of
 from capabilities.core.wire import Fault
-from capabilities.core.worded import data_of
 from capabilities.models import Agent
 from routing_admin.console.requests.advice import ADVICE, Remedy
 from routing_admin.console.requests.story import build_steps, build_tracks, explain_outcome, tell_story

@@ -22,7 +22,7 @@ from routing_admin.console.settings import actions
 from routing_admin.console.settings.environment import read_dotenv, setting_rows, strip_password
 from routing_admin.core.files.exporting import FileFormat
 from routing_admin.core.planning.plan import RoutingQuery, make_plan
-from routing_admin.dispatch.receivers import list_receivers
+from routing_admin.dispatch.model_endpoints import list_endpoints
 from routing_admin.environment import SETTINGS
 from routing_admin.models import AuditEvent, Installation, Language, Revision
 from tests.cast import HTMX
@@ -127,9 +127,9 @@ def test_the_content_policy_is_one_revision_and_holds_where_nobody_says_otherwis
     """A new installation puts text in and converts; a route's word, then a service's, comes before the settings'."""
 
     def policies(service: str) -> set[str]:
-        receiver = list_receivers(snapshot.current()).get(service)
-        assert receiver is not None
-        return set(receiver.reader.policies)
+        endpoint = list_endpoints(snapshot.current()).get(service)
+        assert endpoint is not None
+        return set(endpoint.reader.policies)
 
     demo.load()
     assert policies("text-model") == {"extract", "convert"}

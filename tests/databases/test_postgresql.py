@@ -12,7 +12,7 @@ import pytest
 from django.db import OperationalError, connection, connections, transaction
 from django.utils import timezone
 
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.configuration import snapshot
 from routing_admin.console.settings.pruning import prune_requests
 from routing_admin.models import AttemptLog, Installation, RequestLog
@@ -105,7 +105,7 @@ class Statements:
 def test_an_id_of_another_day_overwrites_nothing(days: None) -> None:
     """Though no key goes across days: a caller may send any id, today's too."""
     for began in (NOW - DAY, NOW, NOW):
-        write([entry_of(RequestFacts("same", began, "v1", error=worded("x")), ())])
+        write([entry_of(RequestFacts("same", began, "v1", error=translatable("x")), ())])
     assert RequestLog.objects.get(pk="same").started_at == NOW - DAY
     assert RequestLog.objects.count() == 3
 

@@ -15,7 +15,7 @@ from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store, open_artifact, part_of
 from capabilities.acts import SYSTEM
-from capabilities.core.delivery.receiver import Prepared, Receiver
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared
 from capabilities.core.wire import Answer, Failure, Fault
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
@@ -59,7 +59,7 @@ class Script:
     outcomes: list[Answer | Failure] = field(default_factory=list)
     given: list[Any] = field(default_factory=list)
 
-    async def call(self, prepared: Prepared, to: Receiver, timeouts: object, proxy: str) -> Answer | Failure:
+    async def call(self, prepared: Prepared, to: ModelEndpoint, timeouts: object, proxy: str) -> Answer | Failure:
         self.given.append(prepared.request.elide())
         return self.outcomes.pop(0) if self.outcomes else Answer("ok")
 

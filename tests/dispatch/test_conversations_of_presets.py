@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from capabilities.core.delivery.adaptation import CannotRead, text_style_for
-from capabilities.core.delivery.receiver import Receiver, prepare, receiver
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, model_endpoint, prepare
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Answer, Delta, Finish, Target, split_payload
@@ -26,13 +26,13 @@ from tests.lab.strict_hosts import OFFERED, PLACES, ROUNDS, RefusedError, Strict
 OWN_FIELDS = ("role", "content", "tool_calls")
 
 
-def receiver_of(name: str) -> Receiver:
+def endpoint_of(name: str) -> ModelEndpoint:
     protocol, quirks = PLACES[name]
     target = Target(name, f"https://{name}.example/v1", "m", "k", quirks=quirks)
-    return receiver(protocol, target, Capabilities(("text",), ("text",)))
+    return model_endpoint(protocol, target, Capabilities(("text",), ("text",)))
 
 
-RECEIVERS = {name: receiver_of(name) for name in PLACES}
+RECEIVERS = {name: endpoint_of(name) for name in PLACES}
 
 
 class Talk:
@@ -63,14 +63,14 @@ class Talk:
             self.messages.append({"role": "tool", "tool_call_id": call["id"], "content": "seen"})
         return message
 
-    def _whole(self, host: StrictHost, to: Receiver, sent: dict[str, Any]) -> dict[str, Any]:
+    def _whole(self, host: StrictHost, to: ModelEndpoint, sent: dict[str, Any]) -> dict[str, Any]:
         answer = to.protocol.decode(200, {}, host.answer(sent, stream=False))
         assert isinstance(answer, Answer), answer
         self.memory.keep("ada", turn_of(answer), to.origin)
         message: dict[str, Any] = completion_json(answer, "m", to.origin)["choices"][0]["message"]
         return message
 
-    def _streamed(self, host: StrictHost, to: Receiver, sent: dict[str, Any]) -> dict[str, Any]:
+    def _streamed(self, host: StrictHost, to: ModelEndpoint, sent: dict[str, Any]) -> dict[str, Any]:
         decoder, chunks = PROTOCOLS[to.protocol.name].decoder(), Chunks("m", origin=to.origin)
         written = b""
         for event in (*decoder.feed(host.answer(sent, stream=True)), *decoder.close()):

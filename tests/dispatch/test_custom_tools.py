@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from capabilities.core.delivery.receiver import Prepared, prepare, receiver
+from capabilities.core.delivery.model_endpoint import Prepared, model_endpoint, prepare
 from capabilities.core.delivery.writing import TextStyle
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, Tool, ToolCall
 from capabilities.core.protocols.custom_tools import CustomCalls, restore_custom
@@ -31,7 +31,7 @@ CHAT = ChatRequest(
 
 
 def prepared_for(protocol: str) -> Prepared:
-    to = receiver(protocol, Target("p", "https://p.example/v1", "m", "k"), TEXT_ONLY)
+    to = model_endpoint(protocol, Target("p", "https://p.example/v1", "m", "k"), TEXT_ONLY)
     prepared = prepare(CHAT, to, TextStyle("en"))
     assert isinstance(prepared, Prepared)
     return prepared

@@ -28,7 +28,7 @@ def state(demo: None) -> Snapshot:
     return snapshot.current()
 
 
-def test_a_name_a_plan_and_a_receiver_are_made_once(state: Snapshot) -> None:
+def test_a_name_a_plan_and_an_endpoint_are_made_once(state: Snapshot) -> None:
     """The very same values come again."""
     found = decisions_of(state)
     named = found.resolve("task:design", None)
@@ -37,7 +37,7 @@ def test_a_name_a_plan_and_a_receiver_are_made_once(state: Snapshot) -> None:
     assert found.resolve("task:design", None) is named
     assert found.plan(named.route, RoutingQuery("draft"), matched=True) is plan
     candidate = next(each for each in plan.candidates if each.skip is None)
-    assert found.receiver(named.route, candidate, None) is found.receiver(named.route, candidate, None)
+    assert found.endpoint(named.route, candidate, None) is found.endpoint(named.route, candidate, None)
 
 
 def test_a_plan_is_the_one_that_is_made_anew(state: Snapshot) -> None:
@@ -65,18 +65,18 @@ def test_a_draft_that_is_gone_leaves_its_plan_to_no_other(state: Snapshot) -> No
         draft = RouteSpec(f"draft-{number}", (CandidateSpec("echo", f"echo-{number}"),))
         plan = found.plan(draft, QUERY, matched=True)
         assert (plan.task_type, plan.candidates[0].model) == (f"draft-{number}", f"echo-{number}")
-        assert found.receiver(draft, plan.candidates[0], None).target.model == f"echo-{number}"
+        assert found.endpoint(draft, plan.candidates[0], None).target.model == f"echo-{number}"
 
 
-def test_routes_share_a_receiver_unless_they_ask_in_their_own_way(state: Snapshot) -> None:
-    """A further field of a candidate, or a route's policy of content, makes another receiver."""
+def test_routes_share_an_endpoint_unless_they_ask_in_their_own_way(state: Snapshot) -> None:
+    """A further field of a candidate, or a route's policy of content, makes another endpoint."""
     found = decisions_of(state)
     plain = RouteSpec("a", (ECHO,))
     same = RouteSpec("b", (ECHO,))
     seeded = RouteSpec("c", (replace(ECHO, extra_body={"seed": 7}),))
     strict = RouteSpec("d", (ECHO,), content={"policy": "native_only"})
     made = [
-        found.receiver(route, found.plan(route, QUERY, matched=True).candidates[0], None)
+        found.endpoint(route, found.plan(route, QUERY, matched=True).candidates[0], None)
         for route in (plain, same, seeded, strict)
     ]
     assert made[0] is made[1]

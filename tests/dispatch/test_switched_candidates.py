@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from capabilities.core.delivery.adaptation import CannotRead, text_style_for
-from capabilities.core.delivery.receiver import Prepared, Receiver, prepare, receiver
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, model_endpoint, prepare
 from capabilities.core.delivery.vendor_items import restore_names, restore_names_in
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.vocabulary import Capabilities
@@ -189,13 +189,13 @@ APIS: Mapping[str, Callable[[], Chat | Messages | Responses]] = {
 }
 
 
-def receiver_of(name: str) -> Receiver:
+def endpoint_of(name: str) -> ModelEndpoint:
     endpoint, model = VENDORS[name]
     target = Target(name, endpoint, model, "k", quirks=PLACES[name][1])
-    return receiver(name, target, Capabilities(("text", "vision", "file"), ("text",)))
+    return model_endpoint(name, target, Capabilities(("text", "vision", "file"), ("text",)))
 
 
-RECEIVERS = {name: receiver_of(name) for name in VENDORS}
+RECEIVERS = {name: endpoint_of(name) for name in VENDORS}
 
 
 class Conversation:
@@ -220,7 +220,7 @@ class Conversation:
             (self._streamed if self.stream else self._whole)(self.hosts[name], to, call, prepared, body)
         )
 
-    def _whole(self, host: StrictHost, to: Receiver, call: ChatCall, prepared: Prepared, body: Json) -> Json:
+    def _whole(self, host: StrictHost, to: ModelEndpoint, call: ChatCall, prepared: Prepared, body: Json) -> Json:
         answer = to.protocol.decode(200, {}, host.answer(body, stream=False))
         assert isinstance(answer, Answer), answer
         answer = restore_names(answer, prepared.tool_names)
@@ -229,7 +229,7 @@ class Conversation:
         check_whole(self.api, value)
         return value
 
-    def _streamed(self, host: StrictHost, to: Receiver, call: ChatCall, prepared: Prepared, body: Json) -> bytes:
+    def _streamed(self, host: StrictHost, to: ModelEndpoint, call: ChatCall, prepared: Prepared, body: Json) -> bytes:
         decoder, events = PROTOCOLS[to.protocol.name].decoder(), self.client.events(call, to.origin)
         written = b""
         for event in (*decoder.feed(host.answer(body, stream=True)), *decoder.close()):

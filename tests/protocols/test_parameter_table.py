@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from capabilities.core.delivery.adaptation import CannotRead, text_style_for
-from capabilities.core.delivery.receiver import Prepared, prepare, receiver
+from capabilities.core.delivery.model_endpoint import Prepared, model_endpoint, prepare
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.parameters import ALL_CHARS, MAX_NAMES, PARAMETERS, Treatment, brief_names, with_table
@@ -225,7 +225,7 @@ def ready(body: Mapping[str, Any], protocol: str) -> Prepared:
     """The request as a model that reads everything gets it."""
     chat = read(body)
     everything = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
-    to = receiver(protocol, TARGETS[protocol], everything)
+    to = model_endpoint(protocol, TARGETS[protocol], everything)
     prepared = prepare(chat, to, text_style_for(chat, "en", lambda each: ()))
     assert not isinstance(prepared, CannotRead)
     return prepared
@@ -299,7 +299,7 @@ def test_what_one_host_has_no_place_for_is_named(quirks: dict[str, Any], body: d
     target = Target("p", "https://llm.example/v1", "m", "k", quirks=quirks)
     everything = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
     chat = read(body)
-    prepared = prepare(chat, receiver("openai", target, everything), text_style_for(chat, "en", lambda each: ()))
+    prepared = prepare(chat, model_endpoint("openai", target, everything), text_style_for(chat, "en", lambda each: ()))
     assert not isinstance(prepared, CannotRead)
     (name,) = prepared.request.dropped_params
     assert name.startswith(place)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from openai.types.responses import Response, ResponseInputItemParam, ToolParam
 from pydantic import BaseModel
 
-from capabilities.core.delivery.receiver import Prepared, prepare, receiver
+from capabilities.core.delivery.model_endpoint import Prepared, model_endpoint, prepare
 from capabilities.core.delivery.writing import TextStyle
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
@@ -131,7 +131,7 @@ def generated(*contents: Any, **more: Any) -> ChatCall:
 
 
 def sent(chat: ChatRequest, protocol: str, own: list[str] | None = None) -> tuple[dict[str, Any], Prepared]:
-    to = receiver(
+    to = model_endpoint(
         protocol, Target("p", URLS.get(protocol, "https://p.example/v1"), "m", "k"), TEXT_ONLY, vendor_tools=own
     )
     prepared = prepare(chat, to, TextStyle("en"))
@@ -601,7 +601,7 @@ def test_gemini_gets_the_parts_back_and_others_a_short_text() -> None:
 def test_the_signature_of_such_a_part_goes_back_to_its_own_model() -> None:
     """Another Gemini would refuse it; one that never passed through here may be anybody's, and goes along."""
     signed = {**LOOKED, "thoughtSignature": "c2lnbmVk"}
-    to = receiver("gemini", Target("p", URLS["gemini"], "m", "k"), TEXT_ONLY)
+    to = model_endpoint("gemini", Target("p", URLS["gemini"], "m", "k"), TEXT_ONLY)
     decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(gemini_body([signed, SEEN], finishReason="STOP")).encode())
     assert isinstance(decoded, Answer)
     told = gemini_json(decoded, generated(), "m", to.origin)["candidates"][0]["content"]["parts"]

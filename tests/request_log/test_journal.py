@@ -14,12 +14,12 @@ from django.utils import timezone
 
 from capabilities.core.delivery.adaptation import PartDelivery
 from capabilities.core.delivery.decision import Delivery, Outcome
+from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.core.delivery.obstacles import ReasonCode, because
-from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest, FilePart
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import AnswerDetails, Media, UpstreamRequest, Usage
-from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog, UsageSum
 from routing_admin.request_log.costs import cost_columns
@@ -153,7 +153,7 @@ def described(content: Any = None) -> Prepared:
 def all_kinds() -> list[Entry]:
     """Entries that between them fill every column, and leave empty what can be."""
     began = datetime(2026, 11, 21, 23, 59, 59, 999_900, UTC)
-    said = worded("%(name)s refused the request: %(said)s", name="一", said="余额不足 \ud83d\ude00 é")
+    said = translatable("%(name)s refused the request: %(said)s", name="一", said="余额不足 \ud83d\ude00 é")
     tries = (Try(0.1 + 0.2, 1e-7, "http_429", 429), Try(1e16, 2.0, "read_timeout"))
     failed = Attempt(
         "一", "m", "http_429", 429, said, 1, 12.345678901234567, 0.25, tries=tries, dropped_params=("top_p",)

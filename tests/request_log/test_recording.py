@@ -12,8 +12,8 @@ from django.utils import timezone
 from capabilities.acts import SYSTEM
 from capabilities.core.delivery.adaptation import PartDelivery
 from capabilities.core.delivery.decision import Delivery, Outcome
+from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.core.delivery.obstacles import ReasonCode, because
-from capabilities.core.delivery.receiver import Prepared
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, ToolCall
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Media, UpstreamRequest

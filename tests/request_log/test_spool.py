@@ -17,7 +17,7 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.fallback.chain import Attempt, Try
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.server.file_locks import hold_unless_locked
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=Tr
 
 
 def entry(name: str, **facts: Any) -> Entry:
-    attempt = Attempt("one", "m", "http_503", 503, worded("down"), tries=(Try(0.0, 1.0, "http_503", 503),))
+    attempt = Attempt("one", "m", "http_503", 503, translatable("down"), tries=(Try(0.0, 1.0, "http_503", 503),))
     return entry_of(RequestFacts(name, timezone.now(), "v1", **facts), (attempt,))
 
 
@@ -61,7 +61,7 @@ def test_entries_of_a_locked_log_wait_on_disk_and_are_written_afterwards(journal
     journal.flush()
     with locked():
         for number in range(3 * BATCH):
-            journal.record(entry(f"meanwhile {number}", error=worded("no %(what)s", what="key"), agent="ada"))
+            journal.record(entry(f"meanwhile {number}", error=translatable("no %(what)s", what="key"), agent="ada"))
         journal.flush()
         assert (len(journal.waiting), journal.spool.waiting()) == (0, 3 * BATCH)
         assert journal.behind_since is not None

@@ -14,7 +14,7 @@ from capabilities.core.describing.prompt import fence_words, quote_words
 from capabilities.core.protocols.error_body import parse_error
 from capabilities.core.protocols.errors import classify
 from capabilities.core.protocols.sse import SseParser
-from capabilities.core.worded import insert_facts
+from capabilities.core.translatable import insert_facts
 from capabilities.sentences import join_sentences
 from routing_admin.api.errors import near_misses
 from routing_admin.console.artifacts.comparing import compare_texts
@@ -34,7 +34,7 @@ CUT_BEFORE = {
 """What is never given more, and by what."""
 MADE_ON_THE_SPOT = {
     "capabilities.catalogue.report": "our own documents",
-    "capabilities.core.worded": "one character",
+    "capabilities.core.translatable": "one character",
     "capabilities.core.describing.prompt": "one class, repeated",
     "capabilities.core.protocols.errors": "words of a table",
     "capabilities.core.providers.catalogue.names": "hosts of a table, a name whole",

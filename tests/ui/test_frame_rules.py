@@ -143,7 +143,7 @@ CALLS = {
     "ngettext_lazy": 0,
     "pgettext": 1,
     "pgettext_lazy": 1,
-    "worded": 0,
+    "translatable": 0,
 }
 LITERAL = r"""u?('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 IN_TEMPLATE = re.compile(rf"(?<!\w)(p?)n?gettext\({LITERAL}(?:\s*,\s*{LITERAL})?|(?<!\w)_\({LITERAL}")

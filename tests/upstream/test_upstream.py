@@ -16,7 +16,7 @@ from dataclasses import replace
 import pytest
 from aiohttp.abc import AbstractResolver
 
-from capabilities.core.delivery.receiver import Prepared, receiver
+from capabilities.core.delivery.model_endpoint import Prepared, model_endpoint
 from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Role, TextPart, UnreadableError, blob_of
 from capabilities.core.providers.origins import OriginPolicy, policy_of
 from capabilities.core.vocabulary import TEXT_ONLY, Kind
@@ -360,7 +360,7 @@ async def test_the_embedded_provider_answers_without_a_network(stream):
     transport = NetworkTransport()
 
     async def ask(model: str) -> Answer | Stream | Failure:
-        to = receiver("echo", Target("echo", "echo://local", model), TEXT_ONLY)
+        to = model_endpoint("echo", Target("echo", "echo://local", model), TEXT_ONLY)
         prepared = Prepared(to.protocol.encode(HELLO, to.target, stream=stream), HELLO, ())
         return await (transport.open if stream else transport.call)(prepared, to, QUICK, "default")
 

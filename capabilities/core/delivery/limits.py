@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.protocols.parameters import CLAUDE_FROM_4_6
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 Limits = Mapping[str, Any]
 
@@ -57,7 +57,7 @@ OPENAI_IMAGES: Limits = MappingProxyType(
 PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
     {
         "openai": _add_source(
-            worded(
+            translatable(
                 "OpenAI: images and vision (over 30,000 patches of 32 pixels are refused: 5,500 a side), file inputs; "
                 "the Chat Completions file part takes PDF only"
             ),
@@ -69,7 +69,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             file={"name": "file", "capabilities": ["file"], "mimeTypes": PDF, "maxTotalBytes": 50 * MIB},
         ),
         "openai-responses": _add_source(
-            worded(
+            translatable(
                 "OpenAI: images and vision, file inputs (it reads 1,000 rows of a spreadsheet, so tables are "
                 "extracted here)"
             ),
@@ -87,7 +87,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             },
         ),
         "anthropic": _add_source(
-            worded(
+            translatable(
                 "Anthropic: vision, PDF support (10 MB of base64 an image; 8000 px, 2000 px above 20 images; 100 "
                 "images and PDF pages with a window of 200,000 tokens, else 600)"
             ),
@@ -116,7 +116,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             },
         ),
         "gemini": _add_source(
-            worded(
+            translatable(
                 "Google: Gemini API, inline data (100 MB a request, 50 MB a PDF, 1000 pages, 3600 images; it scales "
                 "images to 3,072 pixels, so four times that is enough)"
             ),
@@ -151,7 +151,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
             },
         ),
         "echo": _add_source(
-            worded("embedded: answers with what it received"),
+            translatable("embedded: answers with what it received"),
             toolMedia="native",
             image={"name": "image", "capabilities": ["vision"], "takesUrl": True, "inToolResult": True},
             audio={"name": "audio", "capabilities": ["audio"], "takesUrl": True, "inToolResult": True},
@@ -173,48 +173,48 @@ MODELS: Mapping[str, tuple[tuple[re.Pattern[str], Limits], ...]] = MappingProxyT
 """What single models of a protocol take beyond its slots: Claude has a window of a million tokens from 4.6 on."""
 
 CLAUDE_ON_A_CLOUD: Limits = _add_source(
-    worded("Anthropic: vision, on Bedrock and Vertex (5 MB of base64 an image, no addresses; AWS: 100 pages)"),
+    translatable("Anthropic: vision, on Bedrock and Vertex (5 MB of base64 an image, no addresses; AWS: 100 pages)"),
     checked=RECHECKED,
     image={"maxBytes": 5 * MIB * 3 // 4, "takesUrl": False},
     file={"maxPages": 100, "takesUrl": False},
 )
 
 VIDEO_URL: Limits = _add_source(
-    worded("the video_url part that several compatible servers accept"),
+    translatable("the video_url part that several compatible servers accept"),
     video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
 )
 """The slot of a provider whose compatibility options say that it takes videos."""
 
-_MEASURED = worded("measured request limits of hosted models, 2026-09-19")
+_MEASURED = translatable("measured request limits of hosted models, 2026-09-19")
 
 TEMPLATES: Mapping[str, Limits] = MappingProxyType(
     {
-        "openai": _add_source(worded("OpenAI: images and vision")),
+        "openai": _add_source(translatable("OpenAI: images and vision")),
         "mistral": _add_source(
-            worded("Mistral: vision, audio and document chunks, in tool results, too"),
+            translatable("Mistral: vision, audio and document chunks, in tool results, too"),
             toolMedia="native",
             image={"inToolResult": True},
             audio={"mimeTypes": ["audio/wav", "audio/mpeg", "audio/flac", "audio/ogg"], "inToolResult": True},
             file={"name": "document_url", "takesUrl": True, "inToolResult": True},
         ),
         "openrouter": _add_source(
-            worded("OpenRouter: multimodal inputs"),
+            translatable("OpenRouter: multimodal inputs"),
             audio={"mimeTypes": MORE_AUDIO},
             video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
             file={"takesUrl": True},
         ),
         "vllm": _add_source(
-            worded("vLLM: multimodal inputs of the chat endpoint"),
+            translatable("vLLM: multimodal inputs of the chat endpoint"),
             video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
             file=None,
         ),
         "ollama": _add_source(
-            worded("Ollama: OpenAI compatibility (data URLs only, no GIF)"),
+            translatable("Ollama: OpenAI compatibility (data URLs only, no GIF)"),
             image={"mimeTypes": ["image/jpeg", "image/png", "image/webp"], "takesUrl": False},
             file=None,
         ),
         "llamacpp": _add_source(
-            worded("llama.cpp server: multimodal"),
+            translatable("llama.cpp server: multimodal"),
             image={"mimeTypes": ["image/jpeg", "image/png", "image/gif"]},
             file=None,
         ),
@@ -233,9 +233,9 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
         "deepseek": _add_source(
             _MEASURED, maxRequestBytes=48 * MIB, image={"maxBytes": 24 * MIB, "maxCount": 600}, audio=None, file=None
         ),
-        "groq": _add_source(worded("Groq: vision"), audio=None, file=None),
+        "groq": _add_source(translatable("Groq: vision"), audio=None, file=None),
         "mimo": _add_source(
-            worded("Xiaomi MiMo: multimodal inputs"),
+            translatable("Xiaomi MiMo: multimodal inputs"),
             audio={"mimeTypes": ["audio/mpeg", "audio/flac", "audio/mp4", "audio/wav", "audio/ogg"]},
             video={
                 "name": "video_url",
@@ -245,13 +245,13 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
             },
             file=None,
         ),
-        "zhipu": _add_source(worded("Zhipu: chat completions"), **dict(VIDEO_URL), file=None),
-        "ark": _add_source(worded("Volcengine Ark: chat completions"), **dict(VIDEO_URL), file=None),
-        "moonshot": _add_source(worded("Moonshot: chat completions"), file=None),
-        "qianfan": _add_source(worded("Baidu Qianfan: chat completions"), file=None),
-        "hunyuan": _add_source(worded("Tencent Hunyuan: chat completions"), file=None),
-        "siliconflow": _add_source(worded("SiliconFlow: chat completions"), file=None),
-        "lmstudio": _add_source(worded("LM Studio: OpenAI compatibility"), image={"takesUrl": False}, file=None),
+        "zhipu": _add_source(translatable("Zhipu: chat completions"), **dict(VIDEO_URL), file=None),
+        "ark": _add_source(translatable("Volcengine Ark: chat completions"), **dict(VIDEO_URL), file=None),
+        "moonshot": _add_source(translatable("Moonshot: chat completions"), file=None),
+        "qianfan": _add_source(translatable("Baidu Qianfan: chat completions"), file=None),
+        "hunyuan": _add_source(translatable("Tencent Hunyuan: chat completions"), file=None),
+        "siliconflow": _add_source(translatable("SiliconFlow: chat completions"), file=None),
+        "lmstudio": _add_source(translatable("LM Studio: OpenAI compatibility"), image={"takesUrl": False}, file=None),
         "minimax": _add_source(_MEASURED, maxRequestBytes=128 * MIB, image={"maxBytes": 10 * MIB * 3 // 4}, file=None),
         "fireworks": _add_source(_MEASURED, image={"maxCount": 60}),
         "deepinfra": _add_source(_MEASURED, image={"maxCount": 8}),
@@ -264,7 +264,7 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
 )
 """What single providers do otherwise, by the name of their preset or host."""
 
-_SEEDS = worded("the seeds' table (REQUIREMENTS, decision 1)")
+_SEEDS = translatable("the seeds' table (REQUIREMENTS, decision 1)")
 
 MESSAGES: Limits = _add_source(
     _SEEDS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from capabilities.core.worded import Worded, worded
+from capabilities.core.translatable import Translatable, translatable
 
 
 class LossKind(StrEnum):
@@ -19,10 +19,10 @@ class LossKind(StrEnum):
 
 SENTENCES: Mapping[tuple[LossKind, bool], str] = MappingProxyType(
     {
-        (LossKind.CUT, True): worded("Cut: %(percent)s%% is missing."),
-        (LossKind.CUT, False): worded("Cut: only the beginning arrives."),
-        (LossKind.SCALED, True): worded("Scaled down: %(percent)s%% fewer pixels."),
-        (LossKind.SCALED, False): worded("Scaled down."),
+        (LossKind.CUT, True): translatable("Cut: %(percent)s%% is missing."),
+        (LossKind.CUT, False): translatable("Cut: only the beginning arrives."),
+        (LossKind.SCALED, True): translatable("Scaled down: %(percent)s%% fewer pixels."),
+        (LossKind.SCALED, False): translatable("Scaled down."),
     }
 )
 """By kind and whether the share is known; English, pages translate it."""
@@ -40,11 +40,11 @@ class Loss:
         """The share in whole percent, never 0 and never 100: something is lost, and something arrives."""
         return None if self.share is None else min(max(round(self.share * 100), 1), 99)
 
-    def sentence(self) -> Worded:
+    def sentence(self) -> Translatable:
         """The loss as one sentence."""
         percent = self.percent
         facts = {} if percent is None else {"percent": percent}
-        return Worded(SENTENCES[self.kind, percent is not None], facts)
+        return Translatable(SENTENCES[self.kind, percent is not None], facts)
 
 
 def loss_of(kind: LossKind, arrives: float, whole: float) -> Loss | None:

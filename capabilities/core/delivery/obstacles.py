@@ -10,8 +10,8 @@ from types import MappingProxyType
 from capabilities.core.delivery.reader import Position, Reader
 from capabilities.core.delivery.slots import Slot, ToolMedia, slot_key
 from capabilities.core.message import FilePart, Role
+from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
-from capabilities.core.worded import Worded, worded
 
 # Why a file reaches a model the way it does: a closed list of reasons, each with its facts and one sentence.
 
@@ -51,38 +51,42 @@ class ReasonCode(StrEnum):
 
 SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
     {
-        ReasonCode.FITS: worded("The model supports %(capability)s and accepts %(mime_type)s."),
-        ReasonCode.READABLE_TEXT: worded("Every model reads text."),
-        ReasonCode.LONG_TEXT: worded(
+        ReasonCode.FITS: translatable("The model supports %(capability)s and accepts %(mime_type)s."),
+        ReasonCode.READABLE_TEXT: translatable("Every model reads text."),
+        ReasonCode.LONG_TEXT: translatable(
             "Every model reads text. This one has %(actual)s characters, more than %(limit)s, and is cut."
         ),
-        ReasonCode.NO_CAPABILITY: worded("The model does not support %(capability)s."),
-        ReasonCode.NO_SLOT: worded("The protocol %(protocol)s cannot carry content of kind %(kind)s."),
-        ReasonCode.ROLE: worded("A message with the role %(role)s cannot contain files."),
-        ReasonCode.TOOL_RESULT: worded("The protocol %(protocol)s does not accept %(mime_type)s in a tool result."),
-        ReasonCode.URL: worded("Only the file's URL is known, and the protocol %(protocol)s does not accept URLs."),
-        ReasonCode.TYPE: worded("%(slot)s does not accept %(mime_type)s."),
-        ReasonCode.EMPTY: worded("The file is empty."),
-        ReasonCode.TOO_LARGE: worded("The file has %(actual)s bytes; the limit is %(limit)s."),
-        ReasonCode.TOO_WIDE: worded("The image's longer side has %(actual)s pixels; the limit is %(limit)s."),
-        ReasonCode.TOO_MANY_PAGES: worded("The document has %(actual)s pages; the limit is %(limit)s."),
-        ReasonCode.TOO_MANY_FILES: worded(
+        ReasonCode.NO_CAPABILITY: translatable("The model does not support %(capability)s."),
+        ReasonCode.NO_SLOT: translatable("The protocol %(protocol)s cannot carry content of kind %(kind)s."),
+        ReasonCode.ROLE: translatable("A message with the role %(role)s cannot contain files."),
+        ReasonCode.TOOL_RESULT: translatable(
+            "The protocol %(protocol)s does not accept %(mime_type)s in a tool result."
+        ),
+        ReasonCode.URL: translatable(
+            "Only the file's URL is known, and the protocol %(protocol)s does not accept URLs."
+        ),
+        ReasonCode.TYPE: translatable("%(slot)s does not accept %(mime_type)s."),
+        ReasonCode.EMPTY: translatable("The file is empty."),
+        ReasonCode.TOO_LARGE: translatable("The file has %(actual)s bytes; the limit is %(limit)s."),
+        ReasonCode.TOO_WIDE: translatable("The image's longer side has %(actual)s pixels; the limit is %(limit)s."),
+        ReasonCode.TOO_MANY_PAGES: translatable("The document has %(actual)s pages; the limit is %(limit)s."),
+        ReasonCode.TOO_MANY_FILES: translatable(
             "With this file, the number of files for %(slot)s would be %(actual)s; the limit is %(limit)s."
         ),
-        ReasonCode.TOO_MUCH_OF_A_KIND: worded(
+        ReasonCode.TOO_MUCH_OF_A_KIND: translatable(
             "With this file, the files for %(slot)s would total %(actual)s bytes; the limit is %(limit)s."
         ),
-        ReasonCode.REQUEST_FULL: worded(
+        ReasonCode.REQUEST_FULL: translatable(
             "With this file, the request would have %(actual)s bytes; the limit is %(limit)s."
         ),
-        ReasonCode.UNREADABLE: worded("The file's content cannot be read (%(problem)s)."),
-        ReasonCode.NO_TEXT_FOUND: worded("No text could be extracted from this %(mime_type)s file."),
-        ReasonCode.NOT_CONVERTED: worded("This %(mime_type)s file could not be converted."),
-        ReasonCode.TOO_LONG: worded(
+        ReasonCode.UNREADABLE: translatable("The file's content cannot be read (%(problem)s)."),
+        ReasonCode.NO_TEXT_FOUND: translatable("No text could be extracted from this %(mime_type)s file."),
+        ReasonCode.NOT_CONVERTED: translatable("This %(mime_type)s file could not be converted."),
+        ReasonCode.TOO_LONG: translatable(
             "The recording is %(actual)s seconds long; the limit for descriptions is %(limit)s."
         ),
-        ReasonCode.LOCKED: worded("The file is password-protected."),
-        ReasonCode.NO_DESCRIBER: worded(
+        ReasonCode.LOCKED: translatable("The file is password-protected."),
+        ReasonCode.NO_DESCRIBER: translatable(
             "The route describe is missing or disabled, or none of its models can be called."
         ),
     }
@@ -97,9 +101,9 @@ class Reason:
     code: ReasonCode
     facts: Mapping[str, str | int] = field(default_factory=dict)
 
-    def sentence(self) -> Worded:
+    def sentence(self) -> Translatable:
         """The reason as one sentence."""
-        return Worded(SENTENCES[self.code], self.facts)
+        return Translatable(SENTENCES[self.code], self.facts)
 
 
 def because(code: ReasonCode, **facts: str | int) -> Reason:

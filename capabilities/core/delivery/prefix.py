@@ -13,14 +13,14 @@ from capabilities.core.delivery.reader import Reader
 from capabilities.core.delivery.room import ROOM_CODES
 from capabilities.core.delivery.writing import TextStyle
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
-from capabilities.core.worded import Worded, worded
+from capabilities.core.translatable import Translatable, translatable
 
-KEPT_WITH_ONE_MORE = worded("Prefix kept if the next turn adds another file like this.")
-BROKEN_BY_ONE_MORE = worded(
+KEPT_WITH_ONE_MORE = translatable("Prefix kept if the next turn adds another file like this.")
+BROKEN_BY_ONE_MORE = translatable(
     "If the next turn adds another file like this, the prefix breaks at message %(number)s, because a limit is "
     "full and half of it is freed. %(reason)s"
 )
-OTHERWISE_BY_ONE_MORE = worded(
+OTHERWISE_BY_ONE_MORE = translatable(
     "If the next turn adds another file like this, the prefix breaks at message %(number)s, because a file "
     "there is then delivered differently. %(reason)s"
 )
@@ -66,9 +66,9 @@ def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, words: Te
     return find_break(adapted, later)
 
 
-def tell_prediction(predicted: PrefixBreak | None) -> Worded:
+def tell_prediction(predicted: PrefixBreak | None) -> Translatable:
     """One sentence: the prefix is kept then, or broken at which message (the first is 1) and why."""
     if predicted is None:
         return KEPT_WITH_ONE_MORE
     template = BROKEN_BY_ONE_MORE if predicted.reason.code in ROOM_CODES else OTHERWISE_BY_ONE_MORE
-    return worded(template, number=predicted.message + 1, reason=predicted.reason.sentence())
+    return translatable(template, number=predicted.message + 1, reason=predicted.reason.sentence())

@@ -10,8 +10,8 @@ from typing import Any
 from capabilities.core.delivery.slots import SLOT_KINDS, Slot, Slots, ToolMedia
 from capabilities.core.delivery.token_limits import CONTEXT, OUTPUT
 from capabilities.core.problems import Problem
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
-from capabilities.core.worded import worded
 
 
 def _is_count(value: object) -> bool:
@@ -25,22 +25,22 @@ def _are_words(value: object) -> bool:
 _Check = tuple[Callable[[object], bool], str]
 _COUNT: _Check = (
     lambda value: value is None or _is_count(value),
-    worded("a whole number, 0 or more, or null for no limit"),
+    translatable("a whole number, 0 or more, or null for no limit"),
 )
-_WORD: _Check = (lambda value: isinstance(value, str), worded("a text"))
-_WORDS: _Check = (lambda value: _are_words(value) and bool(value), worded("a non-empty list of strings"))
+_WORD: _Check = (lambda value: isinstance(value, str), translatable("a text"))
+_WORDS: _Check = (lambda value: _are_words(value) and bool(value), translatable("a non-empty list of strings"))
 _TYPES: _Check = (
     lambda value: value is None or _are_words(value),
-    worded("a list of MIME types, or null for every type"),
+    translatable("a list of MIME types, or null for every type"),
 )
-_FLAG: _Check = (lambda value: isinstance(value, bool), worded("true or false"))
+_FLAG: _Check = (lambda value: isinstance(value, bool), translatable("true or false"))
 
 _FIELDS: Mapping[str, tuple[str, _Check]] = MappingProxyType(
     {
         "name": ("name", _WORD),
         "capabilities": ("capabilities", _WORDS),
         "mimeTypes": ("mime_types", _TYPES),
-        "minBytes": ("min_bytes", (_is_count, worded("a whole number, 0 or more"))),
+        "minBytes": ("min_bytes", (_is_count, translatable("a whole number, 0 or more"))),
         "maxBytes": ("max_bytes", _COUNT),
         "maxTotalBytes": ("max_total_bytes", _COUNT),
         "maxCount": ("max_count", _COUNT),
@@ -63,7 +63,7 @@ _WHOLE: Mapping[str, _Check] = MappingProxyType(
         OUTPUT: _COUNT,
         "toolMedia": (
             lambda value: isinstance(value, str) and value in set(ToolMedia),
-            worded("native, hoist or text"),
+            translatable("native, hoist or text"),
         ),
     }
 )
@@ -80,7 +80,7 @@ _FREEZE: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
 def check_limits(data: object, path: str = "limits") -> tuple[Problem, ...]:
     """What is wrong with limits as an administrator wrote them; an unknown field is a warning, the rest errors."""
     if not isinstance(data, Mapping):
-        message = worded(
+        message = translatable(
             "%(path)s must be an object such as %(example)s.", path=path, example="{'image': {'maxBytes': 5000000}}"
         )
         return (Problem(path, message, "type"),)
@@ -98,7 +98,7 @@ def check_limits(data: object, path: str = "limits") -> tuple[Problem, ...]:
 
 def _check_slot(path: str, data: object) -> list[Problem]:
     if not isinstance(data, Mapping):
-        message = worded("%(path)s must be an object, or null if there is no place for it.", path=path)
+        message = translatable("%(path)s must be an object, or null if there is no place for it.", path=path)
         return [Problem(path, message, "type")]
     found: list[Problem] = []
     for key, value in data.items():
@@ -109,12 +109,12 @@ def _check_slot(path: str, data: object) -> list[Problem]:
 
 def _check_type(path: str, value: object, check: _Check) -> list[Problem]:
     holds, wanted = check
-    message = worded("%(path)s must be %(expected)s.", path=path, expected=wanted)
+    message = translatable("%(path)s must be %(expected)s.", path=path, expected=wanted)
     return [] if holds(value) else [Problem(path, message, "type")]
 
 
 def _unknown(path: str, names: list[str]) -> Problem:
-    message = worded("%(path)s is unknown and has no effect. Known: %(known)s.", path=path, known=tuple(names))
+    message = translatable("%(path)s is unknown and has no effect. Known: %(known)s.", path=path, known=tuple(names))
     return Problem(path, message, "enum", "warning")
 
 

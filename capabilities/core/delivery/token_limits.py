@@ -10,7 +10,7 @@ from typing import Any
 from capabilities.core.delivery.adaptation import Adapted
 from capabilities.core.delivery.tokens import estimate_request
 from capabilities.core.providers.catalogue import CatalogueEntry
-from capabilities.core.worded import Worded, worded
+from capabilities.core.translatable import Translatable, translatable
 
 CONTEXT, OUTPUT = "contextTokens", "outputTokens"
 """What the two are called in a service's `limits`."""
@@ -18,8 +18,8 @@ MARGIN = 1.5
 """A request counts as too long when its estimate is this many times what fits: a token is 2 to 5 characters of English,
 and a Chinese character half a token to a whole one, so an estimate may be wrong by half."""
 
-READS = worded("It reads up to about %(most)s tokens; this request has about %(count)s.")
-WRITES = worded("It writes up to %(most)s tokens; this request asks for up to %(count)s.")
+READS = translatable("It reads up to about %(most)s tokens; this request has about %(count)s.")
+WRITES = translatable("It writes up to %(most)s tokens; this request asks for up to %(count)s.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +38,17 @@ class TokenLimits:
     context: TokenLimit | None = None
     output: TokenLimit | None = None
 
-    def obstacle(self, adapted: Adapted, model: str) -> Worded | None:
+    def obstacle(self, adapted: Adapted, model: str) -> Translatable | None:
         """Why a request in that model's own form does not fit; None where it does, or where nobody can tell."""
         wanted = adapted.chat.max_tokens
         if self.output and wanted is not None and wanted > self.output.tokens:
-            return worded(WRITES, most=f"{self.output.tokens:,}", count=f"{wanted:,}")
+            return translatable(WRITES, most=f"{self.output.tokens:,}", count=f"{wanted:,}")
         if self.context is None:
             return None
         count = estimate_request(adapted, model)
         if count <= self.context.tokens * MARGIN:
             return None
-        return worded(READS, most=f"{self.context.tokens:,}", count=f"{round(count, 2 - len(str(count))):,}")
+        return translatable(READS, most=f"{self.context.tokens:,}", count=f"{round(count, 2 - len(str(count))):,}")
 
 
 UNKNOWN = TokenLimits()

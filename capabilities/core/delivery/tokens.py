@@ -17,8 +17,8 @@ from fnmatch import fnmatchcase
 from capabilities.core.delivery.adaptation import Adapted, PartDelivery
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.message import ChatRequest, FilePart, TextPart
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
-from capabilities.core.worded import worded
 
 ImageCount = Callable[[int, int], int]
 """Tokens of an image of that width and height in pixels."""
@@ -95,20 +95,22 @@ def qwen_image(width: int, height: int) -> int:
     return max(4, _cells(width, height, 28))
 
 
-_CLAUDE = Family(worded("claude, 28-pixel cells, standard tier"), claude_image(1568, 1568), page=3800)
-_CLAUDE_HIGH = Family(worded("claude, 28-pixel cells, high-resolution tier"), claude_image(2576, 4784), page=7000)
-_GEMINI_3 = Family(worded("gemini 3, flat per image"), lambda _, __: 1120, page=560, audio_second=32, video_second=70)
-_GEMINI = Family(worded("gemini, 768-pixel tiles"), gemini_tiles, page=258, audio_second=32, video_second=263)
-_QWEN = Family(worded("qwen-vl, 28-pixel cells"), qwen_image)
+_CLAUDE = Family(translatable("claude, 28-pixel cells, standard tier"), claude_image(1568, 1568), page=3800)
+_CLAUDE_HIGH = Family(translatable("claude, 28-pixel cells, high-resolution tier"), claude_image(2576, 4784), page=7000)
+_GEMINI_3 = Family(
+    translatable("gemini 3, flat per image"), lambda _, __: 1120, page=560, audio_second=32, video_second=70
+)
+_GEMINI = Family(translatable("gemini, 768-pixel tiles"), gemini_tiles, page=258, audio_second=32, video_second=263)
+_QWEN = Family(translatable("qwen-vl, 28-pixel cells"), qwen_image)
 
 
 def _patches(factor: float, edge: int = 2048, budget: int = 2500) -> Family:
-    rule = worded("openai, 32-pixel patches x %(factor)s", factor=f"{factor:g}")
+    rule = translatable("openai, 32-pixel patches x %(factor)s", factor=f"{factor:g}")
     return Family(rule, openai_patches(factor, edge, budget))
 
 
 def _tiles(base: int, tile: int) -> Family:
-    return Family(worded("openai, %(base)s + %(tile)s a tile", base=base, tile=tile), openai_tiles(base, tile))
+    return Family(translatable("openai, %(base)s + %(tile)s a tile", base=base, tile=tile), openai_tiles(base, tile))
 
 
 FAMILIES: tuple[tuple[str, Family], ...] = (
@@ -146,7 +148,7 @@ def text_tokens(text: str) -> Estimate:
     """A text's tokens: one for each Chinese, Japanese or Korean character, a quarter for every other."""
     counts = {} if text.isascii() else Counter(text)
     wide = sum(count for char, count in counts.items() if unicodedata.east_asian_width(char) in "WF")
-    rule = worded("1 a CJK character, 0.25 a character otherwise")
+    rule = translatable("1 a CJK character, 0.25 a character otherwise")
     return Estimate(math.ceil(wide + (len(text) - wide) / 4), rule)
 
 

@@ -54,7 +54,7 @@ def find_no_agent(_: FilePart) -> Sequence[str]:
 
 @value_class
 class TextStyle:
-    """How texts for this model are worded: their language, who else could read a file, and which tools it has.
+    """How texts for this model are translatable: their language, who else could read a file, and which tools it has.
 
     A text stays in its conversation, so `agents_for` gives agents that stay, too: those that administrators configured.
     `description_of` gives what another model said of a file.

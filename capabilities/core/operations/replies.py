@@ -15,9 +15,9 @@ from capabilities.core.protocols.errors import bad_shape, failure_inside, failur
 from capabilities.core.protocols.media import ANY_IMAGE, media_of_base64, media_of_url
 from capabilities.core.protocols.openai.replies import is_error
 from capabilities.core.providers.redaction import brief
+from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer, Failure, Fault, Media, Usage
-from capabilities.core.worded import worded
 
 # Tokens as the operations beside chat count them: OpenAI's two ways, and those of hosts that rerank.
 
@@ -147,9 +147,9 @@ def _read_object(reply: OperationReply) -> PassedAnswer | Failure:
     names = reply.operation.results
     found = next((value[name] for name in names if name in value), None)
     if not isinstance(found, str if reply.operation.answer is AnswerShape.TRANSCRIPT else list):
-        return bad_shape(worded("the answer has no %(names)s", names=" or ".join(names)))
+        return bad_shape(translatable("the answer has no %(names)s", names=" or ".join(names)))
     if isinstance(found, list) and not found and not reply.operation.may_be_empty:
-        return Failure(Fault.EMPTY_CHOICES, worded("the answer has no candidate"), 200)
+        return Failure(Fault.EMPTY_CHOICES, translatable("the answer has no candidate"), 200)
     return PassedAnswer(
         found if isinstance(found, str) else text_of(value),
         finish_reason="",
@@ -178,11 +178,11 @@ def _read_sound(reply: OperationReply) -> PassedAnswer | Failure:
         value = object_of(reply.status, reply.headers, reply.body, reply.now)
         if isinstance(value, Failure):
             return value
-        return failure_inside(value) if is_error(value) else bad_shape(worded("audio was expected"))
+        return failure_inside(value) if is_error(value) else bad_shape(translatable("audio was expected"))
     if said.startswith("text/"):
         return _other_type(reply)
     if not reply.body:
-        return Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
+        return Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
     is_sound = said.startswith("audio/")
     sound = media_of_base64(said if is_sound else usual, base64.b64encode(reply.body).decode())
     kind = said if is_sound else ANY_TYPE
@@ -190,7 +190,7 @@ def _read_sound(reply: OperationReply) -> PassedAnswer | Failure:
 
 
 def _other_type(reply: OperationReply) -> Failure:
-    other = worded("expected %(due)s, got %(type)s", type=brief(reply.content_type), due=reply.operation.answer)
+    other = translatable("expected %(due)s, got %(type)s", type=brief(reply.content_type), due=reply.operation.answer)
     return Failure(Fault.BAD_CONTENT_TYPE, other, 200)
 
 

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 from capabilities.core.json_codec import read_mended_json
 from capabilities.core.message import ChatRequest
 from capabilities.core.protocols.errors import bad_shape, failure_of
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
-from capabilities.core.worded import worded
 
 MESSAGES = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
 RESPONSES = (
@@ -79,7 +79,7 @@ class Count:
         found = value.get(self.field) if isinstance(value, dict) else None
         if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
             return Answer(str(found))
-        return bad_shape(worded("expected a number of tokens"))
+        return bad_shape(translatable("expected a number of tokens"))
 
     def decoder(self) -> StreamDecoder:
         """There is none: a count is never streamed. Raises `TypeError`, always."""

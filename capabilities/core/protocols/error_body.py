@@ -11,7 +11,7 @@ from typing import Any
 
 from capabilities.core.json_codec import read_mended_json
 from capabilities.core.providers.redaction import READ_CHARACTERS
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 # How long a provider asks to be left alone, out of its headers.
 
@@ -101,7 +101,7 @@ def parse_error(body: bytes) -> ErrorBody:
         value = read_mended_json(text)
     except (ValueError, RecursionError):
         title = _TITLE.search(text)
-        page = worded("the body is a web page") if text[:1] == "<" else text
+        page = translatable("the body is a web page") if text[:1] == "<" else text
         return ErrorBody(message=title[1].strip() if title else page)
     return error_of(value)
 

@@ -12,10 +12,10 @@ from typing import Any
 from capabilities.core.json_codec import MAX_ANSWER_VALUES, TooManyValuesError, read_json
 from capabilities.core.protocols.error_body import PARAM, ErrorBody, error_of, names_nonsense, parse_error, retry_after
 from capabilities.core.providers.redaction import READ_CHARACTERS, brief
+from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.wire import Failure, Fault
-from capabilities.core.worded import Worded, worded
 
-WEB_PAGE = worded("got a web page: %(said)s")
+WEB_PAGE = translatable("got a web page: %(said)s")
 SHORT_WAIT_SECONDS = 5.0
 """The longest named wait that is sat out; a 429 that names a longer one is `http_429_wait` (decision 6)."""
 
@@ -167,7 +167,7 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float 
     """The failure behind a response that is no 2xx: redirect, words, then status; `now` as in `retry_after`."""
     if 300 <= status < 400:
         place = next((value for name, value in headers.items() if name.lower() == "location"), "")
-        sentence = worded("redirected to %(place)s", place=brief(place)) if place else worded("redirected")
+        sentence = translatable("redirected to %(place)s", place=brief(place)) if place else translatable("redirected")
         return Failure(Fault.REDIRECT, sentence, status)
     error = parse_error(body)
     waits = retry_after(headers, now)
@@ -197,7 +197,7 @@ def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
         fault = classify_status(status)  # nothing that could be left out and tried again
     if fault is Fault.HTTP_429 and waits is not None and waits > SHORT_WAIT_SECONDS:
         fault = Fault.HTTP_429_WAIT
-    message = brief(error.message) or worded("HTTP %(status)s", status=status)
+    message = brief(error.message) or translatable("HTTP %(status)s", status=status)
     code = brief(error.code or error.kind or "", limit=200) or None
     failure = Failure(fault, message, status, code, param, waits)
     if fault is not Fault.UNSUPPORTED_PARAMETER:
@@ -252,21 +252,23 @@ def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
     """The JSON value of a 200 response; a web page or other content is `bad_content_type`, broken JSON `bad_json`."""
     start = body.lstrip()[:1]
     if start == b"<":
-        page = worded(WEB_PAGE, said=brief(parse_error(body).message))
+        page = translatable(WEB_PAGE, said=brief(parse_error(body).message))
         return Failure(Fault.BAD_CONTENT_TYPE, page, 200)
     try:
         return read_json(body)
     except TooManyValuesError:
         return Failure(
-            Fault.TOO_LARGE, worded("the answer has more than %(limit)s JSON values", limit=MAX_ANSWER_VALUES), 200
+            Fault.TOO_LARGE,
+            translatable("the answer has more than %(limit)s JSON values", limit=MAX_ANSWER_VALUES),
+            200,
         )
     except (ValueError, RecursionError) as error:
         kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
         if "json" not in kind.lower() and start and start not in b'{["-0123456789tfn':
-            other = worded("expected JSON, got %(type)s", type=brief(kind or "plain text"))
+            other = translatable("expected JSON, got %(type)s", type=brief(kind or "plain text"))
             return Failure(Fault.BAD_CONTENT_TYPE, other, 200)
-        reason = Worded(error.msg) if isinstance(error, json.JSONDecodeError) else type(error).__name__
-        return Failure(Fault.BAD_JSON, worded("the body is not JSON: %(reason)s", reason=reason), 200)
+        reason = Translatable(error.msg) if isinstance(error, json.JSONDecodeError) else type(error).__name__
+        return Failure(Fault.BAD_JSON, translatable("the body is not JSON: %(reason)s", reason=reason), 200)
 
 
 def object_of(
@@ -288,9 +290,9 @@ def object_of(
     value = unwrap(value)
     if isinstance(value, dict):
         return value
-    return bad_shape(worded("expected a JSON object, got %(type)s", type=type(value).__name__))
+    return bad_shape(translatable("expected a JSON object, got %(type)s", type=type(value).__name__))
 
 
-def bad_shape(why: Worded) -> Failure:
+def bad_shape(why: Translatable) -> Failure:
     """A 200 response whose JSON is not an answer of this protocol."""
     return Failure(Fault.BAD_SHAPE, why, 200)

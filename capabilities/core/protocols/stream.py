@@ -11,8 +11,8 @@ from capabilities.core.json_codec import MAX_ANSWER_VALUES, TooManyValuesError, 
 from capabilities.core.message import METADATA
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser, begins_like_a_stream
 from capabilities.core.providers.redaction import brief
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, Supplement, ToolCallDelta, Usage
-from capabilities.core.worded import worded
 
 BAD_EVENTS = 3
 """So many malformed events break a stream; fewer are skipped."""
@@ -77,7 +77,7 @@ class EventStream:
         try:
             events = self._parser.feed(block)
         except EventTooLargeError:
-            return self._end(Failure(Fault.TOO_LARGE, worded("a stream event is too large"), 200))
+            return self._end(Failure(Fault.TOO_LARGE, translatable("a stream event is too large"), 200))
         if not self._parser.started:
             return self._collect(block)
         self._raw.clear()
@@ -148,13 +148,13 @@ class EventStream:
         """How a stream that ends here ends."""
         finish = self._reader.finish
         if finish is None and self._has_content:
-            cut = worded("the stream ended without marking the answer as complete")
+            cut = translatable("the stream ended without marking the answer as complete")
             return Failure(Fault.STREAM_TRUNCATED, cut, 200)
         if finish is None:
-            return Failure(Fault.STREAM_EMPTY, worded("the stream ended before any content"), 200)
+            return Failure(Fault.STREAM_EMPTY, translatable("the stream ended before any content"), 200)
         if not (finish.explains_silence or self._spoke):
             reason = finish.details.stop_reason
-            return Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200, reason)
+            return Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200, reason)
         return finish
 
     def _break_off(self, failure: Failure) -> Failure:
@@ -181,7 +181,7 @@ class EventStream:
         self._raw += block
         if self._raw.lstrip()[:1] == b"<" or len(self._raw) > BODY_BYTES:
             self._over = True
-            large = Failure(Fault.TOO_LARGE, worded("the body is too large"), 200)
+            large = Failure(Fault.TOO_LARGE, translatable("the body is too large"), 200)
             return [large] if len(self._raw) > BODY_BYTES else self._read_whole()
         return []
 
@@ -193,7 +193,7 @@ def mend_outcome(outcome: Answer | Failure, body: bytes) -> Answer | Failure:
 
 def _malformed(count: int, reason: str) -> Failure:
     return Failure(
-        Fault.STREAM_BROKEN, worded("%(count)s malformed events: %(reason)s", count=count, reason=reason), 200
+        Fault.STREAM_BROKEN, translatable("%(count)s malformed events: %(reason)s", count=count, reason=reason), 200
     )
 
 
@@ -228,10 +228,10 @@ def json_event(event: SseEvent) -> dict[str, Any]:
         value = read_json(event.data)
     except TooManyValuesError:
         raise MalformedEventError(
-            worded("the answer has more than %(limit)s JSON values", limit=MAX_ANSWER_VALUES)
+            translatable("the answer has more than %(limit)s JSON values", limit=MAX_ANSWER_VALUES)
         ) from None
     except (ValueError, RecursionError):
-        raise MalformedEventError(worded("not JSON: %(said)s", said=brief(event.data, limit=80))) from None
+        raise MalformedEventError(translatable("not JSON: %(said)s", said=brief(event.data, limit=80))) from None
     if not isinstance(value, dict):
-        raise MalformedEventError(worded("not an object"))
+        raise MalformedEventError(translatable("not an object"))
     return value

@@ -12,42 +12,42 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 SETTING = "ROUTING_ADMIN_ALLOWED_ORIGINS"
 EMBEDDED = "echo://local"
 """The one origin that is not on any network: the embedded echo provider."""
 
-UNUSABLE = worded("The endpoint is not usable: %(reason)s. Write it as https://host/path.")
-NOT_ALLOWED = worded(
+UNUSABLE = translatable("The endpoint is not usable: %(reason)s. Write it as https://host/path.")
+NOT_ALLOWED = translatable(
     "%(origin)s is not allowed: %(reason)s. To allow it, add %(origin)s to the setting %(setting)s (comma "
     "separated) and restart."
 )
 DEFAULT_PROXY, NO_PROXY = "default", "none"
 """What a provider says instead of a proxy's URL."""
-BAD_PROXY = worded(
+BAD_PROXY = translatable(
     "The outgoing proxy is not usable. Write default, none, or a URL that begins with http:// or https://."
 )
-PROXY_REFUSED = worded("The outgoing proxy: %(reason)s")
+PROXY_REFUSED = translatable("The outgoing proxy: %(reason)s")
 
-PLAIN_HTTP = worded("it is plain http")
-READS_KEY = worded("it would read the key, since the endpoint is plain http")
-NO_URL = worded("it is not an http or https URL")
-NO_ADDRESS = worded("its host does not resolve")
-NOT_PUBLIC = worded("%(address)s is not a public address")
-RESOLVES = worded("its host resolves to %(address)s, which is not a public address")
-OTHER_PORT = worded("its port %(port)s is not 443 or 80")
-NUMERIC = worded("its host looks like an IP address but is not valid")
-PRIVATE = worded("its host is a private name")
+PLAIN_HTTP = translatable("it is plain http")
+READS_KEY = translatable("it would read the key, since the endpoint is plain http")
+NO_URL = translatable("it is not an http or https URL")
+NO_ADDRESS = translatable("its host does not resolve")
+NOT_PUBLIC = translatable("%(address)s is not a public address")
+RESOLVES = translatable("its host resolves to %(address)s, which is not a public address")
+OTHER_PORT = translatable("its port %(port)s is not 443 or 80")
+NUMERIC = translatable("its host looks like an IP address but is not valid")
+PRIVATE = translatable("its host is a private name")
 MALFORMED = {
-    "space": worded("it contains a space or a control character"),
-    "backslash": worded("it contains a backslash"),
-    "host": worded("it has no host"),
-    "user": worded("it contains a user name or password"),
-    "fragment": worded("it contains a fragment"),
-    "ascii": worded("its host is not plain ASCII"),
-    "character": worded("its host contains a character not allowed in host names"),
-    "port": worded("its port is not a number from 0 to 65535"),
+    "space": translatable("it contains a space or a control character"),
+    "backslash": translatable("it contains a backslash"),
+    "host": translatable("it has no host"),
+    "user": translatable("it contains a user name or password"),
+    "fragment": translatable("it contains a fragment"),
+    "ascii": translatable("its host is not plain ASCII"),
+    "character": translatable("its host contains a character not allowed in host names"),
+    "port": translatable("its port is not a number from 0 to 65535"),
 }
 """Why a URL is refused."""
 
@@ -120,10 +120,10 @@ def refusal(url: str, policy: OriginPolicy) -> str | None:
         return None
     malformed = _malformed(url)
     if malformed:
-        return worded(UNUSABLE, reason=malformed)
+        return translatable(UNUSABLE, reason=malformed)
     origin = origin_of(url)
     if origin is None:
-        return worded(UNUSABLE, reason=NO_URL)
+        return translatable(UNUSABLE, reason=NO_URL)
     if policy.lists(origin):
         return None
     reason = _not_public(urlsplit(url))
@@ -146,12 +146,12 @@ def proxy_refusal(proxy: str, policy: OriginPolicy, own: str = "", endpoint: str
         return None
     parts = _split(proxy)
     if parts is None or parts.scheme not in DEFAULT_PORTS or _unreadable(proxy):
-        return worded(BAD_PROXY)
+        return translatable(BAD_PROXY)
     bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     found, origin = refusal(bare, policy), origin_of(bare) or ""
     if found is None and endpoint.lower().startswith("http://") and not policy.lists(origin):
         found = _sentence(origin, READS_KEY)
-    return worded(PROXY_REFUSED, reason=found) if found else None
+    return translatable(PROXY_REFUSED, reason=found) if found else None
 
 
 def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) -> str | None:
@@ -162,7 +162,7 @@ def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) ->
     found = list(addresses)
     for text in found:
         if not is_public(text):
-            return _sentence(origin, worded(RESOLVES, address=text))
+            return _sentence(origin, translatable(RESOLVES, address=text))
     return None if found else _sentence(origin, NO_ADDRESS)
 
 
@@ -238,7 +238,7 @@ def _not_public(parts: SplitResult) -> str | None:
         return PLAIN_HTTP
     port = parts.port or 443
     if port not in PUBLIC_PORTS:
-        return worded(OTHER_PORT, port=port)
+        return translatable(OTHER_PORT, port=port)
     return _host_not_public((parts.hostname or "").rstrip(".").lower())
 
 
@@ -247,7 +247,7 @@ def _host_not_public(host: str) -> str | None:
         address = str(ipaddress.ip_address(host))
     except ValueError:
         return _name_not_public(host)
-    return None if is_public(address) else worded(NOT_PUBLIC, address=address)
+    return None if is_public(address) else translatable(NOT_PUBLIC, address=address)
 
 
 def _name_not_public(host: str) -> str | None:
@@ -259,4 +259,4 @@ def _name_not_public(host: str) -> str | None:
 
 
 def _sentence(origin: str, reason: str) -> str:
-    return worded(NOT_ALLOWED, origin=origin, reason=reason, setting=SETTING)
+    return translatable(NOT_ALLOWED, origin=origin, reason=reason, setting=SETTING)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.problems import Problem
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Ma
 def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
     """What is wrong with options as they were written; an unknown one is a warning, since it does nothing."""
     if not isinstance(quirks, Mapping):
-        message = worded(
+        message = translatable(
             "%(path)s must be an object such as %(example)s.", path=path, example="{'system_role': 'developer'}"
         )
         return (Problem(path, message, "type"),)
@@ -188,21 +188,25 @@ def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
 def _check(here: str, name: str, value: object) -> Problem | None:
     known = QUIRKS.get(name)
     if known is None:
-        message = worded("%(path)s is unknown and has no effect. Known: %(known)s.", path=here, known=tuple(QUIRKS))
+        message = translatable(
+            "%(path)s is unknown and has no effect. Known: %(known)s.", path=here, known=tuple(QUIRKS)
+        )
         return Problem(here, message, "enum", "warning")
     if value is None or _fits(known, value):
         return None
     constraint = "enum" if known.kind == "choice" and isinstance(value, str) else "type"
-    return Problem(here, worded("%(path)s must be %(expected)s.", path=here, expected=_expected(known)), constraint)
+    return Problem(
+        here, translatable("%(path)s must be %(expected)s.", path=here, expected=_expected(known)), constraint
+    )
 
 
 def _expected(quirk: Quirk) -> str:
     words = {
-        "flag": worded("true or false"),
-        "list": worded("a list of parameter names"),
-        "text": worded("a non-empty string"),
+        "flag": translatable("true or false"),
+        "list": translatable("a list of parameter names"),
+        "text": translatable("a non-empty string"),
     }
-    return words.get(quirk.kind) or worded("one of %(allowed)s", allowed=tuple(quirk.values))
+    return words.get(quirk.kind) or translatable("one of %(allowed)s", allowed=tuple(quirk.values))
 
 
 def _fits(quirk: Quirk, value: object) -> bool:

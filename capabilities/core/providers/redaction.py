@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from capabilities.core.worded import Worded
+from capabilities.core.translatable import Translatable
 
 MASK = "…"
 MESSAGE_BYTES = 2048
@@ -55,7 +55,7 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
     The kind of key (`sk-`, `Bearer`, `?key=` …) stays readable. Redacting twice changes nothing more. A sentence
     of ours stays one: only its facts can hold a secret.
     """
-    if isinstance(text, Worded):
+    if isinstance(text, Translatable):
         return _whole(text.change_texts(lambda fact: redact(fact, secrets)))
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST_KNOWN:
@@ -84,7 +84,7 @@ def brief(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) 
 
     A sentence of ours stays one, its longest fact cut where it is too long.
     """
-    if isinstance(text, Worded):
+    if isinstance(text, Translatable):
         return _fit(_whole(text.change_texts(lambda fact: brief(fact, secrets, limit))), limit)
     text = _CONTROL.sub(" ", text[:READ_CHARACTERS])
     return _cut(name_base64(redact(text, secrets)).strip(), limit)
@@ -102,7 +102,7 @@ def _cut(text: str, limit: int) -> str:
     return data[: max(0, limit - len(MASK.encode()))].decode("utf-8", "ignore") + MASK
 
 
-def _whole(text: Worded) -> str:
+def _whole(text: Translatable) -> str:
     """The sentence, unless a key shows where its pieces meet: then the plain text without it."""
     plain = str(text)
     cleaned = redact(plain)
@@ -110,7 +110,7 @@ def _whole(text: Worded) -> str:
 
 
 def _fit(text: str, limit: int) -> str:
-    if not isinstance(text, Worded):
+    if not isinstance(text, Translatable):
         return _cut(text, limit)
     size = len(text.encode())
     if size <= limit:
@@ -121,10 +121,10 @@ def _fit(text: str, limit: int) -> str:
     return shorter if len(shorter.encode()) <= limit else _cut(str(shorter), limit)
 
 
-def _words_in(text: Worded) -> Iterator[str]:
+def _words_in(text: Translatable) -> Iterator[str]:
     for fact in text.facts.values():
         for word in fact if isinstance(fact, tuple) else (fact,):
-            if isinstance(word, Worded):
+            if isinstance(word, Translatable):
                 yield from _words_in(word)
             elif isinstance(word, str):
                 yield word

@@ -8,8 +8,8 @@ from typing import Any
 
 from capabilities.core.problems import Problem
 from capabilities.core.texts.phrases import escape_name
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
-from capabilities.core.worded import worded
 
 NOT_NEEDED = "NOT_NEEDED"
 """The key of a provider that needs none; an empty key means the same."""
@@ -20,12 +20,12 @@ KNOWN = frozenset({*STRINGS, "capabilityTags", "capabilities"})
 SIDES = ("input", "output")
 
 TYPE_NAMES: Mapping[type, str] = {
-    bool: worded("a boolean"),
-    int: worded("a number"),
-    float: worded("a number"),
-    str: worded("a string"),
-    list: worded("a list"),
-    dict: worded("an object"),
+    bool: translatable("a boolean"),
+    int: translatable("a number"),
+    float: translatable("a number"),
+    str: translatable("a string"),
+    list: translatable("a list"),
+    dict: translatable("an object"),
     type(None): "null",
 }
 
@@ -69,11 +69,14 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
         return TEXT_ONLY, []
     if not isinstance(raw, Mapping):
         return TEXT_ONLY, [
-            _bad(path, worded("must be an object with the lists input and output, not %(type)s", type=type_name(raw)))
+            _bad(
+                path,
+                translatable("must be an object with the lists input and output, not %(type)s", type=type_name(raw)),
+            )
         ]
     sides = {side: raw.get(side) for side in SIDES}
     if raw and not any(side in raw for side in SIDES):
-        return TEXT_ONLY, [_bad(path, worded("must have the lists input and output, and has neither"))]
+        return TEXT_ONLY, [_bad(path, translatable("must have the lists input and output, and has neither"))]
     problems = [problem for side, entries in sides.items() for problem in _side_problems(f"{path}.{side}", entries)]
     if problems:
         return TEXT_ONLY, problems
@@ -90,13 +93,13 @@ def _side_problems(path: str, entries: object) -> list[Problem]:
     if entries is None:
         return []
     if not isinstance(entries, list | tuple):
-        return [_bad(path, worded("must be a list of capability types, not %(type)s", type=type_name(entries)))]
+        return [_bad(path, translatable("must be a list of capability types, not %(type)s", type=type_name(entries)))]
     return [
         _bad(
             f"{path}[{index}]",
-            worded(
+            translatable(
                 "must be a non-empty string, not %(type)s",
-                type=worded("an empty one") if entry == "" else type_name(entry),
+                type=translatable("an empty one") if entry == "" else type_name(entry),
             ),
         )
         for index, entry in enumerate(entries)
@@ -105,14 +108,16 @@ def _side_problems(path: str, entries: object) -> list[Problem]:
 
 
 def _bad(path: str, rule: str) -> Problem:
-    message = worded("%(path)s %(rule)s; the service counts as text only until this is corrected", path=path, rule=rule)
+    message = translatable(
+        "%(path)s %(rule)s; the service counts as text only until this is corrected", path=path, rule=rule
+    )
     return Problem(path, message, "type", "warning")
 
 
 def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list[Problem]]:
     """The service, or None with every error that stops it; warnings come along with a service that loads."""
     if not isinstance(raw, Mapping):
-        return None, [_wrong_type(path, worded("an object"), raw)]
+        return None, [_wrong_type(path, translatable("an object"), raw)]
     errors = [problem for name in STRINGS for problem in _string_problems(raw, path, name)]
     tags, tag_problems = _tags(raw, f"{path}.capabilityTags")
     capabilities, warnings = parse_capabilities(raw.get("capabilities"), f"{path}.capabilities")
@@ -135,32 +140,36 @@ def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list
 
 
 def _wrong_type(path: str, expected: str, value: object) -> Problem:
-    message = worded("%(path)s must be %(wanted)s, not %(type)s", path=path, wanted=expected, type=type_name(value))
+    message = translatable(
+        "%(path)s must be %(wanted)s, not %(type)s", path=path, wanted=expected, type=type_name(value)
+    )
     return Problem(path, message, "type")
 
 
 def _string_problems(raw: Mapping[str, Any], path: str, name: str) -> Iterable[Problem]:
     where = f"{path}.{name}"
     if name not in raw:
-        yield Problem(where, worded("%(path)s is missing; every model service needs it", path=where), "required")
+        yield Problem(where, translatable("%(path)s is missing; every model service needs it", path=where), "required")
     elif not isinstance(raw[name], str):
-        yield _wrong_type(where, worded("a string"), raw[name])
+        yield _wrong_type(where, translatable("a string"), raw[name])
     elif name in FILLED and not raw[name]:
-        yield Problem(where, worded("%(path)s is empty; every model service needs it", path=where), "required")
+        yield Problem(where, translatable("%(path)s is empty; every model service needs it", path=where), "required")
 
 
 def _tags(raw: Mapping[str, Any], path: str) -> tuple[tuple[str, ...], list[Problem]]:
     if "capabilityTags" not in raw:
         return (), [
-            Problem(path, worded("%(path)s is missing; it must be a list, which can be empty", path=path), "required")
+            Problem(
+                path, translatable("%(path)s is missing; it must be a list, which can be empty", path=path), "required"
+            )
         ]
     tags = raw["capabilityTags"]
     if not isinstance(tags, list | tuple):
-        return (), [_wrong_type(path, worded("a list"), tags)]
+        return (), [_wrong_type(path, translatable("a list"), tags)]
     problems = [
         Problem(
             f"{path}[{index}]",
-            worded(
+            translatable(
                 "%(path)s must be a string, not %(type)s; it is left out",
                 path=f"{path}[{index}]",
                 type=type_name(tag),
@@ -181,7 +190,7 @@ def duplicate_ids(services: Iterable[tuple[str, LlmServiceConfig]]) -> list[Prob
     for path, service in services:
         earlier = first.setdefault(service.id, path)
         if earlier != path:
-            words = worded(
+            words = translatable(
                 "%(path)s %(id)s is already used by %(earlier)s; rename or remove one of them",
                 path=f"{path}.id",
                 id=repr(escape_name(service.id)),

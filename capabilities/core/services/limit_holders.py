@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.services.agents import LabelKind
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
-THIS_AGENT = worded("This agent")
+THIS_AGENT = translatable("This agent")
 TITLES = {
-    LabelKind.TEAM: worded("The team %(name)s"),
-    LabelKind.PROJECT: worded("The project %(name)s"),
-    LabelKind.USER: worded("The end user %(name)s"),
+    LabelKind.TEAM: translatable("The team %(name)s"),
+    LabelKind.PROJECT: translatable("The project %(name)s"),
+    LabelKind.USER: translatable("The end user %(name)s"),
 }
 
 
@@ -61,26 +61,26 @@ def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
     """The same agent as a holder for those that it made at run time."""
     if limits is None or not limits.most:
         return None
-    return LimitHolder(id_of_agent(agent), worded("Its creator %(name)s", name=agent), limits, "maker")
+    return LimitHolder(id_of_agent(agent), translatable("Its creator %(name)s", name=agent), limits, "maker")
 
 
 def key_holder(public_id: str, limits: AgentLimits | None) -> LimitHolder | None:
     """A key as a holder; None where nothing of it is counted."""
     if limits is None or not limits.most:
         return None
-    return LimitHolder(id_of_key(public_id), worded("The key ra_%(key)s…", key=public_id), limits, "key")
+    return LimitHolder(id_of_key(public_id), translatable("The key ra_%(key)s…", key=public_id), limits, "key")
 
 
 def label_holder(kind: LabelKind, name: str, limits: AgentLimits | None) -> LimitHolder | None:
     """A team or a project as a holder; None where nothing of it is counted."""
     if limits is None or not limits.most:
         return None
-    return LimitHolder(id_of_label(kind, name), worded(TITLES[kind], name=name), limits, f"{kind}={name}")
+    return LimitHolder(id_of_label(kind, name), translatable(TITLES[kind], name=name), limits, f"{kind}={name}")
 
 
 def user_holder(agent: str, name: str, limits: AgentLimits | None) -> LimitHolder | None:
     """One end user of an agent as a holder; None where nothing is counted of them."""
     if limits is None or not limits.most:
         return None
-    title = worded(TITLES[LabelKind.USER], name=name)
+    title = translatable(TITLES[LabelKind.USER], name=name)
     return LimitHolder(id_of_user(agent, name), title, limits, f"{LabelKind.USER}={name}")

@@ -13,7 +13,7 @@ from capabilities.core.services.agents import AgentProfile, has_the_word
 from capabilities.core.services.capability_router import AgentMessage, CapabilityRouter, Loaded, RoutingResult
 from capabilities.core.wire import WriteData, base64_text
 from routing_admin.configuration import snapshot
-from routing_admin.dispatch.receivers import default_language, readers_of, registry_of
+from routing_admin.dispatch.model_endpoints import default_language, readers_of, registry_of
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact

@@ -22,7 +22,7 @@ from routing_admin.api.artifacts.describing import Describe, add_description
 from routing_admin.api.artifacts.schemas import artifact_out
 from routing_admin.api.artifacts.uploads import link_out
 from routing_admin.configuration import snapshot
-from routing_admin.dispatch.receivers import default_language, readers_of, registry_of
+from routing_admin.dispatch.model_endpoints import default_language, readers_of, registry_of
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact

@@ -16,7 +16,7 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 
 from capabilities.acts import Actor, AuditedAction
-from capabilities.core.worded import data_of, text_of
+from capabilities.core.translatable import data_of, text_of
 from routing_admin.configuration.revisions import ledger
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity
 from routing_admin.core.alerts.webhook import Webhook

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from artifacts.storage.content import byte_store
 from capabilities.core.services.agent_limits import Meter
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import list_runs
@@ -63,11 +63,11 @@ BACKLOG = timedelta(minutes=1)
 SERVER = socket.gethostname()
 
 METERS: Mapping[Meter, str] = {
-    Meter.BYTES_PER_DAY: worded("Request bytes per day"),
-    Meter.TOKENS_PER_DAY: worded("Tokens per day"),
-    Meter.TOKENS_PER_MONTH: worded("Tokens per month"),
-    Meter.MONEY_PER_DAY: worded("Spend per day"),
-    Meter.MONEY_PER_MONTH: worded("Spend per month"),
+    Meter.BYTES_PER_DAY: translatable("Request bytes per day"),
+    Meter.TOKENS_PER_DAY: translatable("Tokens per day"),
+    Meter.TOKENS_PER_MONTH: translatable("Tokens per month"),
+    Meter.MONEY_PER_DAY: translatable("Spend per day"),
+    Meter.MONEY_PER_MONTH: translatable("Spend per month"),
 }
 """What the limits are called that are budgets."""
 

@@ -18,7 +18,7 @@ from capabilities.core.services.limit_holders import (
     key_holder,
     label_holder,
 )
-from capabilities.core.worded import text_of, worded
+from capabilities.core.translatable import text_of, translatable
 from capabilities.models import AgentKey
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, KindRow
 from routing_admin.core.configuration.specs import Configuration
@@ -133,7 +133,7 @@ Named = tuple[LimitHolder, str]
 def _configured_holders(configuration: Configuration) -> Iterator[Named]:
     for agent in configuration.agents:
         if holder := agent_holder(agent.id, limits_of(agent.limits)):
-            yield holder, worded("The agent %(name)s", name=agent.id)
+            yield holder, translatable("The agent %(name)s", name=agent.id)
     for label, limits in configuration.limits_by_label.items():
         yield from _label_holder(label, limits)
 

@@ -13,8 +13,8 @@ from typing import Protocol
 from django.conf import settings
 
 from capabilities.core.message import ChatRequest
+from capabilities.core.translatable import Translatable, data_of, text_of, translatable
 from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
-from capabilities.core.worded import Worded, data_of, text_of, worded
 from routing_admin.console.alerts import actions as rows
 from routing_admin.console.alerts.actions import WAITS, ClaimedAlert, log_begin
 from routing_admin.console.alerts.messages import write_notice, write_test
@@ -34,19 +34,19 @@ MAX_IN_A_ROUND = 15
 FAILURES = 3
 """So many failed tries of one alert are an alert of their own."""
 
-FAILED = worded("Could not reach %(host)s: %(reason)s")
+FAILED = translatable("Could not reach %(host)s: %(reason)s")
 REASONS: Mapping[Fault, str] = {
-    Fault.DNS_ERROR: worded("its name does not resolve."),
-    Fault.CONNECT_REFUSED: worded("nothing is listening there."),
-    Fault.CONNECT_TIMEOUT: worded("no connection within 5 seconds."),
-    Fault.TLS_ERROR: worded("the encrypted connection could not be set up."),
-    Fault.TLS_CERT_ERROR: worded("its certificate is not valid."),
-    Fault.READ_TIMEOUT: worded("it did not answer within 10 seconds."),
-    Fault.DEADLINE: worded("it did not answer within 15 seconds."),
-    Fault.REDIRECT: worded("it redirects, and redirects are not followed."),
+    Fault.DNS_ERROR: translatable("its name does not resolve."),
+    Fault.CONNECT_REFUSED: translatable("nothing is listening there."),
+    Fault.CONNECT_TIMEOUT: translatable("no connection within 5 seconds."),
+    Fault.TLS_ERROR: translatable("the encrypted connection could not be set up."),
+    Fault.TLS_CERT_ERROR: translatable("its certificate is not valid."),
+    Fault.READ_TIMEOUT: translatable("it did not answer within 10 seconds."),
+    Fault.DEADLINE: translatable("it did not answer within 15 seconds."),
+    Fault.REDIRECT: translatable("it redirects, and redirects are not followed."),
 }
 """Why nothing arrived, where the answer did not say it itself."""
-BROKEN = worded("the connection broke, or its answer cannot be read.")
+BROKEN = translatable("the connection broke, or its answer cannot be read.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ def send(webhook: Webhook, notice: Notice) -> str:
     return webhook.hide(_reason(webhook, outcome)) if isinstance(outcome, Failure) else ""
 
 
-def _reason(webhook: Webhook, failed: Failure) -> Worded:
-    if failed.fault in (Fault.BAD_SHAPE, Fault.ORIGIN_REFUSED) and isinstance(failed.message, Worded):
+def _reason(webhook: Webhook, failed: Failure) -> Translatable:
+    if failed.fault in (Fault.BAD_SHAPE, Fault.ORIGIN_REFUSED) and isinstance(failed.message, Translatable):
         return failed.message
-    return worded(FAILED, host=webhook.host, reason=REASONS.get(failed.fault, BROKEN))
+    return translatable(FAILED, host=webhook.host, reason=REASONS.get(failed.fault, BROKEN))
 
 
 def send_test(person: str, now: datetime) -> str:
@@ -95,7 +95,7 @@ def send_test(person: str, now: datetime) -> str:
     return refusal
 
 
-NO_WEBHOOK = worded("No webhook is set. Set ROUTING_ADMIN_ALERT_WEBHOOK and restart.")
+NO_WEBHOOK = translatable("No webhook is set. Set ROUTING_ADMIN_ALERT_WEBHOOK and restart.")
 
 
 class AlertLedger(Protocol):

@@ -62,9 +62,9 @@ def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
     """The page; `?a=` and `?b=` name the services, at first the first two. Raises `Http404` without that artifact."""
     row, language = require_found(find_artifact(pk)), language_of(request)
     previewer = Previewer(row, language=language)
-    names = tuple(each.name for each in previewer.receivers)
+    names = tuple(each.name for each in previewer.endpoints)
     left, right = (_choose(request.GET.get(name, ""), names, place) for place, name in enumerate("ab"))
-    shown = previewer.preview(each for each in previewer.receivers if each.name in (left, right))
+    shown = previewer.preview(each for each in previewer.endpoints if each.name in (left, right))
     may_read = may(request.user, PagePart.ARTIFACT_BYTES)
     if may_read:
         note_reading(request, row)

@@ -29,11 +29,11 @@ from capabilities.sentences import translate_refusal, translate_sentence
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.artifacts import receiving
 from routing_admin.console.artifacts.forms import TYPES, CorrectionForm
-from routing_admin.console.artifacts.receiving import ReceiverFilter
+from routing_admin.console.artifacts.receiving import EndpointFilter
 from routing_admin.console.artifacts.words import EVIDENCE, STEPS, UNREADABLE
 from routing_admin.console.base.page_responses import add_toast, require_found
+from routing_admin.dispatch.model_endpoints import default_language
 from routing_admin.dispatch.preview import Previewer
-from routing_admin.dispatch.receivers import default_language
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact
@@ -64,18 +64,18 @@ def artifact_page(
     if request.GET.get("fragment") == "card":
         return card(request, row, asked_for.opened)
     previewer = Previewer(row, language=language)
-    receivers = receiving.list_receivers(previewer, asked_for, may_read)
+    endpoints = receiving.list_endpoints(previewer, asked_for, may_read)
     context = {
         **_about(row, may_read),
         **_correcting(request, row, form),
-        "counts": receivers.counts,
-        "groups": receivers.groups,
-        "pair": receiving.pick_pair(receivers.groups),
-        "forms": receivers.forms,
-        "page": receivers.page,
-        "services": receivers.total,
-        "all_services": len(previewer.receivers),
-        "readers": receivers.readers,
+        "counts": endpoints.counts,
+        "groups": endpoints.groups,
+        "pair": receiving.pick_pair(endpoints.groups),
+        "forms": endpoints.forms,
+        "page": endpoints.page,
+        "services": endpoints.total,
+        "all_services": len(previewer.endpoints),
+        "readers": endpoints.readers,
         "filter": asked_for,
         "gone": UNREADABLE.get(previewer.artifact.unreadable or "", ""),
         **language_words(language),
@@ -90,19 +90,19 @@ def note_reading(request: HttpRequest, row: Artifact) -> None:
     ledger.note_reading(actor_of(request), act)
 
 
-def _filter(request: HttpRequest) -> ReceiverFilter:
+def _filter(request: HttpRequest) -> EndpointFilter:
     query = request.GET
     q, badge, page, opened = (query.get(name, "").strip() for name in ("q", "form", "page", "service"))
     badges = {badge for _, badge, _, _, _ in receiving.GROUPS}
-    return ReceiverFilter(q, query.get("routed") == "1", badge if badge in badges else "", page, opened)
+    return EndpointFilter(q, query.get("routed") == "1", badge if badge in badges else "", page, opened)
 
 
 def card(request: HttpRequest, row: Artifact, service: str, **more: object) -> HttpResponse:
     """What one service gets, as its open card has it. Raises `Http404` without that service."""
     may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
     previewer = Previewer(row, language=language)
-    receiver = require_found(next((each for each in previewer.receivers if each.name == service), None))
-    preview = previewer.preview([receiver])
+    endpoint = require_found(next((each for each in previewer.endpoints if each.name == service), None))
+    preview = previewer.preview([endpoint])
     context = {
         "row": row,
         "card": receiving.build_card(preview, preview.deliveries[0], may_read),

@@ -12,7 +12,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
-from capabilities.core.delivery.receiver import Receiver
+from capabilities.core.delivery.model_endpoint import ModelEndpoint
 from capabilities.core.vocabulary import Kind
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
@@ -96,7 +96,7 @@ def list_routed_services() -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class ReceiverFilter:
+class EndpointFilter:
     """Which services a page is asked for: words, those in a route alone, one group by its badge, and a page of it.
 
     `opened` is the service whose payload is asked for.
@@ -108,24 +108,24 @@ class ReceiverFilter:
     page: str = ""
     opened: str = ""
 
-    def select(self, receivers: Iterable[Receiver]) -> list[Receiver]:
+    def select(self, endpoints: Iterable[ModelEndpoint]) -> list[ModelEndpoint]:
         """Those that words and routes leave."""
         routed, wanted = list_routed_services() if self.routed else None, self.q.casefold()
         return [
             each
-            for each in receivers
+            for each in endpoints
             if (routed is None or each.name in routed)
             and wanted in f"{each.name} {each.target.provider} {each.target.model}".casefold()
         ]
 
 
 @dataclass(frozen=True, slots=True)
-class Receivers:
+class EndpointList:
     """What the page shows of the services: how many get the file in which form, and the groups with their cards."""
 
     counts: Mapping[str, int]
     groups: tuple[Group, ...]
-    page: Page[Receiver] | None
+    page: Page[ModelEndpoint] | None
     readers: tuple[str, ...]
 
     @property
@@ -139,11 +139,11 @@ class Receivers:
         return sum(self.counts.values())
 
 
-def list_receivers(previewer: Previewer, asked_for: ReceiverFilter, may_read: bool) -> Receivers:
+def list_endpoints(previewer: Previewer, asked_for: EndpointFilter, may_read: bool) -> EndpointList:
     """The services that the filter leaves, group by group; only what stands on the page is previewed whole."""
-    by_form: dict[DeliveryForm, list[Receiver]] = {}
-    for receiver in asked_for.select(previewer.receivers):
-        by_form.setdefault(previewer.form_at(receiver), []).append(receiver)
+    by_form: dict[DeliveryForm, list[ModelEndpoint]] = {}
+    for endpoint in asked_for.select(previewer.endpoints):
+        by_form.setdefault(previewer.form_at(endpoint), []).append(endpoint)
     counts = {badge: len(by_form.get(form, ())) for form, badge, _, _, _ in GROUPS}
     page, found, readers = None, [], previewer.readers
     for form, badge, label, tone, hint in GROUPS:
@@ -154,11 +154,11 @@ def list_receivers(previewer: Previewer, asked_for: ReceiverFilter, may_read: bo
         here = list(page) if page else _first_few(everyone, asked_for.opened)
         cards = _build_cards(previewer.preview(here), may_read, tone, asked_for.opened)
         found.append(Group(badge, label, tone, hint, cards, len(everyone)))
-    return Receivers(counts, tuple(found), page, readers)
+    return EndpointList(counts, tuple(found), page, readers)
 
 
-def _first_few(receivers: list[Receiver], opened: str) -> list[Receiver]:
-    return [each for at, each in enumerate(receivers) if at < FEW or each.name == opened]
+def _first_few(endpoints: list[ModelEndpoint], opened: str) -> list[ModelEndpoint]:
+    return [each for at, each in enumerate(endpoints) if at < FEW or each.name == opened]
 
 
 def _build_cards(preview: Preview, may_read: bool, tone: str, opened: str) -> tuple[DeliveryCard, ...]:

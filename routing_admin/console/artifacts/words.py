@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
 from capabilities.core.delivery.obstacles import SENTENCES, Reason, ReasonCode
 from capabilities.core.delivery.reader import ContentPolicy
-from capabilities.core.worded import insert_facts
+from capabilities.core.translatable import insert_facts
 from capabilities.labels import label_facts
 from capabilities.sentences import translate_sentence
 

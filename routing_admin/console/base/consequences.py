@@ -9,7 +9,7 @@ from django import forms
 from django.http import HttpRequest
 
 from capabilities.core.consequence import Consequence, Gravity
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.removals import keep_agents, switch_off, without
@@ -34,10 +34,13 @@ def foresee_restore(then: Configuration) -> tuple[Consequence, ...]:
     now = snapshot.current().configuration
     before, after = {agent.id for agent in now.agents}, {agent.id for agent in then.agents}
     notices = (
-        (before - after, worded("Agents made since stay, with their keys: %(agents)s.", agents=_some(before - after))),
+        (
+            before - after,
+            translatable("Agents made since stay, with their keys: %(agents)s.", agents=_some(before - after)),
+        ),
         (
             after - before,
-            worded("Agents come back without keys, issue new ones: %(agents)s.", agents=_some(after - before)),
+            translatable("Agents come back without keys, issue new ones: %(agents)s.", agents=_some(after - before)),
         ),
     )
     told = (Consequence(Gravity.CHANGES, sentence, "agent") for names, sentence in notices if names)
@@ -47,7 +50,7 @@ def foresee_restore(then: Configuration) -> tuple[Consequence, ...]:
 def _some(names: Collection[str]) -> tuple[str, ...]:
     """The first names of many, and how many there are beside them."""
     found = sorted(names)
-    rest = (worded("%(count)s more", count=len(found) - MAX_NAMES),) if len(found) > MAX_NAMES else ()
+    rest = (translatable("%(count)s more", count=len(found) - MAX_NAMES),) if len(found) > MAX_NAMES else ()
     return (*found[:MAX_NAMES], *rest)
 
 

@@ -13,10 +13,10 @@ from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import part_of
 from capabilities.acts import Actor
-from capabilities.core.delivery.receiver import Prepared, Receiver
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, Fault
-from capabilities.core.worded import worded
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.core.fallback.context import local_context
@@ -31,7 +31,7 @@ from routing_admin.request_log.recorder import RequestRecorder
 
 TASK_TYPE, AGENT, DOWN = "design", "text-agent", "echo-vision"
 QUESTION = "Which colours does this picture have?"
-SWITCHED_OFF = worded("%(model)s was switched off for this example, so that the last candidate's form shows.")
+SWITCHED_OFF = translatable("%(model)s was switched off for this example, so that the last candidate's form shows.")
 SIDE = 16
 
 
@@ -41,10 +41,10 @@ class OneDown(NetworkTransport):
 
     model: str
 
-    async def call(self, prepared: Prepared, to: Receiver, timeouts: Timeouts, proxy: str) -> Answer | Failure:
+    async def call(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Answer | Failure:
         """That model's failure, or whatever the others say."""
         if to.target.model == self.model:
-            return Failure(Fault.HTTP_503, worded(SWITCHED_OFF, model=self.model), 503, "unavailable")
+            return Failure(Fault.HTTP_503, translatable(SWITCHED_OFF, model=self.model), 503, "unavailable")
         return await NetworkTransport.call(self, prepared, to, timeouts, proxy)
 
 

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_noop
 from capabilities.acts import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.core.providers.origins import policy_of, proxy_refusal, refusal
-from capabilities.core.worded import Worded, worded
+from capabilities.core.translatable import Translatable, translatable
 from capabilities.errors import ConflictError, ForbiddenError, InvalidError
 from capabilities.models import Agent, CatalogueEdition
 from capabilities.secrets import fingerprint_of, origin_of, store_key
@@ -109,14 +109,14 @@ def check_removals(before: Configuration, after: Configuration) -> Iterator[Prob
             path = child("routing", name) if kind == "route" else name
             for users, sentence in zip((agents, aliases), STILL_USED.get(kind, ()), strict=False):
                 if users:
-                    yield Problem(path, Worded(sentence, {"users": users}), "reference")
+                    yield Problem(path, Translatable(sentence, {"users": users}), "reference")
 
 
 def missing_catalogue(before: Configuration, after: Configuration) -> Iterator[Problem]:
     """A warning where the files name an edition of the catalogue that is not here; editions are in no file."""
     name = after.catalogue
     if name and name != before.catalogue and not CatalogueEdition.objects.filter(name=name).exists():
-        words = worded(
+        words = translatable(
             "The catalogue “%(name)s” is not in this installation, so the shipped one is used. Refresh it on the "
             "page Catalogue.",
             name=name,

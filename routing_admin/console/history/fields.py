@@ -9,7 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from capabilities.core.worded import insert_facts
+from capabilities.core.translatable import insert_facts
 from capabilities.labels import CONTENTS, capability_label
 
 FIELDS: Mapping[str, str | Promise] = {

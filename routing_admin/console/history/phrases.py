@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.providers.redaction import redact
 from capabilities.core.side_by_side import SideBySideRow
-from capabilities.core.worded import insert_facts
+from capabilities.core.translatable import insert_facts
 from capabilities.labels import CONTENTS, capability_label
 from capabilities.sentences import join_words
 from routing_admin.console.base.content_policies import LABELS

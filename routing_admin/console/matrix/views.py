@@ -14,8 +14,8 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of, can_edit
+from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Cell
-from capabilities.core.worded import insert_facts
 from capabilities.errors import ActionError
 from capabilities.labels import capability_label
 from capabilities.sentences import join_words

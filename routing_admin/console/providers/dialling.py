@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.providers.redaction import brief
+from capabilities.core.translatable import Translatable
 from capabilities.core.wire import Fault
-from capabilities.core.worded import Worded
 from capabilities.quantities import duration_text
 from capabilities.sentences import join_sentences, translate_sentence
 from routing_admin.console.providers.actions import record_key_tests, record_tests
@@ -110,7 +110,7 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
         url = f"{reverse('provider', args=[name])}?{query}" if texts else ""
         return DialResult(True, sentence, models=result.models, took=took, options=told, options_url=url)
     sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
-    ours = isinstance(result.message, Worded)
+    ours = isinstance(result.message, Translatable)
     advice = join_sentences((translate_sentence(result.message) if ours else "", advice_for(result.fault)))
     quoted = "" if ours else brief(result.message)
     return DialResult(False, sentence, result.fault, result.status, advice, took=took, quoted=quoted)

@@ -16,7 +16,7 @@ from capabilities.core.protocols.vendor_tools import FIELDS, words_at
 from capabilities.core.providers.origins import UNUSABLE, malformation
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.models import Provider
 from capabilities.sentences import translate_sentence
 from routing_admin.console.base.timeouts import make_timeout_fields, timeout_fields, timeouts_in
@@ -180,7 +180,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
             raise forms.ValidationError(_("Must begin with https:// or http://, for example https://api.deepseek.com"))
         malformed = malformation(endpoint)
         if malformed:
-            raise forms.ValidationError(translate_sentence(worded(UNUSABLE, reason=malformed)))
+            raise forms.ValidationError(translate_sentence(translatable(UNUSABLE, reason=malformed)))
         return endpoint
 
     def clean_proxy(self) -> str:

@@ -20,7 +20,7 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.providers.key_forms import KeyNameForm
 from routing_admin.core.fallback.chain import PoolKey
 from routing_admin.core.fallback.table import KEY_EFFECTS, Effect
-from routing_admin.dispatch.receivers import KeyNote, list_key_notes, note_of
+from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes, note_of
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import AttemptLog
 

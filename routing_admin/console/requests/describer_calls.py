@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.model_description import DescriptionState
-from capabilities.core.worded import insert_facts
+from capabilities.core.translatable import insert_facts
 from routing_admin.console.base.tags.drawing import Bar, Track
 from routing_admin.models import AttemptLog, RequestLog
 

@@ -7,28 +7,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from capabilities.core.delivery.room import ROOM_CODES
-from capabilities.core.worded import Worded, text_of, worded
+from capabilities.core.translatable import Translatable, text_of, translatable
 from routing_admin.models import AttemptLog, RequestLog
 
-WITHOUT_FILES = worded("Prefix kept: without files, every message is sent unchanged.")
-FIRST = worded("This request starts its conversation, so there is no prefix to keep.")
-KEPT = worded("Prefix kept: earlier turns are sent unchanged.")
-UNKNOWN = worded("Prefix unknown: the log has no earlier request of this conversation to this model.")
-OPENING_CHANGED = worded("Prefix broken at message 1, because the language, the system messages or the tools changed.")
-ROOM_FREED = worded(
+WITHOUT_FILES = translatable("Prefix kept: without files, every message is sent unchanged.")
+FIRST = translatable("This request starts its conversation, so there is no prefix to keep.")
+KEPT = translatable("Prefix kept: earlier turns are sent unchanged.")
+UNKNOWN = translatable("Prefix unknown: the log has no earlier request of this conversation to this model.")
+OPENING_CHANGED = translatable(
+    "Prefix broken at message 1, because the language, the system messages or the tools changed."
+)
+ROOM_FREED = translatable(
     "Prefix broken at message %(number)s, because a limit was full and half of it was freed. %(reason)s"
 )
-FILE_CHANGED = worded(
+FILE_CHANGED = translatable(
     "Prefix broken at message %(number)s, because a file there is delivered differently than before. %(reason)s"
 )
-WORDS_CHANGED = worded(
+WORDS_CHANGED = translatable(
     "Prefix broken at message %(number)s, because the text that replaces a file there changed: the configured "
     "agents, the tools or the file's text are different."
 )
 """The sentences, as templates; messages are counted from 1, the one with the language directive included."""
 
 
-def tell_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: RequestLog | None) -> Worded | None:
+def tell_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: RequestLog | None) -> Translatable | None:
     """The sentence; None where no model was asked, or the row is older than the digests.
 
     `earlier` is the request that this one continues, with its `attempts` at hand.
@@ -77,13 +79,13 @@ def _forms(row: RequestLog, attempt: AttemptLog) -> list[_Form]:
     ]
 
 
-def _compare(before: Sequence[_Form], after: Sequence[_Form]) -> Worded:
+def _compare(before: Sequence[_Form], after: Sequence[_Form]) -> Translatable:
     changed = ((then, now) for then, now in zip(before, after, strict=False) if then != now)
     then, now = next(changed, (None, None))
     if then is None or now is None:
         return KEPT
     number, reason = now.delivery["message"] + 1, text_of(now.delivery["sentence"])
     if then.outcome == now.outcome:
-        return worded(WORDS_CHANGED, number=number)
+        return translatable(WORDS_CHANGED, number=number)
     template = ROOM_FREED if now.delivery["reason"] in ROOM_CODES else FILE_CHANGED
-    return worded(template, number=number, reason=reason)
+    return translatable(template, number=number, reason=reason)

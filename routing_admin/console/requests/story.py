@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from capabilities.core.delivery.decision import DeliveryForm
+from capabilities.core.translatable import insert_facts
 from capabilities.core.wire import Fault
-from capabilities.core.worded import insert_facts
 from capabilities.labels import KINDS
 from capabilities.quantities import duration_text
 from capabilities.sentences import join_words

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.providers.catalogue import Retirement
 from capabilities.core.providers.probes.drift import DOUBTS
-from capabilities.core.worded import insert_facts
+from capabilities.core.translatable import insert_facts
 from capabilities.labels import CONTENTS
 from capabilities.sentences import join_words, translate_sentence
 from routing_admin.console.routes.draft import Draft, EditorAction

@@ -107,7 +107,7 @@ def chain_of(state: Snapshot, configuration: Configuration, task_type: str) -> W
     for each in plan.candidates:
         key = each.provider, each.model
         if each.skip is None and key not in met:
-            places.append(WalkPlace(*key, decisions.receiver(route, each, None).reader))
+            places.append(WalkPlace(*key, decisions.endpoint(route, each, None).reader))
         else:
             places.append(WalkPlace(*key, is_callable=False))
         met.add(key)

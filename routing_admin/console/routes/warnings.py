@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from capabilities.core.worded import insert_facts
+from capabilities.core.translatable import insert_facts
 from routing_admin.console.routes import phrases as words
 from routing_admin.core.planning.lint import ChainLint, Finding
 

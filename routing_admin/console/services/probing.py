@@ -17,9 +17,9 @@ from capabilities.core.prices import Price, cost_of
 from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.core.providers.probes.judgement import Exchange, ProbeAnswer, ProbeFinding, ProbeOutcome, conduct
 from capabilities.core.providers.redaction import brief
+from capabilities.core.translatable import data_of
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.core.wire import Usage
-from capabilities.core.worded import data_of
 from capabilities.models import ProbeTranscript, Service
 from routing_admin.console.services.actions import record_drift, set_capabilities, settle_doubts
 from routing_admin.dispatch import provider_checks as dial

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.prices import money_text
 from capabilities.core.providers.probes.judgement import AnswerReading, ProbeOutcome, ProbeReason
-from capabilities.core.worded import text_of
+from capabilities.core.translatable import text_of
 from capabilities.sentences import translate_sentence
 from routing_admin.console.services.queries import sum_usage
 

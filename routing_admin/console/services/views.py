@@ -23,8 +23,8 @@ from capabilities.core.providers.catalogue import CELLS, TEXT, CatalogueEntry, S
 from capabilities.core.providers.catalogue.price_verdicts import find_contested
 from capabilities.core.providers.presets import limits_template, quirks_for
 from capabilities.core.providers.probes.drift import DriftKind
+from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Source
-from capabilities.core.worded import insert_facts
 from capabilities.errors import ActionError, ConflictError
 from capabilities.labels import CONTENTS, capability_label
 from capabilities.sentences import join_words

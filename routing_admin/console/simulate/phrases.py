@@ -15,8 +15,8 @@ from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.delivery.model_description import DescriptionState
 from capabilities.core.delivery.tokens import Estimate
 from capabilities.core.message import ChatRequest, FilePart, TextPart
+from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Kind
-from capabilities.core.worded import insert_facts
 from capabilities.sentences import join_words
 from routing_admin.console.requests.fault_phrases import MEANINGS
 from routing_admin.core.fallback.chain import OK, Attempt, SkipReason

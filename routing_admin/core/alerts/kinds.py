@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
-from capabilities.core.worded import Fact, Worded, worded
+from capabilities.core.translatable import Fact, Translatable, translatable
 
 
 class AlertKind(StrEnum):
@@ -84,200 +84,212 @@ CRITICAL, WARNING = Severity.CRITICAL, Severity.WARNING
 KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
     {
         AlertKind.KEY_REFUSED: KindRow(
-            worded("Key refused"),
+            translatable("Key refused"),
             CRITICAL,
-            worded("provider"),
-            {Stage.USUAL: worded("The provider %(name)s refuses its key (%(status)s).")},
-            worded("Enter a new key, then test the connection."),
+            translatable("provider"),
+            {Stage.USUAL: translatable("The provider %(name)s refuses its key (%(status)s).")},
+            translatable("Enter a new key, then test the connection."),
             "docs/alerts.md#key_refused",
             EVIDENCE,
         ),
         AlertKind.BALANCE_GONE: KindRow(
-            worded("Balance used up"),
+            translatable("Balance used up"),
             CRITICAL,
-            worded("provider"),
-            {Stage.USUAL: worded("The account at %(name)s is empty, or its quota is used up (%(status)s).")},
-            worded("Pay the provider or enter another key, then press Try again now on the dashboard."),
+            translatable("provider"),
+            {Stage.USUAL: translatable("The account at %(name)s is empty, or its quota is used up (%(status)s).")},
+            translatable("Pay the provider or enter another key, then press Try again now on the dashboard."),
             "docs/alerts.md#balance_gone",
             EVIDENCE,
         ),
         AlertKind.ALL_COOLING: KindRow(
-            worded("No candidate available"),
+            translatable("No candidate available"),
             CRITICAL,
-            worded("task route"),
+            translatable("task route"),
             {
-                Stage.USUAL: worded(
+                Stage.USUAL: translatable(
                     "Every candidate of the task route %(name)s is cooling down after failures. Its requests fail."
                 ),
-                Stage.EVERY_PROVIDER: worded(
+                Stage.EVERY_PROVIDER: translatable(
                     "Every candidate of every task route is cooling down after failures. All requests fail."
                 ),
             },
-            worded("Add a candidate of another provider, or press Try again now on the dashboard."),
+            translatable("Add a candidate of another provider, or press Try again now on the dashboard."),
             "docs/runbook/all-cooling.md",
             STATE,
         ),
         AlertKind.BUDGET: KindRow(
-            worded("Budget"),
+            translatable("Budget"),
             WARNING,
-            worded("agent, key or label"),
+            translatable("agent, key or label"),
             {
-                Stage.WARNED: worded("%(name)s has used %(percent)s%% of its limit “%(meter)s”."),
-                Stage.SPENT: worded("%(name)s has used up its limit “%(meter)s”. Further calls get 429."),
+                Stage.WARNED: translatable("%(name)s has used %(percent)s%% of its limit “%(meter)s”."),
+                Stage.SPENT: translatable("%(name)s has used up its limit “%(meter)s”. Further calls get 429."),
             },
-            worded("Raise the limit, or wait until it starts again."),
+            translatable("Raise the limit, or wait until it starts again."),
             "docs/alerts.md#budget",
             STATE,
         ),
         AlertKind.DISK: KindRow(
-            worded("Disk nearly full"),
+            translatable("Disk nearly full"),
             CRITICAL,
-            worded("data directory"),
-            {Stage.USUAL: worded("Only %(free)s MiB left on the data directory's disk.")},
-            worded("Keep less, then free the space with: python manage.py prune"),
+            translatable("data directory"),
+            {Stage.USUAL: translatable("Only %(free)s MiB left on the data directory's disk.")},
+            translatable("Keep less, then free the space with: python manage.py prune"),
             "docs/runbook/disk-full.md",
             STATE,
         ),
         AlertKind.RETIRED_MODEL: KindRow(
-            worded("Model retired"),
+            translatable("Model retired"),
             WARNING,
-            worded("model"),
+            translatable("model"),
             {
-                Stage.USUAL: worded("%(name)s is in use, but its provider stopped serving it on %(day)s."),
-                Stage.UNKNOWN_MODEL: worded("%(name)s is in use, but its provider says there is no such model."),
+                Stage.USUAL: translatable("%(name)s is in use, but its provider stopped serving it on %(day)s."),
+                Stage.UNKNOWN_MODEL: translatable("%(name)s is in use, but its provider says there is no such model."),
             },
-            worded("Replace the model. The dashboard offers its successor if one is known."),
+            translatable("Replace the model. The dashboard offers its successor if one is known."),
             "docs/alerts.md#retired_model",
             EVIDENCE,
         ),
         AlertKind.CONFIGURATION_REJECTED: KindRow(
-            worded("Configuration rejected"),
+            translatable("Configuration rejected"),
             WARNING,
-            worded("who imported it"),
-            {Stage.USUAL: worded("An import by %(name)s was refused; the configuration is unchanged: %(problem)s")},
-            worded("Correct the file and import it again. python manage.py check_config FILE lists every problem."),
+            translatable("who imported it"),
+            {
+                Stage.USUAL: translatable(
+                    "An import by %(name)s was refused; the configuration is unchanged: %(problem)s"
+                )
+            },
+            translatable(
+                "Correct the file and import it again. python manage.py check_config FILE lists every problem."
+            ),
             "docs/alerts.md#configuration_rejected",
             EVIDENCE,
         ),
         AlertKind.DATABASE: KindRow(
-            worded("Database unavailable"),
+            translatable("Database unavailable"),
             CRITICAL,
-            worded("database"),
+            translatable("database"),
             {
-                Stage.USUAL: worded(
+                Stage.USUAL: translatable(
                     "The database does not answer %(server)s. Calls with known keys continue, and their log entries "
                     "wait in files; uploads, new keys and changes fail."
                 ),
-                Stage.READ_ONLY: worded(
+                Stage.READ_ONLY: translatable(
                     "The database is read-only for %(server)s. Calls with known keys continue, and their log entries "
                     "wait in files; uploads and changes fail."
                 ),
-                Stage.FORBIDDEN: worded(
+                Stage.FORBIDDEN: translatable(
                     "The database denies %(server)s a right. Calls with known keys continue, and their log entries "
                     "wait in files; uploads or changes may fail. python manage.py doctor names the right."
                 ),
-                Stage.FULL: worded(
+                Stage.FULL: translatable(
                     "The disk of the database is full. Calls with known keys continue, and their log entries wait in "
                     "files of %(server)s; uploads and changes fail."
                 ),
-                Stage.OUTDATED: worded(
+                Stage.OUTDATED: translatable(
                     "The database lacks tables or columns that %(server)s needs, probably during an upgrade. Calls "
                     "with known keys continue, and their log entries wait in files."
                 ),
             },
-            worded("Start or correct the database, or connect to the primary. Nothing needs to be restored."),
+            translatable("Start or correct the database, or connect to the primary. Nothing needs to be restored."),
             "docs/runbook/database-away.md",
             STATE,
         ),
         AlertKind.ARTIFACT_STORE: KindRow(
-            worded("Artifact store unavailable"),
+            translatable("Artifact store unavailable"),
             CRITICAL,
-            worded("artifact store"),
-            {Stage.USUAL: worded("The artifact store does not answer. Uploads and calls with files fail.")},
-            worded("Check the store. python manage.py doctor says why it does not answer."),
+            translatable("artifact store"),
+            {Stage.USUAL: translatable("The artifact store does not answer. Uploads and calls with files fail.")},
+            translatable("Check the store. python manage.py doctor says why it does not answer."),
             "docs/runbook/store-away.md",
             STATE,
         ),
         AlertKind.REDIS: KindRow(
-            worded("Redis unavailable"),
+            translatable("Redis unavailable"),
             WARNING,
-            worded("Redis"),
-            {Stage.USUAL: worded("%(problem)s Calls continue; limits are drawn from the database.")},
-            worded("Start Redis, or correct REDIS_URL."),
+            translatable("Redis"),
+            {Stage.USUAL: translatable("%(problem)s Calls continue; limits are drawn from the database.")},
+            translatable("Start Redis, or correct REDIS_URL."),
             "docs/runbook/redis-away.md",
             STATE,
         ),
         AlertKind.LOG_WAITING: KindRow(
-            worded("Log entries waiting"),
+            translatable("Log entries waiting"),
             WARNING,
-            worded("server"),
+            translatable("server"),
             {
-                Stage.USUAL: worded("Requests have waited for the request log on %(name)s for %(seconds)s seconds."),
-                Stage.IN_MEMORY: worded(
+                Stage.USUAL: translatable(
+                    "Requests have waited for the request log on %(name)s for %(seconds)s seconds."
+                ),
+                Stage.IN_MEMORY: translatable(
                     "Neither the database nor the disk of %(server)s takes log entries: %(count)s wait in memory. A "
                     "restart loses them. Once memory has no more room for them, the newest are lost."
                 ),
             },
-            worded("Make room on the disk of the data directory, then get the database to answer again."),
+            translatable("Make room on the disk of the data directory, then get the database to answer again."),
             "docs/runbook/database-away.md",
             STATE,
         ),
         AlertKind.LOG_LOST: KindRow(
-            worded("Log entries lost"),
+            translatable("Log entries lost"),
             CRITICAL,
-            worded("server"),
-            {Stage.USUAL: worded("Requests that a process of %(name)s could not log: %(count)s. They are lost.")},
-            worded("The server's log names them. Check the database and the disk."),
+            translatable("server"),
+            {Stage.USUAL: translatable("Requests that a process of %(name)s could not log: %(count)s. They are lost.")},
+            translatable("The server's log names them. Check the database and the disk."),
             "docs/alerts.md#log_lost",
             EVENT,
         ),
         AlertKind.CONFIGURATION_STALE: KindRow(
-            worded("Configuration outdated"),
+            translatable("Configuration outdated"),
             WARNING,
-            worded("server"),
-            {Stage.USUAL: worded("%(name)s has not been able to read the configuration for %(seconds)s seconds.")},
-            worded("Restore the database. Until then, changes and revoked keys are not noticed."),
+            translatable("server"),
+            {
+                Stage.USUAL: translatable(
+                    "%(name)s has not been able to read the configuration for %(seconds)s seconds."
+                )
+            },
+            translatable("Restore the database. Until then, changes and revoked keys are not noticed."),
             "docs/runbook/database-away.md",
             STATE,
         ),
         AlertKind.WEBHOOK_FAILING: KindRow(
-            worded("Alerts are not delivered"),
+            translatable("Alerts are not delivered"),
             WARNING,
-            worded("webhook"),
-            {Stage.USUAL: worded("Alerts cannot be delivered to %(name)s. %(problem)s")},
-            worded("Correct ROUTING_ADMIN_ALERT_WEBHOOK, restart, then send a test."),
+            translatable("webhook"),
+            {Stage.USUAL: translatable("Alerts cannot be delivered to %(name)s. %(problem)s")},
+            translatable("Correct ROUTING_ADMIN_ALERT_WEBHOOK, restart, then send a test."),
             "docs/alerts.md#webhook_failing",
             EVIDENCE,
         ),
         AlertKind.BACKUP_OVERDUE: KindRow(
-            worded("Backup overdue"),
+            translatable("Backup overdue"),
             WARNING,
-            worded("backup"),
-            {Stage.USUAL: worded("The last backup was made on %(day)s, and the next one is overdue.")},
-            worded("Run: python manage.py backup. For another tool's: python manage.py backup --record"),
+            translatable("backup"),
+            {Stage.USUAL: translatable("The last backup was made on %(day)s, and the next one is overdue.")},
+            translatable("Run: python manage.py backup. For another tool's: python manage.py backup --record"),
             "docs/alerts.md#backup_overdue",
             EVENT,
         ),
         AlertKind.PRUNE_OVERDUE: KindRow(
-            worded("Prune overdue"),
+            translatable("Prune overdue"),
             WARNING,
-            worded("prune"),
-            {Stage.USUAL: worded("prune last ran on %(day)s, and the next run is overdue. The disk fills up.")},
-            worded("Run: python manage.py prune, and find out why it no longer runs daily."),
+            translatable("prune"),
+            {Stage.USUAL: translatable("prune last ran on %(day)s, and the next run is overdue. The disk fills up.")},
+            translatable("Run: python manage.py prune, and find out why it no longer runs daily."),
             "docs/alerts.md#prune_overdue",
             EVENT,
         ),
         AlertKind.PROCESS_CRASHED: KindRow(
-            worded("Process crashed"),
+            translatable("Process crashed"),
             WARNING,
-            worded("server"),
+            translatable("server"),
             {
-                Stage.USUAL: worded(
+                Stage.USUAL: translatable(
                     "A process on %(name)s crashed, was killed or ran out of memory. Its calls broke, and what waited "
                     "in its memory for the request log is lost."
                 )
             },
-            worded("The system's log says why it ended: journalctl -k | grep -i 'killed process'"),
+            translatable("The system's log says why it ended: journalctl -k | grep -i 'killed process'"),
             "docs/alerts.md#process_crashed",
             EVENT,
         ),
@@ -291,7 +303,7 @@ class Condition:
 
     kind: AlertKind
     subject: str
-    sentence: Worded
+    sentence: Translatable
     lasts: timedelta
 
     @property
@@ -308,7 +320,9 @@ def trouble_of(
     It lasts as long after its last sign as its kind does, unless `lasts` says otherwise.
     """
     row = KINDS[kind]
-    return Condition(kind, subject, worded(row.sentences[stage], **{"name": subject, **facts}), lasts or row.lasts)
+    return Condition(
+        kind, subject, translatable(row.sentences[stage], **{"name": subject, **facts}), lasts or row.lasts
+    )
 
 
 # Is a daily or weekly job overdue? Its own earlier runs say how often it is to run.

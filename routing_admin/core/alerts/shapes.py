@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import quote
 
 from capabilities.core.json_codec import read_mended_json
-from capabilities.core.worded import Worded, worded
+from capabilities.core.translatable import Translatable, translatable
 
 TEXT_BYTES = 2000
 """The most of a text that is sent: what the shortest of the chats takes."""
@@ -128,9 +128,9 @@ SHAPES: Mapping[ShapeName, Shape] = MappingProxyType(
     }
 )
 
-REFUSED = worded("It answered with code %(code)s: %(words)s")
-STATUS = worded("It answered with status %(status)s: %(words)s")
-NO_CODE = worded("It answered with status %(status)s, but not like %(shape)s. Check the address.")
+REFUSED = translatable("It answered with code %(code)s: %(words)s")
+STATUS = translatable("It answered with status %(status)s: %(words)s")
+NO_CODE = translatable("It answered with status %(status)s, but not like %(shape)s. Check the address.")
 
 
 def write(shape: ShapeName, notice: Notice, url: str, secret: str, now: float) -> Signed:
@@ -140,17 +140,17 @@ def write(shape: ShapeName, notice: Notice, url: str, secret: str, now: float) -
     return row.sign(url, body, secret, now) if row.sign and secret else (url, body)
 
 
-def refusal_in(shape: ShapeName, status: int, body: bytes) -> Worded | None:
+def refusal_in(shape: ShapeName, status: int, body: bytes) -> Translatable | None:
     """Why the notice was not taken, by the answer; None where it was."""
     row, text = SHAPES[shape], body.decode(errors="replace").strip()
     answer = _object_in(text)
     code = next((answer[name] for name in row.codes if name in answer), None)
     if code not in (None, 0, "0"):
         words = next((str(answer[name]) for name in row.words if answer.get(name)), text)
-        return worded(REFUSED, code=str(code)[:40], words=words[:SAID])
+        return translatable(REFUSED, code=str(code)[:40], words=words[:SAID])
     if not 200 <= status < 300:
-        return worded(STATUS, status=status, words=text[:SAID] or "-")
-    return worded(NO_CODE, status=status, shape=shape.value) if row.codes and code is None else None
+        return translatable(STATUS, status=status, words=text[:SAID] or "-")
+    return translatable(NO_CODE, status=status, shape=shape.value) if row.codes and code is None else None
 
 
 def _object_in(text: str) -> Mapping[str, Any]:

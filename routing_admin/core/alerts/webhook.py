@@ -12,21 +12,21 @@ from urllib.parse import parse_qsl, urlsplit
 
 from capabilities.core.providers.origins import NO_URL, malformation
 from capabilities.core.providers.redaction import redact
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.alerts.shapes import SHAPES, ShapeName
 
 CHINESE, ENGLISH = "zh-hans", "en"
 LANGUAGES = {"zh": CHINESE, "zh-cn": CHINESE, "zh-hans": CHINESE, "en": ENGLISH}
 OPTIONS = ("shape", "secret", "lang")
 
-NO_ADDRESS = worded("Write it as https://host/path: %(reason)s.")
-UNKNOWN_OPTION = worded(
+NO_ADDRESS = translatable("Write it as https://host/path: %(reason)s.")
+UNKNOWN_OPTION = translatable(
     "After the #, only shape=, secret= and lang= are allowed, joined by &, each once. %(name)s is unknown, "
     "repeated or empty."
 )
-NO_SHAPE = worded("There is no such shape. Use one of: %(names)s.")
-NO_LANGUAGE = worded("There is no such language. Use en or zh.")
-UNSIGNED = worded("The shape %(shape)s does not use a secret. Only these do: %(names)s.")
+NO_SHAPE = translatable("There is no such shape. Use one of: %(names)s.")
+NO_LANGUAGE = translatable("There is no such language. Use en or zh.")
+UNSIGNED = translatable("The shape %(shape)s does not use a secret. Only these do: %(names)s.")
 
 
 class WebhookAddressError(ValueError):
@@ -62,7 +62,7 @@ def parse_webhook(text: str) -> Webhook:
     """The webhook that the setting names. Raises `WebhookAddressError` for what is none."""
     url, _, behind = text.strip().partition("#")
     if (reason := malformation(url)) or urlsplit(url).scheme not in ("https", "http"):
-        raise WebhookAddressError(worded(NO_ADDRESS, reason=reason or NO_URL))
+        raise WebhookAddressError(translatable(NO_ADDRESS, reason=reason or NO_URL))
     options = _options(behind)
     shape = _shape(options.get("shape", ""), urlsplit(url).hostname or "")
     language = LANGUAGES.get(options.get("lang", "").lower()) if "lang" in options else SHAPES[shape].language
@@ -71,7 +71,7 @@ def parse_webhook(text: str) -> Webhook:
     secret = options.get("secret", "")
     if secret and not SHAPES[shape].signs:
         names = tuple(name.value for name, row in SHAPES.items() if row.signs)
-        raise WebhookAddressError(worded(UNSIGNED, shape=shape.value, names=names))
+        raise WebhookAddressError(translatable(UNSIGNED, shape=shape.value, names=names))
     return Webhook(url, shape, secret, language)
 
 
@@ -81,7 +81,7 @@ def _options(behind: str) -> dict[str, str]:
     for name, value in parse_qsl(behind.replace("+", "%2B"), keep_blank_values=True):
         if name not in OPTIONS or name in found or not value:
             known = name if name in OPTIONS else "…"  # whatever else it is may be a part of a secret
-            raise WebhookAddressError(worded(UNKNOWN_OPTION, name=known))
+            raise WebhookAddressError(translatable(UNKNOWN_OPTION, name=known))
         found[name] = value
     return found
 
@@ -91,5 +91,5 @@ def _shape(name: str, host: str) -> ShapeName:
         try:
             return ShapeName(name.lower())
         except ValueError:
-            raise WebhookAddressError(worded(NO_SHAPE, names=tuple(each.value for each in ShapeName))) from None
+            raise WebhookAddressError(translatable(NO_SHAPE, names=tuple(each.value for each in ShapeName))) from None
     return next((shape for shape, row in SHAPES.items() if host.lower() in row.hosts), ShapeName.JSON)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from capabilities.core.delivery.reader import ContentPolicy
 from capabilities.core.problems import Problem
 from capabilities.core.storable import is_name
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.removals import broken_references
 from routing_admin.core.configuration.specs import (
     DEFAULT_ROUTE,
@@ -59,7 +59,7 @@ def check_names(configuration: Configuration) -> Iterator[Problem]:
         yield from check_repeated(f"providers[{index}].keys", [key.name for key in provider.keys])
         if "/" in provider.name:
             where = f"providers[{index}].providerName"
-            words = worded(
+            words = translatable(
                 "The name “%(name)s” contains a slash, which chains put between provider and model. Rename the "
                 "provider wherever it is used.",
                 name=provider.name,
@@ -72,7 +72,9 @@ def check_lines(configuration: Configuration, before: Configuration) -> Iterator
     known = {name for _path, name in _list_names(before)}
     for path, name in _list_names(configuration):
         if not is_name(name) and name not in known:
-            yield Problem(path, worded("%(path)s must be on one line, without control characters.", path=path), "range")
+            yield Problem(
+                path, translatable("%(path)s must be on one line, without control characters.", path=path), "range"
+            )
 
 
 def _list_names(configuration: Configuration) -> Iterator[tuple[str, str]]:
@@ -86,9 +88,9 @@ def check_repeated(path: str, names: Sequence[str]) -> Iterator[Problem]:
     """A problem per name that is empty or there twice."""
     for name, count in Counter(names).items():
         if not name.strip():
-            yield Problem(path, worded("A name is empty."), "required")
+            yield Problem(path, translatable("A name is empty."), "required")
         elif count > 1:
-            message = worded("%(name)s appears %(count)s times; names must be unique.", name=name, count=count)
+            message = translatable("%(name)s appears %(count)s times; names must be unique.", name=name, count=count)
             yield Problem(path, message, "duplicate")
 
 
@@ -96,10 +98,10 @@ def check_routes(configuration: Configuration) -> Iterator[Problem]:
     """Every route has a chain, and there is a default route as soon as there is one at all."""
     for route in configuration.routes:
         if not route.candidates:
-            message = worded("The route %(name)s has no candidate; add one.", name=route.task_type)
+            message = translatable("The route %(name)s has no candidate; add one.", name=route.task_type)
             yield Problem(child("routing", route.task_type), message, "required")
     if configuration.routes and configuration.route(DEFAULT_ROUTE) is None:
-        message = worded("There is no route named default, which takes every task type without its own route.")
+        message = translatable("There is no route named default, which takes every task type without its own route.")
         yield Problem(f"routing.{DEFAULT_ROUTE}", message, "required")
 
 
@@ -111,7 +113,7 @@ def check_describing(configuration: Configuration) -> Iterator[Problem]:
     """Who describes files has none of its own described by another model: it would ask itself."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is not None and has_describer(route.content):
-        message = worded(
+        message = translatable(
             "The route %(name)s describes files for other routes, so its own content policy cannot have files "
             "described. Choose another one for it.",
             name=DESCRIBE_ROUTE,
@@ -131,7 +133,7 @@ def check_describers(before: Configuration, configuration: Configuration) -> Ite
     old = before.route(DESCRIBE_ROUTE)
     is_chosen = old is None or (old.candidates, old.enabled) != (route.candidates, route.enabled)
     is_wanted_anew = bool(_wanting(configuration) - _wanting(before))
-    message = worded(
+    message = translatable(
         "No model of the route %(name)s reads images, audio, video or files, so it cannot describe any. "
         "Add one that does to its chain.",
         name=DESCRIBE_ROUTE,

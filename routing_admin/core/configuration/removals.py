@@ -8,7 +8,7 @@ from typing import Any
 
 from capabilities.core.problems import Problem
 from capabilities.core.providers.catalogue import Catalogue, Retirement, default_catalogue
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.diff import LISTS
 from routing_admin.core.configuration.specs import AgentSpec, Configuration, RouteSpec
 from routing_admin.core.documents.json_path import child
@@ -96,7 +96,7 @@ def _route(route: RouteSpec, providers: set[str]) -> Iterator[Problem]:
 def _agent(agent: AgentSpec, configuration: Configuration) -> Iterator[Problem]:
     path = f"agents[{agent.id}]"
     if agent.service_id is not None and configuration.service(agent.service_id) is None:
-        words = worded(
+        words = translatable(
             "The agent “%(agent)s” uses the model service “%(service)s”, which would no longer exist. Keep the "
             "service, or give the agent another first.",
             agent=agent.id,
@@ -104,7 +104,7 @@ def _agent(agent: AgentSpec, configuration: Configuration) -> Iterator[Problem]:
         )
         yield Problem(path, words, "reference")
     if agent.task_type is not None and configuration.route(agent.task_type) is None:
-        words = worded(
+        words = translatable(
             "The agent “%(agent)s” uses the task route “%(route)s”, which would no longer exist. Keep the "
             "route, or give the agent another first.",
             agent=agent.id,

@@ -16,7 +16,7 @@ from typing import Any
 
 from capabilities.core.problems import Problem
 from capabilities.core.storable import DEPTH, find_unstorable, settle, storable_text
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -27,20 +27,20 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
 PARSER_SENTENCES = (
-    worded("Expecting value"),
-    worded("Expecting property name enclosed in double quotes"),
-    worded("Expecting ':' delimiter"),
-    worded("Expecting ',' delimiter"),
-    worded("Illegal trailing comma before end of object"),
-    worded("Illegal trailing comma before end of array"),
-    worded("Unterminated string starting at"),
-    worded("Invalid control character at"),
-    worded("Invalid \\escape"),
-    worded("Invalid \\uXXXX escape"),
-    worded("Extra data"),
+    translatable("Expecting value"),
+    translatable("Expecting property name enclosed in double quotes"),
+    translatable("Expecting ':' delimiter"),
+    translatable("Expecting ',' delimiter"),
+    translatable("Illegal trailing comma before end of object"),
+    translatable("Illegal trailing comma before end of array"),
+    translatable("Unterminated string starting at"),
+    translatable("Invalid control character at"),
+    translatable("Invalid \\escape"),
+    translatable("Invalid \\uXXXX escape"),
+    translatable("Extra data"),
 )
 """What the parser says, so that translators see it; anything else stays as it comes."""
-TOO_DEEP = worded("it is nested more than %(depth)s levels deep", depth=DEPTH)
+TOO_DEEP = translatable("it is nested more than %(depth)s levels deep", depth=DEPTH)
 GUESSES = (("gb18030", "GB18030"), ("big5", "Big5"), ("shift_jis", "Shift-JIS"), ("cp1252", "Windows-1252"))
 
 
@@ -85,11 +85,11 @@ def read_document(data: bytes | str) -> Document:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number, parse_float=_to_number)
     except json.JSONDecodeError as error:
         return _bad(
-            worded(
+            translatable(
                 "line %(line)s, column %(column)s: %(problem)s",
                 line=error.lineno,
                 column=error.colno,
-                problem=worded(error.msg),
+                problem=translatable(error.msg),
             )
         )
     except RecursionError:
@@ -111,7 +111,7 @@ def _check_doubled(value: Any) -> Document:
             return _bad(TOO_DEEP)
         for key in item.keys_twice if isinstance(item, _Doubled) else ():
             where = storable_text(child(path, key))
-            message = worded("%(path)s appears more than once. Keep one of them.", path=where)
+            message = translatable("%(path)s appears more than once. Keep one of them.", path=where)
             problems.append(Problem(where, message, "duplicate"))
         pairs: Any = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
         open_places += [(below, storable_text(child(path, key)), depth + 1) for key, below in pairs]
@@ -119,11 +119,11 @@ def _check_doubled(value: Any) -> Document:
 
 
 def _bad(message: str) -> Document:
-    return Document(None, (Problem("", worded("Not readable as JSON: %(problem)s.", problem=message), "type"),))
+    return Document(None, (Problem("", translatable("Not readable as JSON: %(problem)s.", problem=message), "type"),))
 
 
 def _not_utf8(encoding: str) -> str:
-    return worded("the file is in %(encoding)s, not in UTF-8; save it as UTF-8", encoding=encoding)
+    return translatable("the file is in %(encoding)s, not in UTF-8; save it as UTF-8", encoding=encoding)
 
 
 def _encoding(data: bytes) -> str:
@@ -135,8 +135,8 @@ def _encoding(data: bytes) -> str:
             data.decode(codec)
         except UnicodeDecodeError:
             continue
-        return worded("another encoding (probably %(name)s)", name=name)
-    return worded("another encoding")
+        return translatable("another encoding (probably %(name)s)", name=name)
+    return translatable("another encoding")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _to_number(word: str) -> Any:
 
 
 def _no_number(word: str) -> Any:
-    raise ValueError(worded("%(word)s is not a JSON number", word=word))
+    raise ValueError(translatable("%(word)s is not a JSON number", word=word))
 
 
 def write_document(value: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from capabilities.core.problems import Problem
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 
 class InvalidConfigurationError(Exception):
@@ -29,34 +29,36 @@ def line(problem: Problem) -> str:
 
 def dropped_field(path: str) -> Problem:
     """A field that an import does not keep."""
-    message = worded("%(path)s is not known here, and is not kept.", path=path)
+    message = translatable("%(path)s is not known here, and is not kept.", path=path)
     return Problem(path, message, "reference", severity="warning")
 
 
 def missing_field(path: str) -> Problem:
     """A required field that is not there or is empty."""
-    return Problem(path, worded("%(path)s is missing: it is required and must not be empty.", path=path), "required")
+    return Problem(
+        path, translatable("%(path)s is missing: it is required and must not be empty.", path=path), "required"
+    )
 
 
 def wrong_type(path: str, expected: str) -> Problem:
     """A value of another type than the field has."""
-    return Problem(path, worded("%(path)s must be %(expected)s.", path=path, expected=expected), "type")
+    return Problem(path, translatable("%(path)s must be %(expected)s.", path=path, expected=expected), "type")
 
 
 def out_of_range(path: str, expected: str) -> Problem:
     """A number outside its bounds."""
-    return Problem(path, worded("%(path)s must be %(expected)s.", path=path, expected=expected), "range")
+    return Problem(path, translatable("%(path)s must be %(expected)s.", path=path, expected=expected), "range")
 
 
 def not_one_of(path: str, allowed: Iterable[str]) -> Problem:
     """A word outside its list."""
-    message = worded("%(path)s must be one of: %(allowed)s.", path=path, allowed=tuple(allowed))
+    message = translatable("%(path)s must be one of: %(allowed)s.", path=path, allowed=tuple(allowed))
     return Problem(path, message, "enum")
 
 
 def unknown_provider(path: str, name: str) -> Problem:
     """A reference to a provider that is not there (MMR-P4)."""
-    text = worded(
+    text = translatable(
         "%(path)s: there is no provider “%(name)s”. Add it to providers, or name another one here.",
         path=path,
         name=name,
@@ -66,7 +68,7 @@ def unknown_provider(path: str, name: str) -> Problem:
 
 def duplicate_name(path: str, what: str, value: str) -> Problem:
     """A name or id that an earlier entry has."""
-    message = worded(
+    message = translatable(
         "%(path)s: an earlier entry already uses the %(what)s “%(value)s”. Choose another.",
         path=path,
         what=what,
@@ -77,7 +79,7 @@ def duplicate_name(path: str, what: str, value: str) -> Problem:
 
 def repeated(path: str, text: str) -> Problem:
     """A candidate that the chain has already; it is skipped when the chain is walked (decision 7)."""
-    message = worded(
+    message = translatable(
         "%(path)s: “%(name)s” is already in this chain and will be skipped. Remove one of them.", path=path, name=text
     )
     return Problem(path, message, "duplicate", "warning")
@@ -85,7 +87,7 @@ def repeated(path: str, text: str) -> Problem:
 
 def no_override(path: str, names: Iterable[str]) -> Problem:
     """Providers whose names give the same NAME, or none: no variable overrides their key (decision 10)."""
-    message = worded(
+    message = translatable(
         "%(path)s: %(names)s would share one LLM_PROVIDER_…_API_KEY. Set envName to give each its own.",
         path=path,
         names=tuple(f"“{name}”" for name in names),
@@ -95,7 +97,7 @@ def no_override(path: str, names: Iterable[str]) -> Problem:
 
 def placeholder(path: str) -> Problem:
     """A key that is only an example."""
-    message = worded(
+    message = translatable(
         "%(path)s is a placeholder: the provider cannot be used until its key is entered or set in the environment.",
         path=path,
     )
@@ -104,7 +106,7 @@ def placeholder(path: str) -> Problem:
 
 def forbidden_variable(path: str, variable: str) -> Problem:
     """A `${ENV}` outside the allow-list."""
-    message = worded(
+    message = translatable(
         "%(path)s: the variable %(variable)s is not allowed, so there is no key. Use LLM_PROVIDER_{NAME}_API_KEY.",
         path=path,
         variable=variable,
@@ -114,7 +116,7 @@ def forbidden_variable(path: str, variable: str) -> Problem:
 
 def unset_variable(path: str, variable: str) -> Problem:
     """A `${ENV}` that is not set, or empty."""
-    message = worded(
+    message = translatable(
         "%(path)s: the variable %(variable)s is not set, so there is no key. Set it, or enter a key.",
         path=path,
         variable=variable,
@@ -124,7 +126,7 @@ def unset_variable(path: str, variable: str) -> Problem:
 
 def bad_key(path: str) -> Problem:
     """A key that no request could carry; the key itself is not repeated."""
-    message = worded(
+    message = translatable(
         "%(path)s is not a key: it must be printable ASCII without spaces at either end, or exactly ${VARIABLE}.",
         path=path,
     )

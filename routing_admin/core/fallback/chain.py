@@ -7,9 +7,9 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
+from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import Failure, Fault, Usage
-from capabilities.core.worded import worded
 from routing_admin.core.fallback.policy import Policy
 
 OK = "ok"
@@ -37,17 +37,17 @@ class SkipReason(StrEnum):
 
 
 SKIP_SENTENCES: Mapping[SkipReason, str] = {
-    SkipReason.MISSING: worded("The configuration has no provider with this name."),
-    SkipReason.DISABLED: worded("The provider is disabled."),
-    SkipReason.DUPLICATE: worded("The same provider and model were already tried in this chain."),
-    SkipReason.CANNOT_READ: worded("The model cannot read what this request contains."),
-    SkipReason.WOULD_DROP: worded("It would leave out part of the request."),
-    SkipReason.TOO_LONG: worded("The request is too long for the model."),
-    SkipReason.OTHER_PROTOCOL: worded("The provider's protocol does not support this call."),
-    SkipReason.OTHER_MODEL: worded("Another model cannot answer this call."),
-    SkipReason.COOLING: worded("The candidate is cooling down after a failure."),
-    SkipReason.NO_KEY: worded("The provider has no usable API key."),
-    SkipReason.ORIGIN_REFUSED: worded("The provider's address is not allowed."),
+    SkipReason.MISSING: translatable("The configuration has no provider with this name."),
+    SkipReason.DISABLED: translatable("The provider is disabled."),
+    SkipReason.DUPLICATE: translatable("The same provider and model were already tried in this chain."),
+    SkipReason.CANNOT_READ: translatable("The model cannot read what this request contains."),
+    SkipReason.WOULD_DROP: translatable("It would leave out part of the request."),
+    SkipReason.TOO_LONG: translatable("The request is too long for the model."),
+    SkipReason.OTHER_PROTOCOL: translatable("The provider's protocol does not support this call."),
+    SkipReason.OTHER_MODEL: translatable("Another model cannot answer this call."),
+    SkipReason.COOLING: translatable("The candidate is cooling down after a failure."),
+    SkipReason.NO_KEY: translatable("The provider has no usable API key."),
+    SkipReason.ORIGIN_REFUSED: translatable("The provider's address is not allowed."),
 }
 
 

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Failure, Fault
-from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Attempt, SkipReason
 from routing_admin.core.fallback.policy import caller_of
 from routing_admin.core.fallback.table import RATE_LIMITED, TIMED_OUT
@@ -18,12 +18,12 @@ from routing_admin.core.fallback.table import RATE_LIMITED, TIMED_OUT
 ALL_FAILED = "all_providers_failed"
 WOULD_DROP = "would_drop"
 NOT_OFFERED = "operation_not_offered"
-EXHAUSTED = worded("All %(count)s candidates failed (%(said)s).")
-LONE_FAILED = worded("The only candidate failed (%(said)s).")
-OUT_OF_TIME = worded("The request ran out of time (%(said)s).")
-REFUSED = worded("%(name)s refused the request: %(said)s")
-NOBODY_TAKES = worded("No candidate accepts the whole request (%(said)s).")
-NOBODY_HAS = worded(
+EXHAUSTED = translatable("All %(count)s candidates failed (%(said)s).")
+LONE_FAILED = translatable("The only candidate failed (%(said)s).")
+OUT_OF_TIME = translatable("The request ran out of time (%(said)s).")
+REFUSED = translatable("%(name)s refused the request: %(said)s")
+NOBODY_TAKES = translatable("No candidate accepts the whole request (%(said)s).")
+NOBODY_HAS = translatable(
     "No candidate's provider supports this call (%(said)s). Name a model of a provider that speaks openai: a "
     "service's id, provider/model, or a route that leads there."
 )
@@ -92,7 +92,7 @@ class NobodyTakesError(RouterError):
     """Nothing may be left out, and no candidate takes it all; `param` is the first thing that stood in the way."""
 
     def __init__(self, attempts: Sequence[Attempt], param: str | None) -> None:
-        message = worded(NOBODY_TAKES, said=_list_ends(attempts))
+        message = translatable(NOBODY_TAKES, said=_list_ends(attempts))
         super().__init__(message, attempts, 400, WOULD_DROP)
         self.param = param
 
@@ -101,7 +101,7 @@ class NobodyOffersError(RouterError):
     """The call is one that no candidate's provider has."""
 
     def __init__(self, attempts: Sequence[Attempt]) -> None:
-        super().__init__(worded(NOBODY_HAS, said=_list_ends(attempts)), attempts, 400, NOT_OFFERED)
+        super().__init__(translatable(NOBODY_HAS, said=_list_ends(attempts)), attempts, 400, NOT_OFFERED)
         self.param = "model"
 
 
@@ -149,10 +149,10 @@ def shortest_wait(attempts: Iterable[Attempt]) -> float | None:
 def _sentence(attempts: Sequence[Attempt], code: str) -> str:
     listed = _list_ends(attempts)
     if code == "deadline_exceeded":
-        return worded(OUT_OF_TIME, said=listed)
+        return translatable(OUT_OF_TIME, said=listed)
     if len(attempts) == 1:
-        return worded(LONE_FAILED, said=listed)
-    return worded(EXHAUSTED, count=len(attempts), said=listed)
+        return translatable(LONE_FAILED, said=listed)
+    return translatable(EXHAUSTED, count=len(attempts), said=listed)
 
 
 def _list_ends(attempts: Sequence[Attempt]) -> str:
@@ -163,7 +163,7 @@ def _list_ends(attempts: Sequence[Attempt]) -> str:
 def _refusal(failure: Failure, attempts: Sequence[Attempt]) -> str:
     last = attempts[-1]
     said = failure.message or failure.fault.value
-    return worded(REFUSED, name=f"{last.provider}/{last.model}", said=said)
+    return translatable(REFUSED, name=f"{last.provider}/{last.model}", said=said)
 
 
 def retry_headers(error: Retriable) -> dict[str, str]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Failure, Fault
-from capabilities.core.worded import worded
 from routing_admin.core.fallback.table import (
     AFTER_CONTENT,
     COOLS_WHEN_PASSED_ON,
@@ -144,7 +144,7 @@ def word_problem(word: str) -> str | None:
     """Why a word cannot stand in a route's error policy; None when it can."""
     if word in GROUPS or word in set(Fault) or STATUS_WORD.fullmatch(word):
         return None
-    return worded(
+    return translatable(
         "%(word)s is not an error class. Use a status such as 404, a group (%(groups)s), or a fault code.",
         word=repr(word),
         groups=tuple(GROUPS),

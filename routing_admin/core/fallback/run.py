@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from capabilities.core.providers.quirks import LIMIT_NAMES
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Failure, Fault
-from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import (
     ABORTED,
     CANCELLED,
@@ -144,7 +144,7 @@ class FallbackRun(Generic[T]):
         while True:
             call = self._call(trial)
             if call.timeouts.total <= 0:
-                return call, Failure(Fault.DEADLINE, worded("The request ran out of time."))
+                return call, Failure(Fault.DEADLINE, translatable("The request ran out of time."))
             began = self._context.clock()
             outcome = self._record_try(trial, began, (yield call))
             if not isinstance(outcome, Failure):

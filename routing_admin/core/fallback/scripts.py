@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, Union
 
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Failure, Fault
-from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import Call, Reply, RunResult, Step
 from routing_admin.core.fallback.run import FallbackRun
 
@@ -30,29 +30,33 @@ def _status(status: int, fault: Fault, message: str, seconds: float = 0.2, **mor
 SCRIPTED: Mapping[str, ScriptedOutcome] = MappingProxyType(
     {
         "200": ScriptedOutcome(),
-        "400": _status(400, Fault.HTTP_400, worded("the request is not valid")),
-        "context": _status(400, Fault.CONTEXT_LENGTH, worded("the request is longer than the model's context")),
+        "400": _status(400, Fault.HTTP_400, translatable("the request is not valid")),
+        "context": _status(400, Fault.CONTEXT_LENGTH, translatable("the request is longer than the model's context")),
         "parameter": _status(
-            400, Fault.UNSUPPORTED_PARAMETER, worded("temperature is not supported"), param="temperature"
+            400, Fault.UNSUPPORTED_PARAMETER, translatable("temperature is not supported"), param="temperature"
         ),
-        "cannot_read": _status(400, Fault.CAPABILITY_MISMATCH, worded("this model takes no images"), param="vision"),
-        "401": _status(401, Fault.HTTP_401, worded("the key is not valid")),
-        "402": _status(402, Fault.HTTP_402, worded("the balance is used up")),
-        "403": _status(403, Fault.HTTP_403, worded("not allowed")),
-        "404": _status(404, Fault.HTTP_404, worded("there is no such model")),
-        "413": _status(413, Fault.HTTP_413, worded("the request is too large")),
-        "429": _status(429, Fault.HTTP_429, worded("too many requests")),
-        "429_wait": _status(429, Fault.HTTP_429, worded("too many requests; come back in a minute"), retry_after=60.0),
-        "quota": _status(429, Fault.HTTP_429_QUOTA, worded("the quota is used up")),
-        "500": _status(500, Fault.HTTP_500, worded("internal error")),
-        "503": _status(503, Fault.HTTP_503, worded("unavailable")),
-        "529": _status(529, Fault.HTTP_529, worded("overloaded")),
-        "timeout": ScriptedOutcome(Failure(Fault.READ_TIMEOUT, worded("no answer in time")), 120.0),
-        "refused": ScriptedOutcome(Failure(Fault.CONNECT_REFUSED, worded("connection refused")), 0.01),
-        "html": _status(200, Fault.BAD_CONTENT_TYPE, worded("an HTML page instead of an answer")),
-        "empty": _status(200, Fault.EMPTY_CONTENT, worded("an empty answer")),
+        "cannot_read": _status(
+            400, Fault.CAPABILITY_MISMATCH, translatable("this model takes no images"), param="vision"
+        ),
+        "401": _status(401, Fault.HTTP_401, translatable("the key is not valid")),
+        "402": _status(402, Fault.HTTP_402, translatable("the balance is used up")),
+        "403": _status(403, Fault.HTTP_403, translatable("not allowed")),
+        "404": _status(404, Fault.HTTP_404, translatable("there is no such model")),
+        "413": _status(413, Fault.HTTP_413, translatable("the request is too large")),
+        "429": _status(429, Fault.HTTP_429, translatable("too many requests")),
+        "429_wait": _status(
+            429, Fault.HTTP_429, translatable("too many requests; come back in a minute"), retry_after=60.0
+        ),
+        "quota": _status(429, Fault.HTTP_429_QUOTA, translatable("the quota is used up")),
+        "500": _status(500, Fault.HTTP_500, translatable("internal error")),
+        "503": _status(503, Fault.HTTP_503, translatable("unavailable")),
+        "529": _status(529, Fault.HTTP_529, translatable("overloaded")),
+        "timeout": ScriptedOutcome(Failure(Fault.READ_TIMEOUT, translatable("no answer in time")), 120.0),
+        "refused": ScriptedOutcome(Failure(Fault.CONNECT_REFUSED, translatable("connection refused")), 0.01),
+        "html": _status(200, Fault.BAD_CONTENT_TYPE, translatable("an HTML page instead of an answer")),
+        "empty": _status(200, Fault.EMPTY_CONTENT, translatable("an empty answer")),
         "cut": ScriptedOutcome(
-            seconds=0.5, cut=Failure(Fault.STREAM_TRUNCATED, worded("the stream ended without a finish reason"))
+            seconds=0.5, cut=Failure(Fault.STREAM_TRUNCATED, translatable("the stream ended without a finish reason"))
         ),
     }
 )
@@ -72,7 +76,7 @@ CHOICES = (30, 60, 300)
 USUAL_SECONDS = 60
 SKEW_SECONDS = 10.0
 """By how much the clock of another machine may be behind."""
-NOT_CALLED = worded("Fire drill by %(actor)s: not called.")
+NOT_CALLED = translatable("Fire drill by %(actor)s: not called.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ class DrillWindow:
 
     def failure(self) -> Failure:
         """What an attempt at the provider comes to."""
-        return Failure(Fault.FIRE_DRILL, worded(NOT_CALLED, actor=self.actor))
+        return Failure(Fault.FIRE_DRILL, translatable(NOT_CALLED, actor=self.actor))
 
 
 # Two drivers of one run: they do what it says, and decide nothing.

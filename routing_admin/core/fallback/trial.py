@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from capabilities.core.providers.quirks import LIMIT_NAMES, other_limit_name
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Failure, Fault
-from capabilities.core.worded import worded
 from routing_admin.core.fallback.chain import (
     Attempt,
     Call,
@@ -27,8 +27,8 @@ MAX_LEFT_OUT = 12
 
 logger = logging.getLogger("routing_admin.routing")
 
-LEFT_ALONE = worded("Cooling down for another %(seconds)s s after %(fault)s: %(said)s")
-LEFT_ALONE_SO_FAR = worded("Cooling down for another %(seconds)s s after %(fault)s")
+LEFT_ALONE = translatable("Cooling down for another %(seconds)s s after %(fault)s: %(said)s")
+LEFT_ALONE_SO_FAR = translatable("Cooling down for another %(seconds)s s after %(fault)s")
 """Why a cooling candidate is not asked; `said` is what it failed with, where that is known."""
 
 
@@ -117,7 +117,11 @@ def cooling_attempt(candidate: PlannedCandidate, cooling: Cooling, at_ms: float)
     """The attempt of a candidate that is left alone: for how long yet, and after what."""
     cause = cooling.failure
     facts = {"seconds": f"{cooling.seconds:.0f}", "fault": cause.fault.value}
-    sentence = worded(LEFT_ALONE, **facts, said=cause.message) if cause.message else worded(LEFT_ALONE_SO_FAR, **facts)
+    sentence = (
+        translatable(LEFT_ALONE, **facts, said=cause.message)
+        if cause.message
+        else translatable(LEFT_ALONE_SO_FAR, **facts)
+    )
     return replace(
         skip_attempt(candidate, SkipReason.COOLING, at_ms, sentence), cause=cause.fault, retry_after=cooling.seconds
     )

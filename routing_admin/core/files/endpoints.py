@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import KeyNotation, form_of
 from capabilities.core.providers.presets import preset_for_host
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import Configuration, ProviderSpec, ServiceSpec
 
 CALLS = {"openai": "/chat/completions", "openai-responses": "/responses", "anthropic": "/messages"}
@@ -132,7 +132,7 @@ def address_problems(configuration: Configuration, value: Mapping[str, Any]) -> 
             continue
         has_key = form_of(raw["apiKey"]) is KeyNotation.LITERAL and not same_origin(raw["baseURL"], provider.endpoint)
         path = f"services[{index}].baseURL"
-        words = worded(
+        words = translatable(
             "%(path)s is not used: requests go to the provider “%(name)s” at %(url)s. Correct it, or name "
             "another provider.",
             path=path,

@@ -16,7 +16,7 @@ from typing import Any
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import key_variable, reference
 from capabilities.core.side_by_side import SideBySideRow, lines_beside
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, RouteSpec
 from routing_admin.core.documents.json_path import child, write_document
 from routing_admin.core.documents.kept_fields import merge_items
@@ -71,10 +71,10 @@ def merge_entry(
     Paths of problems begin in the entry.
     """
     if not isinstance(value, Mapping):
-        return Imported(current, {}, (wrong_type("body", worded("an object")),))
+        return Imported(current, {}, (wrong_type("body", translatable("an object")),))
     field = NAME_FIELDS[kind]
     if value.get(field, name) != name:
-        words = worded("%(field)s differs from the name in the URL. Leave it out.", field=field)
+        words = translatable("%(field)s differs from the name in the URL. Leave it out.", field=field)
         return Imported(current, {}, (Problem(field, words, "range"),))
     if kind is EntryKind.SERVICE:
         return _merge_service(current, name, value, around)
@@ -120,9 +120,9 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
     at = value.get("provider", old.provider if old else None)
     problem = None
     if not isinstance(at, str) or not at:
-        problem = missing_field("provider") if at in (None, "") else wrong_type("provider", worded("a string"))
+        problem = missing_field("provider") if at in (None, "") else wrong_type("provider", translatable("a string"))
     elif "apiKey" in value:
-        problem = Problem("apiKey", worded("A service has no key of its own. Set its provider's key."), "range")
+        problem = Problem("apiKey", translatable("A service has no key of its own. Set its provider's key."), "range")
     provider = current.provider(at) if isinstance(at, str) else None
     if provider is None or problem:
         return Imported(current, {}, (problem or unknown_provider("provider", str(at)),))

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from capabilities.core.providers.environment import key_variable
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import (
     DEFAULT_ROUTE,
     CandidateSpec,
@@ -81,7 +81,7 @@ def _missing_keys(configuration: Configuration) -> Iterator[str]:
         if any(key.kind is KeyKind.STORED for key in (provider.key, *provider.more_keys))
     )
     if names:
-        yield worded(
+        yield translatable(
             "Stored keys are not in this file: %(names)s. Set their variables, or enter them again after an import.",
             names=names,
         )

@@ -13,8 +13,8 @@ from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import KeyNotation, form_of
 from capabilities.core.providers.quirks import check_quirks
 from capabilities.core.storable import is_storable, unreadable_text
+from capabilities.core.translatable import translatable
 from capabilities.core.values import MAX_SECONDS, MAX_TOKENS, RETRIES, TEMPERATURE
-from capabilities.core.worded import worded
 from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import (
     bad_key,
@@ -58,7 +58,7 @@ def broken(rules: tuple[Rule, ...], value: Mapping[str, Any], path: str) -> Iter
 def text(path: str, value: Any) -> Iterator[Problem]:
     """Any text, the empty one too."""
     if not isinstance(value, str):
-        yield wrong_type(path, worded("a text"))
+        yield wrong_type(path, translatable("a text"))
     elif not is_storable(value):
         yield unreadable_text(path)
 
@@ -75,13 +75,13 @@ def key_name(path: str, value: Any) -> Iterator[Problem]:
     """A short name on one line; none where it is empty."""
     yield from text(path, value)
     if isinstance(value, str) and (len(value) > MAX_KEY_NAME or value != value.strip() or not value.isprintable()):
-        yield out_of_range(path, worded("a name of at most 60 characters on one line"))
+        yield out_of_range(path, translatable("a name of at most 60 characters on one line"))
 
 
 def flag(path: str, value: Any) -> Iterator[Problem]:
     """True or false."""
     if not isinstance(value, bool):
-        yield wrong_type(path, worded("true or false"))
+        yield wrong_type(path, translatable("true or false"))
 
 
 def price(path: str, value: Any) -> Iterator[Problem]:
@@ -92,13 +92,13 @@ def price(path: str, value: Any) -> Iterator[Problem]:
 def mapping(path: str, value: Any) -> Iterator[Problem]:
     """An object, whatever is in it."""
     if not isinstance(value, Mapping):
-        yield wrong_type(path, worded("an object"))
+        yield wrong_type(path, translatable("an object"))
 
 
 def listing(path: str, value: Any) -> Iterator[Problem]:
     """A list, whatever is in it."""
     if not isinstance(value, list):
-        yield wrong_type(path, worded("a list"))
+        yield wrong_type(path, translatable("a list"))
 
 
 def words(path: str, value: Any) -> Iterator[Problem]:
@@ -113,7 +113,7 @@ def one_of(allowed: tuple[str, ...]) -> Check:
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         if not isinstance(value, str):
-            yield wrong_type(path, worded("a text"))
+            yield wrong_type(path, translatable("a text"))
         elif value not in allowed:
             yield not_one_of(path, allowed)
 
@@ -133,11 +133,11 @@ def number(least: float, most: float, expected: str, *, whole: bool = False) -> 
     return check
 
 
-temperature = number(*TEMPERATURE, worded("a number from 0 to 2"))
-max_tokens = number(*MAX_TOKENS, worded("a whole number from 1 to %(most)s", most=MAX_TOKENS[1]), whole=True)
-retries = number(*RETRIES, worded("a whole number from 0 to 10"), whole=True)
-seconds = number(math.ulp(0.0), MAX_SECONDS, worded("a number of seconds above 0, at most a day"))
-keep_alive = number(0, MAX_SECONDS, worded("a number of seconds from 0 to a day"))
+temperature = number(*TEMPERATURE, translatable("a number from 0 to 2"))
+max_tokens = number(*MAX_TOKENS, translatable("a whole number from 1 to %(most)s", most=MAX_TOKENS[1]), whole=True)
+retries = number(*RETRIES, translatable("a whole number from 0 to 10"), whole=True)
+seconds = number(math.ulp(0.0), MAX_SECONDS, translatable("a number of seconds above 0, at most a day"))
+keep_alive = number(0, MAX_SECONDS, translatable("a number of seconds from 0 to a day"))
 
 
 def seconds_table(path: str, value: Any) -> Iterator[Problem]:
@@ -147,7 +147,7 @@ def seconds_table(path: str, value: Any) -> Iterator[Problem]:
         where = child(path, key)
         yield from seconds(where, item)
         if key not in TIMES:
-            yield _no_effect(where, worded("the times are %(times)s.", times=TIMES))
+            yield _no_effect(where, translatable("the times are %(times)s.", times=TIMES))
 
 
 def deadline(path: str, value: Any) -> Iterator[Problem]:
@@ -184,7 +184,7 @@ def _error_rule(path: str, word: str, value: Any) -> Iterator[Problem]:
 
 
 def _no_effect(path: str, sentence: str) -> Problem:
-    message = worded("%(path)s has no effect: %(reason)s", path=path, reason=sentence)
+    message = translatable("%(path)s has no effect: %(reason)s", path=path, reason=sentence)
     return Problem(path, message, "enum", "warning")
 
 
@@ -206,10 +206,10 @@ def url(path: str, value: Any) -> Iterator[Problem]:
         good = False
     if not good:
         yield wrong_type(
-            path, worded("a URL that begins with https:// or http:// (echo://local for the embedded provider)")
+            path, translatable("a URL that begins with https:// or http:// (echo://local for the embedded provider)")
         )
     elif "@" in parts.netloc:
-        yield wrong_type(path, worded("a URL without a user name or password; the key belongs in apiKey"))
+        yield wrong_type(path, translatable("a URL without a user name or password; the key belongs in apiKey"))
 
 
 def proxy(path: str, value: Any) -> Iterator[Problem]:
@@ -221,6 +221,6 @@ def proxy(path: str, value: Any) -> Iterator[Problem]:
 def key(path: str, value: Any) -> Iterator[Problem]:
     """A key that a request can carry, or a whole `${VARIABLE}`."""
     if not isinstance(value, str):
-        yield wrong_type(path, worded("a text"))
+        yield wrong_type(path, translatable("a text"))
     elif form_of(value) is KeyNotation.INVALID:
         yield bad_key(path)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from capabilities.core.problems import Problem
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Capabilities, Source
-from capabilities.core.worded import worded
 from routing_admin.core.configuration.specs import ServiceSpec
 from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import not_one_of, wrong_type
@@ -28,14 +28,14 @@ FIELD = "capabilitySources"
 def capability_sources(path: str, value: Any) -> Iterator[Problem]:
     """An object by side, of words by capability."""
     if not isinstance(value, Mapping):
-        yield wrong_type(path, worded("an object"))
+        yield wrong_type(path, translatable("an object"))
         return
     for side, words in value.items():
         where = child(path, side)
         if side not in SIDES:
             yield not_one_of(where, SIDES)
         elif not isinstance(words, Mapping):
-            yield wrong_type(where, worded("an object"))
+            yield wrong_type(where, translatable("an object"))
         else:
             known = (child(where, name) for name, word in words.items() if word not in WORDS or not name)
             yield from (not_one_of(each, WORDS) for each in known)

@@ -16,7 +16,7 @@ from typing import Any
 
 from capabilities.core.problems import MAX_PROBLEMS, Problem
 from capabilities.core.providers.environment import key_variable
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.removals import broken_references
 from routing_admin.core.configuration.specs import Configuration, KeyKind, ProviderSpec, RouteSpec
 from routing_admin.core.documents.json_path import child, read_document
@@ -156,7 +156,7 @@ def _first_of(problems: Iterable[Problem]) -> list[Problem]:
     first = list(islice(problems, MAX_PROBLEMS))
     if len(first) == MAX_PROBLEMS:
         first.append(
-            Problem("", worded("There are more problems than are looked for. Put these right first."), "range")
+            Problem("", translatable("There are more problems than are looked for. Put these right first."), "range")
         )
     return first
 
@@ -188,7 +188,9 @@ def problems_of(
             return validate(value, languages=languages, around=around, beside=beside)
         case FileFormat.SERVICES:
             return validate_services(value, around=around)
-    words = worded("This is neither file: llm-routing.json has providers and routing, llmservices.json has services.")
+    words = translatable(
+        "This is neither file: llm-routing.json has providers and routing, llmservices.json has services."
+    )
     return [Problem("", words, "type")]
 
 

@@ -17,7 +17,7 @@ from capabilities.core.providers.environment import (
     referenced_variable,
 )
 from capabilities.core.providers.presets import protocol_of
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import (
     DEFAULT_ROUTE,
     NO_KEY,
@@ -105,7 +105,7 @@ class KeyContext:
 
 def _origin_warning(path: str, sentence: str | None) -> Iterator[Problem]:
     if sentence:
-        yield Problem(path, worded("%(path)s: %(reason)s", path=path, reason=sentence), "enum", "warning")
+        yield Problem(path, translatable("%(path)s: %(reason)s", path=path, reason=sentence), "enum", "warning")
 
 
 NOWHERE = KeyContext()

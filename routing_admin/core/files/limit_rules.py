@@ -20,7 +20,7 @@ from capabilities.core.services.agent_limits import (
     UnpricedPolicy,
 )
 from capabilities.core.storable import is_storable
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import missing_field, not_one_of, out_of_range, wrong_type
 from routing_admin.core.files import field_rules as rule
@@ -45,12 +45,12 @@ def limits(path: str, value: Any) -> Iterator[Problem]:
 
 def _names(path: str, value: Any) -> Iterator[Problem]:
     if not isinstance(value, list) or not all(isinstance(each, str) and is_storable(each) for each in value):
-        yield wrong_type(path, worded("a list of names"))
+        yield wrong_type(path, translatable("a list of names"))
 
 
 def _currency(path: str, value: Any) -> Iterator[Problem]:
     if not isinstance(value, str) or not CURRENCY_CODE.fullmatch(value):
-        yield wrong_type(path, worded("a currency's three capital letters, such as USD or CNY"))
+        yield wrong_type(path, translatable("a currency's three capital letters, such as USD or CNY"))
 
 
 def _money(path: str, value: Any) -> Iterator[Problem]:
@@ -60,10 +60,10 @@ def _money(path: str, value: Any) -> Iterator[Problem]:
     except InvalidOperation:
         is_good = False
     if not is_good:
-        yield out_of_range(path, worded("an amount above 0, as a text"))
+        yield out_of_range(path, translatable("an amount above 0, as a text"))
 
 
-_count = rule.number(1, MOST, worded("a whole number above 0"), whole=True)
+_count = rule.number(1, MOST, translatable("a whole number above 0"), whole=True)
 LIMIT_RULES = (
     Rule(MODELS, _names),
     Rule(CURRENCY, _currency),

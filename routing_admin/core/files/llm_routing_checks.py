@@ -12,7 +12,7 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.environment import FIRST_KEY, overrides
 from capabilities.core.providers.origins import DEFAULT_PROXY
 from capabilities.core.storable import is_storable, unreadable_text
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import NO_DIRECTIVE, REFUSE, SKIP
 from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import (
@@ -77,7 +77,7 @@ def _primary(path: str, value: Any) -> Iterator[Problem]:
         yield from broken(PARAMETER_RULES, value, path)
         for key in ("provider", "model"):
             if key in value:
-                words = worded("%(path)s belongs into the route itself. Move it there.", path=child(path, key))
+                words = translatable("%(path)s belongs into the route itself. Move it there.", path=child(path, key))
                 yield Problem(child(path, key), words, "range")
 
 
@@ -134,7 +134,7 @@ def validate(
     What stands beside it need not be repeated: a file that is merged may hold a single route.
     """
     if not isinstance(value, Mapping):
-        return [Problem("", worded("The file must contain an object with providers and routing."), "type")]
+        return [Problem("", translatable("The file must contain an object with providers and routing."), "type")]
     return [
         *_providers(value, around, beside),
         *_routing(value, _names(value) | beside.providers.keys(), beside),
@@ -158,7 +158,7 @@ def _providers(value: Mapping[str, Any], around: KeyContext, beside: Beside) -> 
     for index, entry in enumerate(found if isinstance(found, list) else []):
         path = f"providers[{index}]"
         if not isinstance(entry, Mapping):
-            yield wrong_type(path, worded("an object"))
+            yield wrong_type(path, translatable("an object"))
             continue
         told = [*broken(PROVIDER_RULES, entry, path), *_further_keys(f"{path}.keys", entry, around)]
         yield from told
@@ -182,7 +182,7 @@ def _further_keys(path: str, entry: Mapping[str, Any], around: KeyContext) -> It
     for index, item in enumerate(found if isinstance(found, list) else []):
         where = f"{path}[{index}]"
         if not isinstance(item, Mapping):
-            yield wrong_type(where, worded("an object"))
+            yield wrong_type(where, translatable("an object"))
             continue
         told = list(broken(FURTHER_KEY_RULES, item, where))
         yield from told
@@ -223,7 +223,7 @@ def _routing(value: Mapping[str, Any], names: Collection[str], beside: Beside) -
         if isinstance(entry, Mapping):
             yield from _route(path, entry, names)
         else:
-            yield wrong_type(path, worded("an object"))
+            yield wrong_type(path, translatable("an object"))
 
 
 def _route(path: str, entry: Mapping[str, Any], names: Collection[str]) -> Iterator[Problem]:
@@ -264,6 +264,6 @@ def _default_language(value: Mapping[str, Any], languages: Collection[str]) -> I
         return
     code = value["defaultLanguage"]
     if not isinstance(code, str):
-        yield wrong_type("defaultLanguage", worded("a language code such as en or zh"))
+        yield wrong_type("defaultLanguage", translatable("a language code such as en or zh"))
     elif code not in languages and code.split("-")[0].split("_")[0].lower() not in languages:
         yield not_one_of("defaultLanguage", languages)

@@ -9,7 +9,7 @@ from typing import Any
 
 from capabilities.core.problems import MAX_PROBLEMS, Problem
 from capabilities.core.services.entries import parse_capabilities, parse_service
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.as_json import same_value
 from routing_admin.core.configuration.specs import ProviderSpec, ServiceSpec
 from routing_admin.core.documents.kept_fields import drop_absent, find_leftovers, write_fields
@@ -52,11 +52,11 @@ RULES = (
 def validate_services(value: object, *, around: KeyContext = NOWHERE) -> list[Problem]:
     """Every problem of a parsed `llmservices.json`, whatever JSON value it is; bad capabilities are warnings."""
     if not isinstance(value, Mapping):
-        return [Problem("", worded("The file must contain an object with the list services."), "type")]
+        return [Problem("", translatable("The file must contain an object with the list services."), "type")]
     if "services" not in value:
         return [missing_field("services")]
     if not isinstance(value["services"], list):
-        return [wrong_type("services", worded("a list"))]
+        return [wrong_type("services", translatable("a list"))]
     ids: set[str] = set()
     entries = enumerate(value["services"])
     found = (problem for index, raw in entries for problem in _problems(raw, f"services[{index}]", ids, around))

@@ -15,7 +15,7 @@ from capabilities.core.exchange import ExchangeRate, check_rate
 from capabilities.core.problems import Problem
 from capabilities.core.services.agents import LabelKind
 from capabilities.core.storable import is_storable, unreadable_text
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import (
     AgentSpec,
     AliasSpec,
@@ -45,7 +45,7 @@ def line(most: int) -> Check:
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         if isinstance(value, str) and (len(value) > most or any(each in value for each in "\r\n")):
-            yield out_of_range(path, worded("a text of at most %(most)s characters on one line", most=most))
+            yield out_of_range(path, translatable("a text of at most %(most)s characters on one line", most=most))
 
     return check
 
@@ -66,16 +66,16 @@ def agents(path: str, value: Any) -> Iterator[Problem]:
     for index, raw in enumerate(value if isinstance(value, list) else ()):
         where = f"{path}[{index}]"
         if not isinstance(raw, Mapping):
-            yield wrong_type(where, worded("an object"))
+            yield wrong_type(where, translatable("an object"))
             continue
         yield from broken(AGENT_RULES, raw, where)
         for key in raw.keys() - set(AGENT_KEYS):
-            words = worded(
+            words = translatable(
                 "%(path)s is unknown and is not kept. Known: %(known)s.", path=child(where, key), known=AGENT_KEYS
             )
             yield Problem(child(where, key), words, "enum", "warning")
         if raw.get("serviceId") and raw.get("taskType"):
-            words = worded("%(path)s has a serviceId and a taskType. Keep one of them.", path=where)
+            words = translatable("%(path)s has a serviceId and a taskType. Keep one of them.", path=where)
             yield Problem(where, words, "range")
         if isinstance(raw.get("id"), str) and raw["id"] in ids:
             yield duplicate_name(f"{where}.id", "id", raw["id"])
@@ -102,7 +102,7 @@ def budgets(path: str, value: Any) -> Iterator[Problem]:
         yield from _name(path, name, 130)
         kind, colon, rest = name.partition(":")
         if kind not in tuple(LabelKind) or not colon or not rest:
-            yield out_of_range(child(path, name), worded("under a label: team:…, project:… or user:…"))
+            yield out_of_range(child(path, name), translatable("under a label: team:…, project:… or user:…"))
         yield from limits(child(path, name), item)
 
 
@@ -113,7 +113,7 @@ def rates(path: str, value: Any) -> Iterator[Problem]:
     for index, raw in enumerate(value if isinstance(value, list) else ()):
         where = f"{path}[{index}]"
         if not isinstance(raw, Mapping) or not all(isinstance(raw.get(name), str) for name in RATE_FIELDS):
-            yield wrong_type(where, worded("an object with the texts %(names)s", names=RATE_FIELDS))
+            yield wrong_type(where, translatable("an object with the texts %(names)s", names=RATE_FIELDS))
             continue
         made = ExchangeRate(**{name: raw[name] for name in RATE_FIELDS})
         yield from (replace(each, field=child(where, each.field)) for each in check_rate(made, good, LAST_DAY))
@@ -125,9 +125,9 @@ def rates(path: str, value: Any) -> Iterator[Problem]:
 def _name(path: str, name: str, longest: int) -> Iterator[Problem]:
     """The problem of a key that is a name, if it has one."""
     if len(name) > longest or any(each in name for each in "\r\n"):
-        yield out_of_range(path, worded("under names of at most %(most)s characters on one line", most=longest))
+        yield out_of_range(path, translatable("under names of at most %(most)s characters on one line", most=longest))
     if not name.strip():
-        yield out_of_range(child(path, name), worded("under a name that is not empty"))
+        yield out_of_range(child(path, name), translatable("under a name that is not empty"))
     elif not is_storable(name):
         yield unreadable_text(child(path, name))
 
@@ -237,7 +237,7 @@ def lost_aliases(configuration: Configuration, values: Iterable[Any]) -> Iterato
     names = {name for value in values for name in value.get("aliases") or ()}
     for alias in configuration.aliases:
         if alias.name in names and not is_target(configuration, alias.target):
-            words = worded(
+            words = translatable(
                 "The alias “%(name)s” leads to “%(target)s”, which is not there.", name=alias.name, target=alias.target
             )
             yield Problem(child("aliases", alias.name), words, "reference", "warning")

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from capabilities.core.providers.environment import NOT_IN_NAME
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, ProviderSpec, RouteSpec
 from routing_admin.core.documents.kept_fields import drop_absent, plain_number
 from routing_admin.core.files.endpoints import base_of, call_of
@@ -30,37 +30,37 @@ OURS_UNSAID: Mapping[str, Any] = MappingProxyType(
 
 UNSAID_OF_PROVIDER: Mapping[str, str] = MappingProxyType(
     {
-        "display_name": worded("display name"),
-        "quirks": worded("quirks"),
-        "timeouts": worded("timeouts"),
-        "env_name": worded("env name"),
-        "proxy": worded("proxy"),
-        "more_keys": worded("further keys"),
-        "vendor_tools": worded("the vendor's own tools"),
+        "display_name": translatable("display name"),
+        "quirks": translatable("quirks"),
+        "timeouts": translatable("timeouts"),
+        "env_name": translatable("env name"),
+        "proxy": translatable("proxy"),
+        "more_keys": translatable("further keys"),
+        "vendor_tools": translatable("the vendor's own tools"),
     }
 )
 UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
     {
-        "on_error": worded("error policy"),
-        "retries": worded("retries"),
-        "deadline": worded("deadline"),
-        "first_content": worded("first content"),
-        "content": worded("content rules"),
-        "on_drop": worded("rule on what may be left out"),
-        "on_overflow": worded("rule on requests that are too long"),
-        "directive": worded("rule on the language of answers"),
-        "allow_n": worded("rule on several answers"),
-        "keep_alive_seconds": worded("seconds until keep-alive comments"),
+        "on_error": translatable("error policy"),
+        "retries": translatable("retries"),
+        "deadline": translatable("deadline"),
+        "first_content": translatable("first content"),
+        "content": translatable("content rules"),
+        "on_drop": translatable("rule on what may be left out"),
+        "on_overflow": translatable("rule on requests that are too long"),
+        "directive": translatable("rule on the language of answers"),
+        "allow_n": translatable("rule on several answers"),
+        "keep_alive_seconds": translatable("seconds until keep-alive comments"),
     }
 )
 """What the seeds' programs have no word for, with ours."""
 UNSAID_PARTS: Mapping[str, str] = MappingProxyType(
     {
-        "agents": worded("agents"),
-        "languages": worded("languages"),
-        "label_budgets": worded("label budgets"),
-        "exchange_rates": worded("exchange rates"),
-        "catalogue": worded("refreshed catalogue"),
+        "agents": translatable("agents"),
+        "languages": translatable("languages"),
+        "label_budgets": translatable("label budgets"),
+        "exchange_rates": translatable("exchange rates"),
+        "catalogue": translatable("refreshed catalogue"),
     }
 )
 
@@ -104,7 +104,7 @@ def seed_services(configuration: Configuration) -> Written:
             left_out.append(_service_left_out(service.id, provider, is_usable=spoken is not None))
         said = [word for word in OURS_UNSAID if getattr(service, word)]
         if said:
-            rules = worded(
+            rules = translatable(
                 "Model service “%(name)s”: its own rules are left out (%(rules)s).", name=service.id, rules=tuple(said)
             )
             left_out.append(rules)
@@ -123,18 +123,18 @@ def with_enabled_key(provider: ProviderSpec) -> ProviderSpec | None:
 
 def _service_left_out(name: str, provider: ProviderSpec, *, is_usable: bool) -> str:
     if provider.protocol != "openai":
-        return worded(
+        return translatable(
             "Model service “%(name)s” is left out: it uses the protocol %(protocol)s.",
             name=name,
             protocol=provider.protocol,
         )
     if not is_usable:
-        return worded(
+        return translatable(
             "Model service “%(name)s” is left out: every key of %(provider)s is disabled.",
             name=name,
             provider=provider.name,
         )
-    return worded("Model service “%(name)s” is left out: it is disabled.", name=name)
+    return translatable("Model service “%(name)s” is left out: it is disabled.", name=name)
 
 
 def _drop_our_keys(entry: Mapping[str, Any], ours: Collection[str]) -> dict[str, Any]:
@@ -209,27 +209,29 @@ def _list_losses(
         if provider.name not in providers:
             yield _provider_left_out(provider)
         for what in (key for key in UNSAID_OF_PROVIDER if getattr(provider, key) not in (None, "", {}, (), "default")):
-            yield worded(
+            yield translatable(
                 "Provider “%(name)s”: its %(what)s cannot be expressed.",
                 name=provider.name,
                 what=UNSAID_OF_PROVIDER[what],
             )
     for route in configuration.routes:
         yield from _list_route_losses(route, chains.get(route.task_type, []))
-    yield from (worded("Alias “%(name)s” cannot be expressed.", name=alias.name) for alias in configuration.aliases)
+    yield from (
+        translatable("Alias “%(name)s” cannot be expressed.", name=alias.name) for alias in configuration.aliases
+    )
     parts = tuple(word for field, word in UNSAID_PARTS.items() if getattr(configuration, field))
     if parts:
-        yield worded("Not in this file: %(what)s.", what=parts)
+        yield translatable("Not in this file: %(what)s.", what=parts)
     if configuration.content_policy:
-        yield worded("The content policy of the installation cannot be expressed.")
+        yield translatable("The content policy of the installation cannot be expressed.")
 
 
 def _provider_left_out(provider: ProviderSpec) -> str:
     if not provider.enabled:
-        return worded("Provider “%(name)s” is left out: it is disabled.", name=provider.name)
+        return translatable("Provider “%(name)s” is left out: it is disabled.", name=provider.name)
     if provider.protocol in SPOKEN:
-        return worded("Provider “%(name)s” is left out: all its keys are disabled.", name=provider.name)
-    return worded(
+        return translatable("Provider “%(name)s” is left out: all its keys are disabled.", name=provider.name)
+    return translatable(
         "Provider “%(name)s” is left out: it uses the protocol %(protocol)s.",
         name=provider.name,
         protocol=provider.protocol,
@@ -239,12 +241,14 @@ def _provider_left_out(provider: ProviderSpec) -> str:
 def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator[str]:
     if not chain:
         if is_taken(route):
-            yield worded("Route “%(name)s” is left out: none of its candidates can be expressed.", name=route.task_type)
+            yield translatable(
+                "Route “%(name)s” is left out: none of its candidates can be expressed.", name=route.task_type
+            )
         else:
-            yield worded("Route “%(name)s” is left out: it is disabled.", name=route.task_type)
+            yield translatable("Route “%(name)s” is left out: it is disabled.", name=route.task_type)
         return
     if chain[0] != route.primary:
-        yield worded(
+        yield translatable(
             "Route “%(name)s” starts with %(provider)s: %(primary)s is left out.",
             name=route.task_type,
             provider=chain[0].provider,
@@ -252,18 +256,18 @@ def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator
         )
     chosen = {key: getattr(route, key) for key in UNSAID_OF_ROUTE}
     for what in (key for key, value in chosen.items() if value is not False and value not in (None, "", {})):
-        yield worded(
+        yield translatable(
             "Route “%(name)s”: its %(what)s cannot be expressed.", name=route.task_type, what=UNSAID_OF_ROUTE[what]
         )
     if _is_primary_cut(route, chain):
-        yield worded(
+        yield translatable(
             "Route “%(name)s”: %(provider)s's own parameters as the first candidate cannot be expressed.",
             name=route.task_type,
             provider=chain[0].provider,
         )
     for item in chain[1:]:
         if item != CandidateSpec(item.provider, item.model):
-            yield worded(
+            yield translatable(
                 "Route “%(name)s”: %(provider)s's own parameters as a fallback cannot be expressed.",
                 name=route.task_type,
                 provider=item.provider,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 PREFIX = "ROUTING_ADMIN_"
 DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
@@ -20,10 +20,10 @@ NEWCOMERS = ("none", "viewer", "editor")
 OIDC = "oidc"
 
 KINDS: Mapping[str, tuple[str, str]] = {
-    OIDC: ("openid_connect", worded("single sign-on")),
-    "feishu": ("feishu", worded("Feishu")),
-    "dingtalk": ("dingtalk", worded("DingTalk")),
-    "weixin": ("weixin", worded("Weixin")),
+    OIDC: ("openid_connect", translatable("single sign-on")),
+    "feishu": ("feishu", translatable("Feishu")),
+    "dingtalk": ("dingtalk", translatable("DingTalk")),
+    "weixin": ("weixin", translatable("Weixin")),
 }
 """Each provider's word in addresses and variables: how the package calls its protocol, and the name on its button."""
 

@@ -8,41 +8,41 @@ from datetime import datetime, timedelta
 
 from capabilities.core.prices import amount_text
 from capabilities.core.services.agent_limits import MONEY, Meter
-from capabilities.core.worded import Worded, worded
+from capabilities.core.translatable import Translatable, translatable
 
 BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED = "budget_exceeded", "rate_limit_exceeded", "budget_unpriced"
-UNPRICED_SENTENCE = worded(
+UNPRICED_SENTENCE = translatable(
     "%(who)s has a spending limit in %(currency)s that refuses calls without a known price, and %(model)s has none. An "
     "administrator can set a price on the page of its model service, an exchange rate, or what the limit does then."
 )
-SILENT = worded(
+SILENT = translatable(
     "The limits for this call cannot be checked because the database is not responding. Send the request again in a "
     "few seconds."
 )
 REACHED: Mapping[Meter, str] = {
-    Meter.REQUESTS_PER_MINUTE: worded(
+    Meter.REQUESTS_PER_MINUTE: translatable(
         "%(who)s has reached its limit of requests per minute (%(limit)s). Retry in %(wait)s."
     ),
-    Meter.IN_FLIGHT: worded(
+    Meter.IN_FLIGHT: translatable(
         "%(who)s has reached its limit of concurrent requests (%(limit)s). Retry once one has finished."
     ),
-    Meter.BYTES_PER_DAY: worded(
+    Meter.BYTES_PER_DAY: translatable(
         "%(who)s has a daily limit for request bytes of %(limit)s: %(left)s left, and this request has "
         "%(asked)s. The limit resets at %(reset)s, in %(wait)s."
     ),
-    Meter.TOKENS_PER_DAY: worded(
+    Meter.TOKENS_PER_DAY: translatable(
         "%(who)s has a daily token limit of %(limit)s: %(left)s left, and this request may take up to "
         "%(asked)s. The limit resets at %(reset)s, in %(wait)s."
     ),
-    Meter.TOKENS_PER_MONTH: worded(
+    Meter.TOKENS_PER_MONTH: translatable(
         "%(who)s has a monthly token limit of %(limit)s: %(left)s left, and this request may take up to "
         "%(asked)s. The limit resets at %(reset)s, in %(wait)s."
     ),
-    Meter.MONEY_PER_DAY: worded(
+    Meter.MONEY_PER_DAY: translatable(
         "%(who)s has a daily spending limit of %(limit)s: %(left)s left, and this request may cost up to "
         "%(asked)s. The limit resets at %(reset)s, in %(wait)s."
     ),
-    Meter.MONEY_PER_MONTH: worded(
+    Meter.MONEY_PER_MONTH: translatable(
         "%(who)s has a monthly spending limit of %(limit)s: %(left)s left, and this request may cost up to "
         "%(asked)s. The limit resets at %(reset)s, in %(wait)s."
     ),
@@ -61,13 +61,13 @@ class RefusedNeed:
     currency: str = ""
 
 
-def sentence_of(refused: RefusedNeed, ends_at: datetime | None, now: datetime) -> Worded:
+def sentence_of(refused: RefusedNeed, ends_at: datetime | None, now: datetime) -> Translatable:
     """Why a request is refused, and when it would not be; `ends_at` in the zone that the caller is to read."""
     wait = duration_of(ends_at - now) if ends_at else ""
     reset = f"{ends_at:%Y-%m-%d %H:%M %Z}" if ends_at else ""
     amounts = {"limit": refused.limit, "left": refused.left, "asked": refused.need}
     texts = {name: text_of_amount(refused.meter, each, refused.currency) for name, each in amounts.items()}
-    return worded(REACHED[refused.meter], who=refused.who, **texts, wait=wait, reset=reset)
+    return translatable(REACHED[refused.meter], who=refused.who, **texts, wait=wait, reset=reset)
 
 
 def text_of_amount(meter: Meter, amount: int, currency: str) -> str:

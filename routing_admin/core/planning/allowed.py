@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from capabilities.core.services.agent_limits import AgentLimits
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.planning.model_names import NamedRoute, task_name
 
 NOT_ALLOWED = "model_not_allowed"
-NOTHING = worded("nothing")
+NOTHING = translatable("nothing")
 MAX_NAMES = 20
 """So many allowed names a refusal lists."""
 
@@ -18,7 +18,7 @@ class ModelNotAllowedError(LookupError):
 
     def __init__(self, name: str, limits: AgentLimits) -> None:
         allowed = sorted(limits.models or ()) or [NOTHING]
-        self.sentence = worded(
+        self.sentence = translatable(
             "This key cannot use '%(name)s'. It can use: %(allowed)s. An administrator can allow more.",
             name=name[:200],
             allowed=(*allowed[:MAX_NAMES], *("…" for _ in allowed[MAX_NAMES : MAX_NAMES + 1])),

@@ -8,8 +8,8 @@ from datetime import date
 
 from capabilities.core.consequence import Consequence, Gravity
 from capabilities.core.providers.catalogue import Catalogue
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Capabilities
-from capabilities.core.worded import worded
 from routing_admin.core.configuration.removals import ModelEnd, list_ends
 from routing_admin.core.configuration.specs import AgentSpec, CandidateSpec, Configuration, LanguageSpec, RouteSpec
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, resolve_language
@@ -18,10 +18,10 @@ from routing_admin.core.planning.model_names import is_target
 from routing_admin.core.planning.plan import NoRouteError, Unusable, is_taken, resolve_route
 
 KINDS: Mapping[str, str] = {
-    "vision": worded("images"),
-    "audio": worded("audio"),
-    "video": worded("videos"),
-    "file": worded("files"),
+    "vision": translatable("images"),
+    "audio": translatable("audio"),
+    "video": translatable("videos"),
+    "file": translatable("files"),
 }
 """What each capability of `MEDIA` reads."""
 Notice = tuple[Gravity, str]
@@ -121,11 +121,11 @@ def _leaving(route: RouteSpec, after: Configuration, *, is_there: bool) -> Notic
     try:
         to = resolve_route(after, route.task_type)[0].task_type
     except NoRouteError:
-        return Gravity.STOPS, worded("%(route)s is removed, and no route takes its tasks.", route=route.task_type)
+        return Gravity.STOPS, translatable("%(route)s is removed, and no route takes its tasks.", route=route.task_type)
     if is_there:
-        text = worded("%(route)s is disabled; its tasks go to %(other)s.", route=route.task_type, other=to)
+        text = translatable("%(route)s is disabled; its tasks go to %(other)s.", route=route.task_type, other=to)
     else:
-        text = worded("%(route)s is removed; its tasks go to %(other)s.", route=route.task_type, other=to)
+        text = translatable("%(route)s is removed; its tasks go to %(other)s.", route=route.task_type, other=to)
     return Gravity.CHANGES, text
 
 
@@ -134,22 +134,22 @@ def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
     if not old.callable:
         return
     if not new.callable:
-        yield Gravity.STOPS, worded("%(route)s has no model left that can be called.", route=route)
+        yield Gravity.STOPS, translatable("%(route)s has no model left that can be called.", route=route)
         return
     lost = [word for word in _read(old.callable) if word not in _read(new.callable)]
     if lost:
-        text = worded("%(route)s loses its last model that reads %(kinds)s.", route=route, kinds=_kinds(lost))
+        text = translatable("%(route)s loses its last model that reads %(kinds)s.", route=route, kinds=_kinds(lost))
         yield Gravity.DEGRADES, text
     yield from _of_candidates(route, old, new, lost)
     first, now = old.callable[0], new.callable[0]
     gone = [_name(one) for one in old.callable if _key(one) not in map(_key, new.callable)]
     if _key(first) != _key(now):
-        text = worded(
+        text = translatable(
             "%(route)s starts with %(now)s instead of %(then)s.", route=route, now=_name(now), then=_name(first)
         )
         yield Gravity.CHANGES, text
     elif gone:
-        text = worded("%(route)s loses %(models)s.", route=route, models=tuple(gone))
+        text = translatable("%(route)s loses %(models)s.", route=route, models=tuple(gone))
         yield Gravity.CHANGES, text
 
 
@@ -162,7 +162,7 @@ def _of_candidates(route: str, old: ChainLint, new: ChainLint, lost_by_all: Sequ
             word for word in _read([then] if then else []) if not one.capabilities.has(word) and word not in lost_by_all
         ]
         if lost:
-            text = worded(
+            text = translatable(
                 "In %(route)s, %(model)s gets %(kinds)s as descriptions.",
                 route=route,
                 model=f"{one.spec.provider}/{one.model}",
@@ -176,7 +176,7 @@ def _of_aliases(before: Configuration, after: Configuration) -> Iterator[Consequ
         if alias in after.aliases and is_target(before, alias.target) and not is_target(after, alias.target):
             yield Consequence(
                 Gravity.STOPS,
-                worded("The alias %(alias)s no longer leads anywhere.", alias=alias.name),
+                translatable("The alias %(alias)s no longer leads anywhere.", alias=alias.name),
                 "alias",
                 alias.name,
             )
@@ -192,17 +192,17 @@ def _of_agents(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[C
         lost = [word for word in MEDIA if old.reads(agent, word) and not (now and new.reads(now, word))]
         unread.update(lost)
         if now is None:
-            text = worded("The agent %(agent)s is deleted, and its keys stop working.", agent=agent.id)
+            text = translatable("The agent %(agent)s is deleted, and its keys stop working.", agent=agent.id)
             yield Consequence(Gravity.CHANGES, text, "agent", agent.id)
         elif old.model_of(agent) is not None and new.model_of(now) is None:
-            text = worded("The agent %(agent)s no longer reaches any model.", agent=agent.id)
+            text = translatable("The agent %(agent)s no longer reaches any model.", agent=agent.id)
             yield Consequence(Gravity.STOPS, text, "agent", agent.id)
         elif lost:
-            text = worded("The agent %(agent)s no longer reads %(kinds)s.", agent=agent.id, kinds=_kinds(lost))
+            text = translatable("The agent %(agent)s no longer reads %(kinds)s.", agent=agent.id, kinds=_kinds(lost))
             yield Consequence(Gravity.DEGRADES, text, "agent", agent.id)
     nobody = [word for word in MEDIA if word in unread and not any(new.reads(one, word) for one in there.values())]
     if nobody and there:
-        yield Consequence(Gravity.DEGRADES, worded("No agent is left to read %(kinds)s.", kinds=_kinds(nobody)))
+        yield Consequence(Gravity.DEGRADES, translatable("No agent is left to read %(kinds)s.", kinds=_kinds(nobody)))
 
 
 def _concerns(agent: AgentSpec, old: _Reach, new: _Reach, changed: Collection[str]) -> bool:
@@ -221,10 +221,10 @@ def _of_languages(before: Configuration, after: Configuration) -> Iterator[Conse
             continue
         other = resolve_language(code, after.default_language, now)
         if other == code:
-            text = worded("The directive for %(code)s becomes: %(directive)s", code=code, directive=now[code])
+            text = translatable("The directive for %(code)s becomes: %(directive)s", code=code, directive=now[code])
             yield Consequence(Gravity.CHANGES, text, "language", code)
         else:
-            text = worded("Requests in %(code)s are answered in %(other)s.", code=code, other=other)
+            text = translatable("Requests in %(code)s are answered in %(other)s.", code=code, other=other)
             yield Consequence(Gravity.DEGRADES, text, "language", code)
 
 

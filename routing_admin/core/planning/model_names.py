@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec, ServiceSpec
 from routing_admin.core.planning.plan import resolve_route
 
@@ -21,7 +21,7 @@ class UnknownModelError(LookupError):
     """No row of the table knows the name; says what to ask for instead."""
 
     def __init__(self, name: str) -> None:
-        self.sentence = worded(
+        self.sentence = translatable(
             "The model '%(name)s' does not exist. GET /v1/models lists what is available: task:<task type>, a "
             "service id, provider/model or auto.",
             name=name[:200],

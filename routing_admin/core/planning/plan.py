@@ -13,8 +13,8 @@ from capabilities.core.delivery.reader import DEFAULT_POLICY
 from capabilities.core.message import ChatRequest, FilePart, Role, TextPart
 from capabilities.core.providers.environment import key_variable
 from capabilities.core.providers.origins import OriginPolicy, refusal
+from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
-from capabilities.core.worded import worded
 from routing_admin.core.configuration.checks import has_describer, is_blind
 from routing_admin.core.configuration.specs import (
     DEFAULT_ROUTE,
@@ -33,7 +33,7 @@ from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.params import Params, pick_effective
 
-ALL_DISABLED = worded("The model service %(service)s is disabled. Enable it, or use another model.")
+ALL_DISABLED = translatable("The model service %(service)s is disabled. Enable it, or use another model.")
 """Why a candidate is passed by whose model services are all disabled, as a template."""
 
 Unusable = tuple[SkipReason, str]
@@ -49,7 +49,7 @@ CannotRead = Callable[[str, str], str | None]
 class NoRouteError(Exception):
     """There is no `default` route, so a request has nowhere to go; `sentence` says what to add."""
 
-    sentence = worded("No route named default is configured. Add routing.default with a provider.")
+    sentence = translatable("No route named default is configured. Add routing.default with a provider.")
 
     def __init__(self) -> None:
         super().__init__(self.sentence)
@@ -178,7 +178,7 @@ def _skip(
     if not provider.enabled:
         return SkipReason.DISABLED, ""
     if (service := disabled_service(configuration, provider.name, model)) is not None:
-        return SkipReason.DISABLED, worded(ALL_DISABLED, service=service)
+        return SkipReason.DISABLED, translatable(ALL_DISABLED, service=service)
     return unusable.get(provider.name, (None, ""))
 
 

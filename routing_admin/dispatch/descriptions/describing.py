@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from capabilities.core.delivery.adaptation import CannotRead, PartDelivery
 from capabilities.core.delivery.model_description import DescriberCall, DescriptionState, ModelDescription
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared
 from capabilities.core.delivery.reader import Reader
-from capabilities.core.delivery.receiver import Prepared, Receiver
 from capabilities.core.describing.prompt import DescriptionKey, describing_chat
 from capabilities.core.message import ChatRequest, FilePart, UnreadableError
 from capabilities.core.wire import Answer
@@ -29,8 +29,8 @@ from routing_admin.core.limits.sentences import BUDGET_EXCEEDED, RATE_EXCEEDED, 
 from routing_admin.dispatch.descriptions.cache import DescriptionCache, SingleFlight
 from routing_admin.dispatch.descriptions.store import DescriptionOutcome, keep_description
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
+from routing_admin.dispatch.model_endpoints import describing_route
 from routing_admin.dispatch.plan import PlannedRequest, plan_request, prepare_for, record_plan
-from routing_admin.dispatch.receivers import describing_route
 from routing_admin.limits.reservations import LimitReachedError
 from routing_admin.platform.databases.unavailable import is_unavailable
 from routing_admin.platform.server.draining import DrainingError
@@ -79,7 +79,7 @@ class Describing:
     def __post_init__(self) -> None:
         self.desk = DescriptionCache(self.dispatch.planned)
 
-    async def prepare(self, chat: ChatRequest, to: Receiver, call: Call) -> Prepared | CannotRead:
+    async def prepare(self, chat: ChatRequest, to: ModelEndpoint, call: Call) -> Prepared | CannotRead:
         """The request as this candidate gets it, its files described first where nobody did so before."""
         in_thread = self.dispatch.in_thread
         work = partial(prepare_for, self.desk.plan_for(to.reader), chat, to, call)
@@ -205,7 +205,7 @@ class Describing:
         finally:
             if hold is not None:
                 hold.close()
-        name = planned.receiver(result.candidate.index).name
+        name = planned.endpoint(result.candidate.index).name
         usage = result.answer.usage
         return DescriptionOutcome(name, result.answer.text, "", usage.prompt_tokens, usage.completion_tokens)
 

@@ -10,8 +10,8 @@ from typing import Any
 from capabilities.core.message import Message, Part, Role, TextPart, ToolCall
 from capabilities.core.protocols.thought_fields import signature_of
 from capabilities.core.thoughts import ReasoningBlock
+from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
-from capabilities.core.worded import worded
 from routing_admin.gateway.chat.parts import PARTS
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
@@ -71,7 +71,7 @@ class MessageReader:
         values = check_list(value, "messages")
         if not values:
             raise BadRequestError(
-                worded("messages must be a list with at least one message."), "messages", "empty_array"
+                translatable("messages must be a list with at least one message."), "messages", "empty_array"
             )
         newest = _find_newest_user_message(values)
         return tuple(

@@ -7,8 +7,8 @@ from typing import Any
 
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest, Tool
+from capabilities.core.translatable import translatable
 from capabilities.core.values import TEMPERATURE
-from capabilities.core.worded import worded
 from routing_admin.gateway.chat.messages import MessageReader
 from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_answer_count, read_wishes
 from routing_admin.gateway.counts import check_counts
@@ -68,7 +68,9 @@ def read_tools(body: Object, inner: list[str]) -> tuple[Tool, ...]:
 def _read_tool(value: Object, at: str, inner: list[str]) -> Tool:
     kind = require_text(value, "type", at)
     if kind not in (FUNCTION, CUSTOM):
-        message = worded("%(param)s must be function or custom. Other tools are not supported.", param=f"{at}.type")
+        message = translatable(
+            "%(param)s must be function or custom. Other tools are not supported.", param=f"{at}.type"
+        )
         raise BadRequestError(message, f"{at}.type")
     inner += other_fields(value, {"type", kind}, at)
     place = f"{at}.{kind}"
@@ -105,7 +107,7 @@ def read_choice(body: Object) -> Choice:
         return NO_CHOICE
     if isinstance(value, str):
         if value not in CHOICES:
-            message = worded("tool_choice must be one of %(choices)s, or name a function.", choices=CHOICES)
+            message = translatable("tool_choice must be one of %(choices)s, or name a function.", choices=CHOICES)
             raise BadRequestError(message, param)
         return Choice(value)
     choice = check_object(value, param)

@@ -14,8 +14,8 @@ from artifacts.core.filenames import clean_filename
 from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall, VendorItem
 from capabilities.core.protocols.gemini.replies import OWN_PARTS, PROTOCOL, word_of_part
 from capabilities.core.thoughts import ReasoningBlock
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
-from capabilities.core.worded import worded
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     Object,
@@ -96,7 +96,9 @@ class ContentReader:
         parts: list[Part] = []
         for number, part in enumerate(list_objects(held.get("parts"), at)):
             if self._kind_of(part, f"{at}[{number}]") != "text":
-                raise BadRequestError(worded("%(param)s must be text.", param=f"{at}[{number}]"), f"{at}[{number}]")
+                raise BadRequestError(
+                    translatable("%(param)s must be text.", param=f"{at}[{number}]"), f"{at}[{number}]"
+                )
             parts.append(TextPart(require_text(part, "text", f"{at}[{number}]")))
         return (Message(Role.SYSTEM, tuple(parts)),) if parts else ()
 

@@ -12,8 +12,8 @@ from capabilities.core.protocols.anthropic.thinking import effort_of
 from capabilities.core.protocols.gemini.replies import PROTOCOL
 from capabilities.core.protocols.parameters import CALLING_MODE, GEMINI_FIELDS, THINKING_BUDGET, VALIDATED
 from capabilities.core.protocols.vendor_tools import FIELDS, word_of_field
+from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.values import TEMPERATURE
-from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.chat.parsing import NO_CHOICE, Choice
 from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_answer_count, read_wishes
 from routing_admin.gateway.counts import check_counts
@@ -108,7 +108,7 @@ OURS = frozenset(
 """Fields that are read here; every other one is named and left out."""
 REFUSED = ("cachedContent", "continuationToken")
 """Fields that stand for content which only Google has."""
-NOT_KEPT = worded("%(param)s refers to something that is not stored here. Send the item itself.")
+NOT_KEPT = translatable("%(param)s refers to something that is not stored here. Send the item itself.")
 CONFIG = "generationConfig"
 READ = frozenset(
     {
@@ -143,7 +143,7 @@ def parse(body: Object, find: Find) -> ChatCall:
     check_counts(body, "contents")
     for name in REFUSED:
         if body.get(name):
-            raise BadRequestError(Worded(NOT_KEPT.template, {"param": name}), name, "unsupported_value")
+            raise BadRequestError(Translatable(NOT_KEPT.template, {"param": name}), name, "unsupported_value")
     config = read_fields(body.get(CONFIG) or {}, CONFIG)
     placed = {f"{CONFIG}.{name}": value for name, value in config.items()}
     count = read_answer_count(placed, CANDIDATES)

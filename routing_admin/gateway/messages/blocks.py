@@ -14,8 +14,8 @@ from capabilities.core.message import CITATIONS, FilePart, Message, Part, Role, 
 from capabilities.core.protocols.anthropic.replies import caller_of
 from capabilities.core.protocols.vendor_tools import word_of_block
 from capabilities.core.thoughts import ReasoningBlock
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
-from capabilities.core.worded import worded
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
     Object,
@@ -71,7 +71,7 @@ class BlockMessageReader:
         values = check_list(value, "messages")
         if not values:
             raise BadRequestError(
-                worded("messages must be a list with at least one message."), "messages", "empty_array"
+                translatable("messages must be a list with at least one message."), "messages", "empty_array"
             )
         newest = _find_newest_words(values)
         for at, each in enumerate(values):

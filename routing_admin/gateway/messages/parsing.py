@@ -8,7 +8,7 @@ from typing import Any
 from capabilities.core.message import ChatRequest, Message, Part, Role, Tool, VendorItem
 from capabilities.core.protocols.anthropic.thinking import effort_of
 from capabilities.core.protocols.vendor_tools import FIELDS, FUNCTION_FIELDS, own_fields, word_of
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.counts import check_counts
 from routing_admin.gateway.errors import BadRequestError
@@ -48,7 +48,7 @@ NOT_EXTRA = OURS | VENDORS_OWN.keys() | {BETAS}
 FUNCTION_KEYS = FUNCTION_FIELDS["anthropic"].keys() | {
     *("type", "name", "description", "input_schema", "cache_control", "strict"),
 }
-NO_THREADS = worded(
+NO_THREADS = translatable(
     "Threads are not kept here: a turn that only continues one would reach the model without what came before. Send "
     "the whole conversation without thread."
 )
@@ -113,7 +113,7 @@ def _read_system(body: Object, reader: BlockMessageReader) -> tuple[Message, ...
     for number, block in enumerate(list_parts(body["system"], "system", "text")):
         if block.get("type") != "text":
             raise BadRequestError(
-                worded("%(param)s must be text.", param=f"system[{number}].type"), f"system[{number}].type"
+                translatable("%(param)s must be text.", param=f"system[{number}].type"), f"system[{number}].type"
             )
         parts += reader.read_block(block, f"system[{number}]")
     return (Message(Role.SYSTEM, tuple(parts)),) if parts else ()

@@ -13,7 +13,7 @@ from django.http.multipartparser import MultiPartParser, MultiPartParserError
 from artifacts.core.filenames import clean_filename
 from capabilities.core.message import Blob
 from capabilities.core.operations.table import BodyShape, FormFile, Operation
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.json_bodies import upload_limit
 from routing_admin.gateway.body import parse_object, take_bytes
 from routing_admin.gateway.errors import BadRequestError
@@ -41,9 +41,11 @@ def read_body(operation: Operation, call: HttpCall) -> Object:
 
 def _due(operation: Operation, path: str) -> str:
     if BodyShape.JSON in operation.bodies:
-        return worded("%(path)s takes a JSON object. Send it with Content-Type: application/json.", path=path)
+        return translatable("%(path)s takes a JSON object. Send it with Content-Type: application/json.", path=path)
     names = ", ".join(("model", operation.files[0]))
-    return worded("%(path)s takes a form. Send multipart/form-data with the fields %(names)s.", path=path, names=names)
+    return translatable(
+        "%(path)s takes a form. Send multipart/form-data with the fields %(names)s.", path=path, names=names
+    )
 
 
 def _read_form(call: HttpCall) -> FormBody:
@@ -52,7 +54,9 @@ def _read_form(call: HttpCall) -> FormBody:
     try:
         texts, files = MultiPartParser(about, cast(Any, _FormStream(data)), [_HoldingHandler()], "utf-8").parse()
     except (MultiPartParserError, SuspiciousOperation, ValueError):
-        message = worded("The form could not be read. Send multipart/form-data with the boundary in its Content-Type.")
+        message = translatable(
+            "The form could not be read. Send multipart/form-data with the boundary in its Content-Type."
+        )
         raise BadRequestError(message, None, "invalid_form") from None
     fields = FormBody({name: tuple(values) for name, values in texts.lists()})
     for name, parts in files.lists():
@@ -106,7 +110,7 @@ class _HoldingHandler(FileUploadHandler):
         """The next bytes of the part. Raises `BadRequestError` beyond the largest upload."""
         self._data += raw_data
         if len(self._data) > upload_limit():
-            message = worded("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
+            message = translatable("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
             raise BadRequestError(message, self.field_name, "file_too_large", 413)
 
     def file_complete(self, file_size: int) -> _HeldFile:

@@ -18,8 +18,8 @@ from capabilities.core.operations.passing import Passing
 from capabilities.core.operations.replies import PassedAnswer
 from capabilities.core.operations.stream import rename_model
 from capabilities.core.operations.table import OPERATIONS, BodyShape, FormFile, Operation
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Annotation, Answer, Delta, Finish, Media
-from capabilities.core.worded import worded
 from routing_admin.dispatch.reasoning_cache import AnsweredTurn
 from routing_admin.gateway.calls import complete
 from routing_admin.gateway.chat_api import ChatApi, ChatCall, read_wishes
@@ -74,7 +74,9 @@ def _with_files(operation: Operation, fields: Object, find: Find) -> dict[str, A
     """The fields, those for files with their files. Raises `BadRequestError`."""
     first = operation.files[0]
     if not any(fields.get(name) for name in (first, f"{first}[]")):
-        message = worded("%(param)s is required: a file, or the id of one (GET /v1/files lists yours).", param=first)
+        message = translatable(
+            "%(param)s is required: a file, or the id of one (GET /v1/files lists yours).", param=first
+        )
         raise BadRequestError(message, first, "missing_required_parameter")
     return {
         name: tuple(_file(value, name, find) for value in values) if name in operation.files else values
@@ -88,7 +90,7 @@ def _file(value: str | FormFile, param: str, find: Find) -> FormFile:
         return value
     part = find_by_either_id(find, value.strip())
     if part is None or part.content is None or part.unreadable:
-        message = worded("%(param)s is not a file, and this agent has no artifact with that id.", param=param)
+        message = translatable("%(param)s is not a file, and this agent has no artifact with that id.", param=param)
         raise BadRequestError(message, param, "artifact_not_found")
     extension = EXTENSIONS_OF_MIME.get(part.mime_type, "").partition(" ")[0]
     return FormFile(part.filename or f"file.{extension}".rstrip("."), part.mime_type, part.content.blob())

@@ -11,8 +11,8 @@ from typing import Any
 from capabilities.core.message import FilePart, Message, Part, Role, TextPart, ToolCall, VendorItem
 from capabilities.core.protocols.vendor_tools import word_of
 from capabilities.core.thoughts import ReasoningBlock
+from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.vocabulary import Kind
-from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.chat.parts import PARTS
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import (
@@ -39,9 +39,9 @@ ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
 SHELL = "local_shell"
 CALLS = ("function_call", "custom_tool_call", f"{SHELL}_call")
 RESULTS = ("function_call_output", "custom_tool_call_output", f"{SHELL}_call_output")
-REFUSED: Mapping[str, Worded] = MappingProxyType(
+REFUSED: Mapping[str, Translatable] = MappingProxyType(
     {
-        "compaction_trigger": worded(
+        "compaction_trigger": translatable(
             "%(param)s asks for a summary that only OpenAI creates. Send the conversation, or your own summary."
         ),
     }
@@ -91,7 +91,7 @@ class ItemReader:
         values = [{"role": "user", "content": value}] if isinstance(value, str) else check_list(value, "input")
         if not values:
             raise BadRequestError(
-                worded("input must be a string or a list with at least one item."), "input", "empty_array"
+                translatable("input must be a string or a list with at least one item."), "input", "empty_array"
             )
         newest, turn = _find_newest_words(values), AnsweredItems()
         for at, each in enumerate(values):
@@ -140,7 +140,7 @@ class ItemReader:
             key = "id" if kind == f"{SHELL}_call_output" and item.get("call_id") is None else "call_id"
             return Message(Role.TOOL, parts, tool_call_id=require_text(item, key, at))
         if kind in REFUSED:
-            message = Worded(REFUSED[kind].template, {"param": at})
+            message = Translatable(REFUSED[kind].template, {"param": at})
             raise BadRequestError(message, f"{at}.type", "unsupported_value")
         if kind == ADDED:
             return None

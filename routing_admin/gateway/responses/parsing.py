@@ -12,8 +12,8 @@ from django.conf import settings
 from artifacts.core.artifact import REF_PREFIX
 from capabilities.core.message import ChatRequest, Message, Role, TextPart, VendorItem
 from capabilities.core.protocols.vendor_tools import FIELDS, word_of
+from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.values import TEMPERATURE
-from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.chat_api import SMALL_BYTES, ChatCall, read_wishes
 from routing_admin.gateway.counts import check_counts
 from routing_admin.gateway.errors import BadRequestError
@@ -45,19 +45,19 @@ OURS = frozenset(
 VENDORS_OWN = FIELDS[PROTOCOL]
 """Fields about OpenAI's own accounts and tools, and about Codex, which other vendors refuse, by their word."""
 NOT_EXTRA = OURS | VENDORS_OWN.keys()
-STATELESS = worded(
+STATELESS = translatable(
     "%(param)s is not supported: conversations are not stored here. Send the whole conversation as input."
 )
-REFUSED: Mapping[str, Worded] = MappingProxyType(
+REFUSED: Mapping[str, Translatable] = MappingProxyType(
     {
         PREVIOUS: STATELESS,
         "conversation": STATELESS,
-        "prompt": worded("%(param)s refers to a prompt stored elsewhere. Send its text as instructions."),
-        "background": worded("%(param)s is not supported: answers are returned directly. Leave it out."),
+        "prompt": translatable("%(param)s refers to a prompt stored elsewhere. Send its text as instructions."),
+        "background": translatable("%(param)s is not supported: answers are returned directly. Leave it out."),
     }
 )
 """What is refused where it is asked for, and what to do instead."""
-NOT_KEPT = worded("store is not supported: answers are not kept (ROUTING_ADMIN_KEEP_ANSWERS=0). Send false.")
+NOT_KEPT = translatable("store is not supported: answers are not kept (ROUTING_ADMIN_KEEP_ANSWERS=0). Send false.")
 LOGPROBS = "message.output_text.logprobs"
 INCLUDED = frozenset({"reasoning.encrypted_content", LOGPROBS})
 """What is included in an answer that has it."""
@@ -73,7 +73,7 @@ def parse(body: Object, find: Find) -> ChatCall:
     earlier = previous if isinstance(previous, Earlier) else None
     for param, sentence in REFUSED.items():
         if body.get(param) not in (None, False, earlier):
-            raise BadRequestError(Worded(sentence.template, {"param": param}), param, "unsupported_value")
+            raise BadRequestError(Translatable(sentence.template, {"param": param}), param, "unsupported_value")
     store = read_flag(body, "store")
     if store and not settings.KEEP_ANSWERS:
         raise BadRequestError(NOT_KEPT, "store", "unsupported_value")

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
+from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.values import value_class
-from capabilities.core.worded import Worded, worded
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.fields import Object, require_text
 from routing_admin.gateway.http import HttpCall
@@ -32,16 +32,16 @@ RETRY_DELAYS = (0.1, 0.2, 0.4, 0.8)
 MAX_ANSWER = 900
 """Seconds after which an answer has ended that was begun."""
 
-UNKNOWN = worded(
+UNKNOWN = translatable(
     "%(param)s refers to an answer that is not kept for this agent, or no longer. Set store: false in the client, so "
     "that it sends whole items."
 )
-NOT_KEPT = worded(
+NOT_KEPT = translatable(
     "previous_response_id refers to an answer that is not kept for this agent, or no longer. Send the whole "
     "conversation as input, with store: false."
 )
-TWICE = worded("%(param)s refers to the same item as an earlier place. Refer to each item once.")
-TOO_LARGE = worded(
+TWICE = translatable("%(param)s refers to the same item as an earlier place. Refer to each item once.")
+TOO_LARGE = translatable(
     "The answers that %(param)s refers to have more than %(limit)s bytes of JSON (ROUTING_ADMIN_MAX_JSON_BYTES)."
 )
 
@@ -98,7 +98,7 @@ async def _look_up(call: HttpCall, work: Callable[[], T], param: str) -> T:
         return await run_in_thread(call, work)
     except KeptTooLargeError:
         values = {"param": param, "limit": str(settings.MAX_JSON_BYTES)}
-        raise BadRequestError(Worded(TOO_LARGE.template, values), param, "request_too_large", 413) from None
+        raise BadRequestError(Translatable(TOO_LARGE.template, values), param, "request_too_large", 413) from None
 
 
 async def _resolve_items(call: HttpCall, agent: str, items: list[Any], known: Collection[str] = ()) -> list[Any]:
@@ -153,6 +153,6 @@ def _is_recent(second: str) -> bool:
     return time.time() - int(second, 16) <= kept + MAX_ANSWER
 
 
-def _refusal(sentence: Worded, place: int) -> BadRequestError:
+def _refusal(sentence: Translatable, place: int) -> BadRequestError:
     param = f"input[{place}].id"
-    return BadRequestError(Worded(sentence.template, {"param": param}), param, "item_not_found")
+    return BadRequestError(Translatable(sentence.template, {"param": param}), param, "item_not_found")

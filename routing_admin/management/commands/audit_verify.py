@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from capabilities.core.worded import count_of
+from capabilities.core.translatable import count_of
 from routing_admin.configuration.audit import note_head, read_head, verify_audit
 from routing_admin.core.audit import AuditHead
 from routing_admin.management import command

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from capabilities.core.worded import count_of
+from capabilities.core.translatable import count_of
 from capabilities.quantities import size_text
 from routing_admin.console.backups.manifest import BackupError
 from routing_admin.console.backups.saving import back_up, record_backup

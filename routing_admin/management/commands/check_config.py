@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from capabilities.core.worded import count_of
+from capabilities.core.translatable import count_of
 from routing_admin.configuration import rows, snapshot
 from routing_admin.console.exchange.actions import preview_import
 from routing_admin.core.configuration.checks import check, check_describers

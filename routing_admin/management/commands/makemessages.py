@@ -1,4 +1,4 @@
-"""`makemessages` that finds the sentences of the cores, too, those written `worded("…")`, and none of the tests'."""
+"""`makemessages` that also finds the cores' sentences, written `translatable("…")`, and skips the tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.core.management.commands import makemessages
 class Command(makemessages.Command):
     """Django's command; cores import no Django, so their sentences have a word of their own."""
 
-    xgettext_options = [*makemessages.Command.xgettext_options, "--keyword=worded"]
+    xgettext_options = [*makemessages.Command.xgettext_options, "--keyword=translatable"]
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Reads the three apps and their templates."""

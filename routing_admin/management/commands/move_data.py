@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
 
 from artifacts.core.store import ByteStore
-from capabilities.core.worded import count_of
+from capabilities.core.translatable import count_of
 from routing_admin.console.backups.data_transfer.copying import copy_rows, verify_rows
 from routing_admin.console.backups.data_transfer.files import (
     FILES,

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
-from capabilities.core.worded import count_of
+from capabilities.core.translatable import count_of
 from capabilities.quantities import size_text
 from routing_admin.console.settings.pruning import UNDO, prune
 from routing_admin.management import command

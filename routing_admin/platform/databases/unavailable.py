@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, NotSupportedError, ProgrammingError
 
-from capabilities.core.worded import Worded, worded
+from capabilities.core.translatable import Translatable, translatable
 
 
 class DatabaseFault(StrEnum):
@@ -69,23 +69,23 @@ WAIT_SECONDS = 1.0
 """How long a call of an agent waits for a locked database; what it cannot have by then it may ask for again."""
 AGAIN_SECONDS = 2.0
 """What `Retry-After` says then."""
-MESSAGE = worded(
+MESSAGE = translatable(
     "The database is not responding, and this call needs it to look up its key or to read or store a file. Send it "
     "again in a few seconds."
 )
-MESSAGES: Mapping[DatabaseFault, Worded] = {
-    DatabaseFault.FULL: worded(
+MESSAGES: Mapping[DatabaseFault, Translatable] = {
+    DatabaseFault.FULL: translatable(
         "The database disk is full, and this call needs to write to it. Send it again once there is space."
     ),
-    DatabaseFault.READ_ONLY: worded(
+    DatabaseFault.READ_ONLY: translatable(
         "The database is read-only at the moment, and this call needs to write to it. Send it again later; if this "
         "lasts, an administrator has to connect the server to the primary database."
     ),
-    DatabaseFault.FORBIDDEN: worded(
+    DatabaseFault.FORBIDDEN: translatable(
         "The database denies this server a right that this call needs. Send it again once an administrator has "
         "restored the right; the server log names it."
     ),
-    DatabaseFault.OUTDATED: worded(
+    DatabaseFault.OUTDATED: translatable(
         "The database lacks a table or column of this version, probably during an upgrade. Send the call again in a "
         "few minutes."
     ),

@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from capabilities.core.worded import Worded, worded
+from capabilities.core.translatable import Translatable, translatable
 
 REFUSALS: Mapping[str, str] = {
-    "NOAUTH": worded("Redis requires a password. Add it to REDIS_URL: redis://:password@host:port."),
-    "WRONGPASS": worded("Redis rejects the user name or password in REDIS_URL. Correct them there."),
-    "NOPERM": worded(
+    "NOAUTH": translatable("Redis requires a password. Add it to REDIS_URL: redis://:password@host:port."),
+    "WRONGPASS": translatable("Redis rejects the user name or password in REDIS_URL. Correct them there."),
+    "NOPERM": translatable(
         "The user in REDIS_URL lacks permission for the required commands. Grant it +@all on ~routing-admin:*."
     ),
-    "READONLY": worded("REDIS_URL points to a read-only replica. Set it to the primary server."),
-    "OOM": worded("Redis is out of memory. Raise its limit (maxmemory), or let it evict old keys (maxmemory-policy)."),
-    "MISCONF": worded("Redis accepts no writes because it cannot save to its disk. Its log names the cause."),
-    "LOADING": worded("Redis is starting and still loading its data."),
-    "MASTERDOWN": worded(
+    "READONLY": translatable("REDIS_URL points to a read-only replica. Set it to the primary server."),
+    "OOM": translatable(
+        "Redis is out of memory. Raise its limit (maxmemory), or let it evict old keys (maxmemory-policy)."
+    ),
+    "MISCONF": translatable("Redis accepts no writes because it cannot save to its disk. Its log names the cause."),
+    "LOADING": translatable("Redis is starting and still loading its data."),
+    "MASTERDOWN": translatable(
         "REDIS_URL points to a replica that has lost its primary server. Set it to the primary server."
     ),
-    "MOVED": worded("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
-    "CLUSTERDOWN": worded("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
+    "MOVED": translatable("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
+    "CLUSTERDOWN": translatable("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
 }
 """By the word that a refusal begins with."""
-SILENT = worded("Redis at %(place)s did not respond in time.")
-AWAY = worded("Redis at %(place)s cannot be reached: %(reason)s.")
-REFUSED = worded("Redis at %(place)s returned an error: %(reason)s")
+SILENT = translatable("Redis at %(place)s did not respond in time.")
+AWAY = translatable("Redis at %(place)s cannot be reached: %(reason)s.")
+REFUSED = translatable("Redis at %(place)s returned an error: %(reason)s")
 
 
 def place_of(url: str) -> str:
@@ -42,23 +44,23 @@ def is_fault(error: Exception) -> bool:
     return isinstance(error, RedisError | OSError)
 
 
-def sentence_of(error: Exception, url: str) -> Worded:
+def sentence_of(error: Exception, url: str) -> Translatable:
     """What an error of the client, or of the system, says."""
     import redis
 
     place, text = place_of(url), str(error)
     if isinstance(error, redis.AuthenticationError) and "called without any password" in text:
-        return worded(REFUSALS["WRONGPASS"])
+        return translatable(REFUSALS["WRONGPASS"])
     word = _refusal_in(error, text)
     if word:
-        return worded(REFUSALS[word])
+        return translatable(REFUSALS[word])
     if isinstance(error, redis.TimeoutError | TimeoutError):
-        return worded(SILENT, place=place)
+        return translatable(SILENT, place=place)
     if isinstance(error, redis.ConnectionError | OSError):
         cause = error.__context__ if isinstance(error.__context__, OSError) else error  # the client's own text has both
         reason = getattr(cause, "strerror", None) or text.rstrip(".")
-        return worded(AWAY, place=place, reason=str(reason))
-    return worded(REFUSED, place=place, reason=text)
+        return translatable(AWAY, place=place, reason=str(reason))
+    return translatable(REFUSED, place=place, reason=text)
 
 
 def _refusal_in(error: Exception, text: str) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from django.conf import settings
 from django.utils import timezone
 
-from capabilities.core.worded import Worded
+from capabilities.core.translatable import Translatable
 from capabilities.runtime import owned
 from routing_admin.platform.redis.faults import is_fault, sentence_of
 
@@ -46,7 +46,7 @@ class Outage:
     """Since when Redis is away, and why."""
 
     since: datetime
-    sentence: Worded
+    sentence: Translatable
 
 
 @dataclass(frozen=True, slots=True)

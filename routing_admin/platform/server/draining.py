@@ -15,14 +15,14 @@ from typing import Any
 
 from django.conf import settings
 
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
 from routing_admin.core.fallback.endings import DRAINED
 from routing_admin.platform.server.process_mark import process_mark
 
 EARLY_SECONDS = 2.0
 """How long before the server's own end they are given up, so that the last words still go out."""
-DRAINED_MESSAGE = worded("The server is shutting down before the answer was complete. Send the request again.")
+DRAINED_MESSAGE = translatable("The server is shutting down before the answer was complete. Send the request again.")
 
 
 class DrainingError(Exception):

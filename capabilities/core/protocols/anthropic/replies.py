@@ -23,8 +23,8 @@ from capabilities.core.protocols.answer_fields import (
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.vendor_tools import word_of_block
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
-from capabilities.core.worded import worded
 
 # What Anthropic answers beside words: where each block of them has it from.
 
@@ -134,7 +134,7 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
         return failure_inside(value)
     content = value.get("content")
     if not isinstance(content, list):
-        return bad_shape(worded("the answer has no content blocks"))
+        return bad_shape(translatable("the answer has no content blocks"))
     return _answer(value, [block for block in content if isinstance(block, dict)])
 
 
@@ -145,7 +145,7 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
     ending = ending_of(ENDINGS, value.get("stop_reason"), has_calls=bool(calls))
     if not (text or reasoning or thoughts or calls or vendor or ending.explains_silence):
         reason = filled(value.get("stop_reason"))
-        nothing = Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200, reason)
+        nothing = Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200, reason)
         return nothing.counted(usage_of(value.get("usage")))
     usage, details = usage_of(value.get("usage")), details_of(value, value.get("usage"), ending)
     refusal, model, identity = refusal_of(details), filled(value.get("model")), filled(value.get("id"))

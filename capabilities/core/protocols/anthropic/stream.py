@@ -23,8 +23,8 @@ from capabilities.core.protocols.anthropic.replies import (
 from capabilities.core.protocols.errors import failure_inside
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta, Usage
-from capabilities.core.worded import worded
 
 THOUGHTS = ("thinking", "redacted_thinking")
 THOUGHT_PIECES = {"thinking_delta": "thinking", "signature_delta": "signature"}
@@ -169,7 +169,7 @@ class BlockReader:
 def _part(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part = value.get(name)
     if not isinstance(part, Mapping):
-        raise MalformedEventError(worded("%(name)s is not an object", name=name))
+        raise MalformedEventError(translatable("%(name)s is not an object", name=name))
     return part
 
 
@@ -181,5 +181,5 @@ def _place(value: Mapping[str, Any]) -> int | None:
 def _index(value: Mapping[str, Any]) -> int:
     index = value.get("index")
     if not isinstance(index, int):
-        raise MalformedEventError(worded("a block has no index"))
+        raise MalformedEventError(translatable("a block has no index"))
     return index

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Part, TextPart
+from capabilities.core.translatable import count_of, translatable
 from capabilities.core.wire import Answer, Failure, Fault, Usage
-from capabilities.core.worded import count_of, worded
 
 MODELS = ("echo-text", "echo-vision", "echo-503")
 BROKEN = "echo-503"
@@ -16,7 +16,7 @@ CHARACTERS_PER_TOKEN = 4
 def answer(chat: ChatRequest, model: str) -> Answer | Failure:
     """What the embedded model says to a derived request: `echo-503` always fails, the others describe it."""
     if model == BROKEN:
-        sentence = worded("echo-503 always fails, to demonstrate a fallback.")
+        sentence = translatable("echo-503 always fails, to demonstrate a fallback.")
         return Failure(Fault.HTTP_503, sentence, 503, "unavailable")
     text = "\n".join(_lines(chat, model))
     asked = sum(len(message.text) for message in chat.messages)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, Fault, Usage
-from capabilities.core.worded import worded
 
 
 def encode_reply(outcome: Answer | Failure) -> tuple[int, bytes]:
@@ -22,9 +22,9 @@ def decode(status: int, body: bytes) -> Answer | Failure:
     try:
         value = json.loads(body)
     except ValueError:
-        return Failure(Fault.BAD_JSON, worded("the body is not JSON"), status)
+        return Failure(Fault.BAD_JSON, translatable("the body is not JSON"), status)
     if not isinstance(value, dict):
-        return Failure(Fault.BAD_SHAPE, worded("expected a JSON object"), status)
+        return Failure(Fault.BAD_SHAPE, translatable("expected a JSON object"), status)
     if status != 200:
         known = f"http_{status}"
         fault = Fault(known) if known in set(Fault) else Fault.HTTP_OTHER

@@ -24,8 +24,8 @@ from capabilities.core.protocols.gemini.supplements import SOURCES, annotations_
 from capabilities.core.protocols.vendor_tools import word_of_field
 from capabilities.core.providers.redaction import brief
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
-from capabilities.core.worded import worded
 
 # Why the model stopped, in Gemini's words.
 
@@ -136,12 +136,12 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     if blocked := blocked_prompt(value):
         return blocked
     if "candidates" not in value and "usageMetadata" not in value:
-        return bad_shape(worded("the answer has no candidates"))
+        return bad_shape(translatable("the answer has no candidates"))
     candidates = value.get("candidates")
     if not candidates:
-        return Failure(Fault.EMPTY_CHOICES, worded("the answer has no candidate"), 200)
+        return Failure(Fault.EMPTY_CHOICES, translatable("the answer has no candidate"), 200)
     if not isinstance(candidates, list) or not isinstance(candidates[0], dict):
-        return bad_shape(worded("%(name)s is not a list of objects", name="candidates"))
+        return bad_shape(translatable("%(name)s is not a list of objects", name="candidates"))
     candidate = candidates[0]
     if failed := failed_generation(candidate):
         return failed
@@ -151,7 +151,7 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
     ending = ending_of(ENDINGS, candidate.get("finishReason"), has_calls=bool(calls))
     media, own = media_of(parts), tuple(own_parts(parts, 0, 0))
     if not (text or thoughts or calls or media or own or ending.explains_silence):
-        return Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
+        return Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
     usage = usage_of(value.get("usageMetadata"))
     model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
     details = AnswerDetails(own_word(candidate.get("finishReason"), ending))
@@ -168,7 +168,10 @@ def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
     if not reason or value.get("candidates"):
         return None
     return Failure(
-        Fault.CONTENT_POLICY, worded("the prompt was blocked: %(reason)s", reason=brief(str(reason))), 200, str(reason)
+        Fault.CONTENT_POLICY,
+        translatable("the prompt was blocked: %(reason)s", reason=brief(str(reason))),
+        200,
+        str(reason),
     )
 
 
@@ -182,7 +185,7 @@ def failed_generation(candidate: Mapping[str, Any]) -> Failure | None:
     if fault is None:
         return None
     why = candidate.get("finishMessage")
-    own = worded("the model stopped with %(reason)s", reason=str(reason))
+    own = translatable("the model stopped with %(reason)s", reason=str(reason))
     return Failure(fault, brief(why) if isinstance(why, str) and why else own, 200, str(reason))
 
 

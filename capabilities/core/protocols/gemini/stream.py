@@ -25,6 +25,7 @@ from capabilities.core.protocols.gemini.replies import (
 from capabilities.core.protocols.gemini.supplements import SOURCES, annotations_of, media_of
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, json_event
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import (
     NO_DETAILS,
     Annotation,
@@ -36,7 +37,6 @@ from capabilities.core.wire import (
     ToolCallDelta,
     Usage,
 )
-from capabilities.core.worded import worded
 
 
 class PartReader:
@@ -69,7 +69,7 @@ class PartReader:
             return [blocked]
         candidates = value.get("candidates")
         if candidates is not None and not isinstance(candidates, list):
-            raise MalformedEventError(worded("%(name)s is not a list", name="candidates"))
+            raise MalformedEventError(translatable("%(name)s is not a list", name="candidates"))
         candidate = candidates[0] if candidates and isinstance(candidates[0], dict) else {}
         if failed := failed_generation(candidate):
             return [failed]

@@ -27,9 +27,9 @@ from capabilities.core.protocols.call_pieces import called_in, text_of
 from capabilities.core.protocols.errors import bad_shape, failure_inside, object_of
 from capabilities.core.protocols.media import ANY_IMAGE, RAW_SOUND, media_of_base64, media_of_url
 from capabilities.core.protocols.thought_fields import message_thoughts, signature_of
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault, Media, Supplement, Usage
-from capabilities.core.worded import worded
 
 # What OpenAI and its like answer beside words: images (OpenRouter), sounds (OpenAI), citations.
 
@@ -131,16 +131,16 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
     if is_error(value):
         return failure_inside(value)
     if "choices" not in value:
-        return bad_shape(worded("the answer has no choices"))
+        return bad_shape(translatable("the answer has no choices"))
     outcome = _outcome(value, value["choices"])
     return outcome.counted(usage_of(value.get("usage"))) if isinstance(outcome, Failure) else outcome
 
 
 def _outcome(value: dict[str, Any], choices: Any) -> Answer | Failure:
     if not choices:
-        return Failure(Fault.EMPTY_CHOICES, worded("the answer has no candidate"), 200)
+        return Failure(Fault.EMPTY_CHOICES, translatable("the answer has no candidate"), 200)
     if not isinstance(choices, list) or not isinstance(choices[0], dict):
-        return bad_shape(worded("%(name)s is not a list of objects", name="choices"))
+        return bad_shape(translatable("%(name)s is not a list of objects", name="choices"))
     return _answer(value, choices[0])
 
 
@@ -158,7 +158,7 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
         return broken_off(choice, reason)
     message = choice.get("message")
     if not isinstance(message, dict):
-        return bad_shape(worded("the candidate has no message"))
+        return bad_shape(translatable("the candidate has no message"))
     calls = _calls(message.get("tool_calls"))
     text, thought = text_and_thoughts(message.get("content"))
     reasoning = reasoning_of(message) or thought or None
@@ -166,7 +166,7 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
     ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
     thoughts, beside = message_thoughts(message), supplement_of(message)
     if not (text or calls or reasoning or refusal or thoughts or beside.media or ending.explains_silence):
-        return Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
+        return Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
     usage, model, identity = usage_of(value.get("usage")), filled(value.get("model")), filled(value.get("id"))
     details = details_of(value, choice, ending)
     said = (text, calls, reasoning, refusal, ending.word, usage, model, identity, details)
@@ -190,7 +190,7 @@ def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
     """The failure of a candidate that stopped for a reason of `BROKEN`."""
     if isinstance(choice.get("error"), Mapping):
         return failure_inside(choice)
-    sentence = worded("the model stopped with %(reason)s", reason=reason)
+    sentence = translatable("the model stopped with %(reason)s", reason=reason)
     return failure_inside({"error": {"message": sentence, "code": BROKEN[reason]}})
 
 

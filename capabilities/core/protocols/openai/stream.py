@@ -24,8 +24,8 @@ from capabilities.core.protocols.openai.replies import (
 from capabilities.core.protocols.sse import SseEvent, TextFrame
 from capabilities.core.protocols.stream import MalformedEventError, json_event
 from capabilities.core.protocols.thought_fields import DETAILS, own_thought, thoughts_of
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, Usage
-from capabilities.core.worded import worded
 
 WORDS = frozenset({"role", "content"})
 """What a delta holds that brings nothing but words."""
@@ -61,7 +61,7 @@ class ChunkReader:
         if event.event == "error" or ((not choices or "base_resp" in chunk) and is_error(chunk)):
             return [failure_inside(chunk)]
         if choices is not None and not isinstance(choices, list):
-            raise MalformedEventError(worded("%(name)s is not a list", name="choices"))
+            raise MalformedEventError(translatable("%(name)s is not a list", name="choices"))
         self._envelope(chunk)
         choice = _first_choice(choices) if choices else None
         pieces = self._choice(choice, chunk) if choice is not None else []
@@ -87,7 +87,7 @@ class ChunkReader:
             return [broken_off(choice, reason)]
         delta = choice.get("delta", choice.get("message"))  # some send a whole message as one event
         if delta is not None and not isinstance(delta, dict):
-            raise MalformedEventError(worded("%(name)s is not an object", name="delta"))
+            raise MalformedEventError(translatable("%(name)s is not an object", name="delta"))
         pieces: list[Delta | Supplement | Failure] = self._pieces(delta) if delta else []
         if choice.get("logprobs"):
             pieces = _with_logprobs(pieces, choice["logprobs"])

@@ -23,8 +23,8 @@ from capabilities.core.protocols.errors import bad_shape, failure_inside, object
 from capabilities.core.protocols.media import media_of_base64
 from capabilities.core.protocols.vendor_tools import word_of_block
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import NO_DETAILS, Annotation, Answer, AnswerDetails, Failure, Fault, Media, Usage
-from capabilities.core.worded import worded
 
 # What a response holds beside words: images as items of their own, and what its words rest on.
 
@@ -121,7 +121,7 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
     if value.get("error") or filled(value.get("status")) in FAILURES:
         return failure_of_state(value)
     if not isinstance(value.get("output"), list):
-        return bad_shape(worded("the answer has no output items"))
+        return bad_shape(translatable("the answer has no output items"))
     return answer_of(value)
 
 
@@ -134,7 +134,7 @@ def _failure_of_state(response: Mapping[str, Any]) -> Failure:
     if response.get("error"):
         return failure_inside(response)
     state = str(response.get("status"))
-    sentence = worded("the response ended as %(state)s", state=state)
+    sentence = translatable("the response ended as %(state)s", state=state)
     return failure_inside({"error": {"message": sentence, "code": FAILURES.get(state, 500)}})
 
 
@@ -150,7 +150,7 @@ def answer_of(response: Mapping[str, Any]) -> Answer | Failure:
     thoughts, vendor, reason = tuple(_thoughts(items)), tuple(_vendor_items(items)), reason_of(response)
     ending = ending_of(ENDINGS, reason, has_calls=bool(calls))
     if not (text or calls or reasoning or refusal or thoughts or media or vendor or ending.explains_silence):
-        nothing = Failure(Fault.EMPTY_CONTENT, worded("the model returned nothing"), 200)
+        nothing = Failure(Fault.EMPTY_CONTENT, translatable("the model returned nothing"), 200)
         return nothing.counted(usage_of(response.get("usage")))
     usage, model, identity = usage_of(response.get("usage")), filled(response.get("model")), filled(response.get("id"))
     said = (text, calls, reasoning or None, refusal or None, ending.word, usage, model, identity)

@@ -30,8 +30,8 @@ from capabilities.core.protocols.openai_responses.replies import (
 )
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.protocols.stream import MalformedEventError, events_of, json_event
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta, Usage
-from capabilities.core.worded import worded
 
 Piece = Delta | Supplement | Failure
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -161,7 +161,7 @@ class ItemEventReader:
     def _end(self, value: Mapping[str, Any]) -> list[Piece]:
         response = value.get("response")
         if not isinstance(response, Mapping):
-            raise MalformedEventError(worded("%(name)s is not an object", name="response"))
+            raise MalformedEventError(translatable("%(name)s is not an object", name="response"))
         if response.get("error") or filled(response.get("status")) in FAILURES:
             return [failure_of_state(response)]
         pieces = [] if self._has_output else _all_at_once(response)
@@ -191,7 +191,7 @@ def _place(value: Mapping[str, Any]) -> int | str | None:
 def _item(value: Mapping[str, Any]) -> Mapping[str, Any]:
     item = value.get("item")
     if not isinstance(item, Mapping):
-        raise MalformedEventError(worded("%(name)s is not an object", name="item"))
+        raise MalformedEventError(translatable("%(name)s is not an object", name="item"))
     return item
 
 

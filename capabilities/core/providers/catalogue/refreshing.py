@@ -27,22 +27,22 @@ from capabilities.core.providers.catalogue.document import (
 from capabilities.core.providers.catalogue.judgement import Fact, Statement, Witness, judge_facts, merge
 from capabilities.core.providers.catalogue.names import version_name
 from capabilities.core.providers.catalogue.sources import read_litellm, read_models_dev, read_provider_list
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Cell
-from capabilities.core.worded import worded
 
 LARGEST = 32 * 1024 * 1024
 """Bytes of a file, unpacked: eight times what the sources publish."""
 MAX_ROWS = 50_000
 GZIP = b"\x1f\x8b"
 
-TOO_LARGE = worded("The file is too large to be a catalogue. Choose the catalogue's own file or a source's.")
-NO_JSON = worded("The file is not JSON. Choose a build's models.json.gz, models.dev's api.json or LiteLLM's map.")
-NO_SOURCE = worded(
+TOO_LARGE = translatable("The file is too large to be a catalogue. Choose the catalogue's own file or a source's.")
+NO_JSON = translatable("The file is not JSON. Choose a build's models.json.gz, models.dev's api.json or LiteLLM's map.")
+NO_SOURCE = translatable(
     "The file lists no models in a known format. Choose a build's models.json.gz, models.dev's api.json or "
     "LiteLLM's map."
 )
-DAMAGED = worded("The catalogue file is damaged. Build it or copy it again.")
-SILENT = worded("The provider only lists model names, not what they read, their limits or retirement dates.")
+DAMAGED = translatable("The catalogue file is damaged. Build it or copy it again.")
+SILENT = translatable("The provider only lists model names, not what they read, their limits or retirement dates.")
 
 
 class UnreadableCatalogueError(Exception):

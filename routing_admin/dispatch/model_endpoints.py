@@ -1,4 +1,4 @@
-"""From a snapshot to receivers: every model service, and any (provider, model) of a chain, ready to be prepared for."""
+"""From a snapshot to endpoints: every model service, and any (provider, model) of a chain, ready to be prepared for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from capabilities.core.delivery import decision
 from capabilities.core.delivery.model_description import without_describer
+from capabilities.core.delivery.model_endpoint import ModelEndpoint, model_endpoint
 from capabilities.core.delivery.reader import DEFAULT_POLICY, ContentPolicy
-from capabilities.core.delivery.receiver import Receiver, receiver
 from capabilities.core.delivery.token_limits import token_limits
 from capabilities.core.describing.describable import obstacle_to_describing
 from capabilities.core.message import FilePart
@@ -27,7 +27,7 @@ from routing_admin.core.files.endpoints import base_url_of
 from routing_admin.core.planning.plan import default_route_to, disabled_service
 
 
-def receiver_at(
+def endpoint_at(
     state: Snapshot,
     provider: ProviderSpec,
     model: str,
@@ -35,8 +35,8 @@ def receiver_at(
     service: ServiceSpec | None = None,
     extra_body: Mapping[str, Any] | None = None,
     content: Mapping[str, Any] | None = None,
-) -> Receiver:
-    """The receiver of one (provider, model): its service's capabilities, limits and policy, text only without one.
+) -> ModelEndpoint:
+    """The endpoint of one (provider, model): its service's capabilities, limits and policy, text only without one.
 
     `content` is the route's policy, which wins over the service's, and that over the installation's; `extra_body` the
     candidate's, merged last.
@@ -53,7 +53,7 @@ def receiver_at(
         extra_body={**(service.extra_body if service else {}), **(extra_body or {})},
         max_output_tokens=tokens.output.tokens if tokens.output else None,
     )
-    to = receiver(
+    to = model_endpoint(
         provider.protocol,
         target,
         service.effective_capabilities if service else TEXT_ONLY,
@@ -73,8 +73,8 @@ def find_describer(state: Snapshot, file: FilePart) -> str:
     return next((to.name for to in describers_of(state) if obstacle_to_describing(file, to.reader) is None), "")
 
 
-def without_describing(to: Receiver) -> Receiver:
-    """The receiver, for which no model describes anything."""
+def without_describing(to: ModelEndpoint) -> ModelEndpoint:
+    """The endpoint, for which no model describes anything."""
     return replace(to, reader=without_describer(to.reader))
 
 
@@ -90,7 +90,7 @@ def describing_route(state: Snapshot) -> RouteSpec | None:
 
 
 @lru_cache(maxsize=2)
-def describers_of(state: Snapshot) -> tuple[Receiver, ...]:
+def describers_of(state: Snapshot) -> tuple[ModelEndpoint, ...]:
     """The models along that route that can be called, in its order."""
     route = describing_route(state)
     found = []
@@ -100,12 +100,12 @@ def describers_of(state: Snapshot) -> tuple[Receiver, ...]:
             continue
         model = each.model or provider.default_model
         if disabled_service(state.configuration, provider.name, model) is None:
-            found.append(receiver_at(state, provider, model, extra_body=each.extra_body, content=SEES))
+            found.append(endpoint_at(state, provider, model, extra_body=each.extra_body, content=SEES))
     return tuple(found)
 
 
-def with_key(to: Receiver, state: Snapshot, key: PoolKey) -> Receiver:
-    """The receiver, asked with another of its provider's keys."""
+def with_key(to: ModelEndpoint, state: Snapshot, key: PoolKey) -> ModelEndpoint:
+    """The endpoint, asked with another of its provider's keys."""
     every = state.provider_keys[to.target.provider].every
     value = next(each.state.value for each in every if (each.name, each.mark) == (key.name, key.mark))
     return replace(to, target=replace(to.target, api_key=value))
@@ -118,18 +118,18 @@ def _find_policy(state: Snapshot, *layers: Mapping[str, Any] | None) -> str:
 
 
 @lru_cache(maxsize=2)
-def list_receivers(state: Snapshot) -> Mapping[str, Receiver]:
-    """The receivers of all enabled services by service id, in the order of the pages."""
-    return _list_receivers(state, {})
+def list_endpoints(state: Snapshot) -> Mapping[str, ModelEndpoint]:
+    """The endpoints of all enabled services by service id, in the order of the pages."""
+    return _list_endpoints(state, {})
 
 
-def _list_receivers(state: Snapshot, content: Mapping[str, Any]) -> dict[str, Receiver]:
+def _list_endpoints(state: Snapshot, content: Mapping[str, Any]) -> dict[str, ModelEndpoint]:
     """The same for a route with that policy."""
     found = {}
     for service in state.configuration.services:
         provider = state.configuration.provider(service.provider)
         if provider is not None and service.enabled:
-            found[service.id] = receiver_at(state, provider, service.model, service=service, content=content or None)
+            found[service.id] = endpoint_at(state, provider, service.model, service=service, content=content or None)
     return found
 
 
@@ -182,10 +182,10 @@ def default_language() -> str:
     return snapshot.current().configuration.default_language or "en"
 
 
-def default_receivers(state: Snapshot) -> tuple[Receiver, ...]:
-    """Return one receiver per enabled service, as if the default route led there: its content policy wins."""
+def default_endpoints(state: Snapshot) -> tuple[ModelEndpoint, ...]:
+    """Return one endpoint per enabled service, as if the default route led there: its content policy wins."""
     content = default_route_to(state.configuration).content
-    return tuple((_list_receivers(state, content) if content else list_receivers(state)).values())
+    return tuple((_list_endpoints(state, content) if content else list_endpoints(state)).values())
 
 
 def readers_of(state: Snapshot, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:
@@ -193,10 +193,10 @@ def readers_of(state: Snapshot, file: FilePart, but: str | None = None, *, only_
 
     `only_configured` leaves out those that programs made at run time: they come and go.
     """
-    receivers = list_receivers(state)
+    endpoints = list_endpoints(state)
 
     def can_read(agent: AgentProfile, file: FilePart) -> bool:
-        receiver = receivers.get(agent.service_id or "")
-        return receiver is not None and decision.can_read(file, receiver.reader)
+        endpoint = endpoints.get(agent.service_id or "")
+        return endpoint is not None and decision.can_read(file, endpoint.reader)
 
     return (state.configured if only_configured else state.directory).find_readers(file, can_read, but=but)

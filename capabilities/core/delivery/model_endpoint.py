@@ -1,4 +1,4 @@
-"""A receiver of requests: a model at a provider, what it reads, and where its protocol puts each part.
+"""Where a request goes: a model at a provider, what it reads, and where its protocol puts each part.
 
 Preview, simulation and every attempt of the data plane call `prepare`, so what is previewed is what is sent.
 """
@@ -31,7 +31,7 @@ EVERYTHING = "*"
 
 
 @value_class
-class Receiver:
+class ModelEndpoint:
     """Who receives: the wire protocol, where it goes, and the reader that deliveries are decided for.
 
     `service_id` is None for a (provider, model) without a service row, which counts as text only (decision 9).
@@ -60,7 +60,7 @@ class Receiver:
 
 @value_class
 class Prepared:
-    """A request ready to be sent to one receiver, and how each file went.
+    """A request ready to be sent to one endpoint, and how each file went.
 
     `tool_names` are the caller's names of those tools that are sent under another one, by that one; `custom_tools` are
     the names of its tools of free text that are sent as functions.
@@ -84,7 +84,7 @@ def is_to_describe(delivery: Delivery) -> bool:
     return found is not None and found.state is DescriptionState.NOT_ASKED
 
 
-def receiver(
+def model_endpoint(
     protocol: str,
     target: Target,
     capabilities: Capabilities,
@@ -94,8 +94,8 @@ def receiver(
     content: Mapping[str, Any] | None = None,
     tokens: TokenLimits = UNKNOWN,
     vendor_tools: Collection[str] | None = None,
-) -> Receiver:
-    """The receiver for a target: slots of its protocol and host, with the administrator's limits on top.
+) -> ModelEndpoint:
+    """The endpoint for a target: slots of its protocol and host, with the administrator's limits on top.
 
     `content` is the content policy of the service or, where it has one, of the route: `{"policy": "extract+convert"}`.
     `vendor_tools` is the provider's list, None where it has none of its own.
@@ -106,7 +106,7 @@ def receiver(
     reader = Reader(slots=slots, capabilities=capabilities, policies=policies_in(content or {}))
     passes = passed_headers(quirks, protocol) if protocol != "echo" else {}
     words = words_at(protocol, target.endpoint, vendor_tools)
-    return Receiver(PROTOCOLS[protocol], target, reader, service_id, tokens, passes, words)
+    return ModelEndpoint(PROTOCOLS[protocol], target, reader, service_id, tokens, passes, words)
 
 
 def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
@@ -119,13 +119,13 @@ def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
 
 def prepare(
     chat: ChatRequest,
-    to: Receiver,
+    to: ModelEndpoint,
     words: TextStyle,
     *,
     stream: bool = False,
     without_capabilities: Collection[str] = (),
 ) -> Prepared | CannotRead:
-    """The request as this receiver gets it, written in its protocol; `CannotRead` under policy `native_only`.
+    """The request as this endpoint gets it, written in its protocol; `CannotRead` under policy `native_only`.
 
     `without_capabilities` are treated as lacking, after a model said that it cannot read what it was said to.
     """
@@ -143,8 +143,8 @@ def with_callers_headers(prepared: Prepared, passes: Mapping[str, str], headers:
     return replace(prepared, request=replace(prepared.request, headers={**prepared.request.headers, **passed}))
 
 
-def encode_adapted(adapted: Adapted, to: Receiver, *, stream: bool, language: str | None = None) -> Prepared:
-    """The derived request in the receiver's protocol."""
+def encode_adapted(adapted: Adapted, to: ModelEndpoint, *, stream: bool, language: str | None = None) -> Prepared:
+    """The derived request in the endpoint's protocol."""
     chat, left_out = fit_vendor_items(adapted.chat, to.protocol.name, to.vendor_tools, language)
     chat, tool_names = fit_tools(chat, to.protocol.name)
     request = to.protocol.encode(chat, to.target, stream=stream)
@@ -155,8 +155,8 @@ def encode_adapted(adapted: Adapted, to: Receiver, *, stream: bool, language: st
     return Prepared(request, adapted.chat, adapted.deliveries, tool_names, as_functions)
 
 
-def rename_limit(to: Receiver, name: str | None) -> Receiver:
-    """The receiver with its limit on tokens under that name, in its own fields too; as it is for None."""
+def rename_limit(to: ModelEndpoint, name: str | None) -> ModelEndpoint:
+    """The endpoint with its limit on tokens under that name, in its own fields too; as it is for None."""
     if name is None:
         return to
     quirks = {**to.target.quirks, LIMIT_FIELD: name}

@@ -1,8 +1,8 @@
-"""Sentences that cores say: English text that still knows its template and its facts, so that a page can translate it.
+"""English text that still knows its template and its facts, so that a page can translate it.
 
-A core writes `worded("%(path)s is missing.", path=path)` and hands on a `str` like any other; commands, logs and the
-API show it as it is. Pages ask `capabilities.translated` for it in the reader's language. What keeps a sentence keeps
-`data_of` it, code and facts, and nothing ever reads English back (docs/decisions/0007).
+A core writes `translatable("%(path)s is missing.", path=path)` and returns a `str` like any other; commands, logs and
+the API show it as it is. Pages ask `capabilities.translated` for it in the reader's language. A row or a file keeps
+its `data_of`, code and facts; English is never parsed back (docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Fact = str | int | tuple[str, ...]
 """What stands in a sentence; a tuple is a list of words, and a fact may be a sentence itself."""
 
 
-class Worded(str):  # a str subclass cannot have slots of its own
+class Translatable(str):  # a str subclass cannot have slots of its own
     """English text with its `template` and the `facts` in it; equal to the plain text."""
 
     template: str
@@ -28,14 +28,14 @@ class Worded(str):  # a str subclass cannot have slots of its own
         made.template, made.facts = str(template), dict(facts or {})
         return made
 
-    def change_texts(self, change: Callable[[str], str]) -> Worded:
+    def change_texts(self, change: Callable[[str], str]) -> Translatable:
         """The same sentence with every text among its facts changed, those of sentences inside it too."""
-        return Worded(self.template, {name: _change_fact(fact, change) for name, fact in self.facts.items()})
+        return Translatable(self.template, {name: _change_fact(fact, change) for name, fact in self.facts.items()})
 
 
-def worded(template: str, **facts: Fact) -> Worded:
+def translatable(template: str, **facts: Fact) -> Translatable:
     """The sentence; the name makes `template` a source text for translators (see the command makemessages)."""
-    return Worded(template, facts)
+    return Translatable(template, facts)
 
 
 def data_of(text: str) -> Any:
@@ -43,7 +43,7 @@ def data_of(text: str) -> Any:
 
     The code of a sentence is its template.
     """
-    if not isinstance(text, Worded):
+    if not isinstance(text, Translatable):
         return str(text)
     return {"code": text.template, "facts": {name: _fact_data(fact) for name, fact in text.facts.items()}}
 
@@ -52,7 +52,7 @@ def text_of(data: Any) -> str:
     """The text that `data_of` kept."""
     if not isinstance(data, Mapping):
         return str(data)
-    return Worded(data["code"], {name: _fact_of(fact) for name, fact in data["facts"].items()})
+    return Translatable(data["code"], {name: _fact_of(fact) for name, fact in data["facts"].items()})
 
 
 def _english(facts: Mapping[str, Fact]) -> Mapping[str, str | int]:
@@ -67,7 +67,7 @@ def _change_fact(fact: Fact, change: Callable[[str], str]) -> Fact:
 
 
 def _change_word(word: str, change: Callable[[str], str]) -> str:
-    return word.change_texts(change) if isinstance(word, Worded) else change(word)
+    return word.change_texts(change) if isinstance(word, Translatable) else change(word)
 
 
 def _fact_data(fact: Fact) -> Any:
