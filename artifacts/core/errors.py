@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capabilities.core.message import UnreadableError
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 
 class ArtifactError(Exception):
@@ -84,5 +84,5 @@ class StoreAwayError(ArtifactError):
         self.details = details
 
 
-STORE_AWAY = worded("The artifact store is not responding. Try again in a few seconds.")
-STORE_SLOW = worded("The artifact store is responding too slowly. Try again in a few seconds.")
+STORE_AWAY = translatable("The artifact store is not responding. Try again in a few seconds.")
+STORE_SLOW = translatable("The artifact store is responding too slowly. Try again in a few seconds.")

@@ -24,8 +24,8 @@ from artifacts.storage.content import byte_store
 from capabilities.acts import Actor, AuditedAction
 from capabilities.core.message import UnreadableError
 from capabilities.core.problems import Problem
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
-from capabilities.core.worded import worded
 from capabilities.errors import ConflictError, InvalidError
 
 VERDICT = ("mime_type", "kind", "is_binary", "encoding", "encoding_certain", "mismatch", "evidence")
@@ -72,7 +72,7 @@ def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFie
     with ports.audit(actor, act):
         if not Artifact.objects.living().filter(pk=row.pk, **before).update(**changes):
             raise ConflictError(
-                worded("Someone else changed this in the meantime. Check the current version, then correct it.")
+                translatable("Someone else changed this in the meantime. Check the current version, then correct it.")
             )
     return Artifact.objects.get(pk=row.pk)
 

@@ -30,7 +30,7 @@ from artifacts.core.bucket import Bucket
 from artifacts.core.errors import STORE_SLOW, ArtifactError, StorageFullError, StoreAwayError
 from artifacts.core.store import BLOCK, StoreOutage
 from capabilities.connections import release_connections
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
@@ -310,7 +310,7 @@ def _facts_of(meta: Mapping[str, Any]) -> ObjectFacts:
 
 def _silence(bucket: Bucket) -> StoreAwayError:
     return StoreAwayError(
-        worded(
+        translatable(
             "The artifact store %(place)s is not responding. Check that it is running and reachable from this machine.",
             place=str(bucket),
         )
@@ -318,7 +318,7 @@ def _silence(bucket: Bucket) -> StoreAwayError:
 
 
 def _slowness(bucket: Bucket) -> StoreAwayError:
-    details = worded(
+    details = translatable(
         "The artifact store %(place)s responds too slowly: calls that wait for it take up all slots of this process. "
         "Check its load, and the network between.",
         place=str(bucket),
@@ -332,25 +332,25 @@ def _error_of(code: str, bucket: Bucket) -> ArtifactError:
     if code in FULL:
         return StorageFullError()
     if code == NO_BUCKET:
-        text = worded(
+        text = translatable(
             "The bucket %(place)s does not exist. Create it, or correct ROUTING_ADMIN_ARTIFACTS_URL.",
             place=place,
         )
     elif code == NO_CREDENTIALS:
-        text = worded(
+        text = translatable(
             "There are no credentials for the artifact store %(place)s. Set AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY, or give this machine a role.",
             place=place,
         )
     elif code in REFUSED:
-        text = worded(
+        text = translatable(
             "The artifact store %(place)s rejects the credentials (%(code)s). Correct the AWS_… variables, or "
             "allow them to list, get, put and delete objects.",
             place=place,
             code=code,
         )
     else:
-        text = worded(
+        text = translatable(
             "The artifact store %(place)s rejects requests (%(code)s). Check the bucket's region, this "
             "machine's clock and ROUTING_ADMIN_ARTIFACTS_URL.",
             place=place,

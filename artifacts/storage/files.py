@@ -20,7 +20,7 @@ from pathlib import Path
 
 from artifacts.core.errors import CorruptError, MissingError, StorageFullError, StoreAwayError, TooLargeError
 from artifacts.core.store import BLOCK, ReadAt, Stored, is_digest
-from capabilities.core.worded import worded
+from capabilities.core.translatable import translatable
 
 STALE_SECONDS = 3600
 """After so long a temporary file belongs to an upload that died."""
@@ -196,7 +196,7 @@ class FileStore:
         """Looks whether the directory is there and may be written to. Raises `StoreAwayError`."""
         if not os.access(self.objects, os.R_OK | os.W_OK | os.X_OK):
             raise StoreAwayError(
-                worded("The artifact directory %(path)s is missing or not writable.", path=str(self.objects))
+                translatable("The artifact directory %(path)s is missing or not writable.", path=str(self.objects))
             )
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:

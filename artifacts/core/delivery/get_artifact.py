@@ -18,8 +18,8 @@ from artifacts.core.store import ArtifactStore
 from capabilities.core.json_codec import is_bounded
 from capabilities.core.message import Blob, Content, Converted, ConvertTo, FilePart, Text, blob_of
 from capabilities.core.texts.description import nearest
+from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
-from capabilities.core.worded import worded
 
 NOT_FOUND: Mapping[str, str] = MappingProxyType(
     {"zh": "工件不存在或已被删除", "en": "The artifact does not exist or has been deleted."}
@@ -64,7 +64,9 @@ class BadBase64Error(ValueError):
     """The data in a tool result is no base64; `sentence` says where, never the data."""
 
     def __init__(self, param: str) -> None:
-        self.sentence = worded("%(param)s in the tool result is not valid base64; send the file again.", param=param)
+        self.sentence = translatable(
+            "%(param)s in the tool result is not valid base64; send the file again.", param=param
+        )
         super().__init__(self.sentence)
 
 

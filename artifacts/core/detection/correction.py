@@ -10,8 +10,8 @@ from artifacts.core.detection.encoding_names import CHOICES, NAMES, canonical
 from artifacts.core.detection.evidence import Detection, Evidence
 from artifacts.core.detection.extensions import MIME_OF_EXTENSION
 from artifacts.core.detection.kinds import UNDECLARED, clean_mime, kind_of
+from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.vocabulary import Kind
-from capabilities.core.worded import Worded, worded
 
 MAX_TYPE = 150
 MAX_WORD = 60
@@ -21,7 +21,7 @@ MAX_WORD = 60
 class CorrectionError(ValueError):
     """A correction that makes no sense; `field` is `type` or `encoding`, `sentence` says why and what would."""
 
-    def __init__(self, field: str, sentence: Worded) -> None:
+    def __init__(self, field: str, sentence: Translatable) -> None:
         super().__init__(sentence)
         self.field, self.sentence = field, sentence
 
@@ -64,7 +64,7 @@ def is_text_type(mime_type: str) -> bool:
 
 
 def _read_word(
-    field: str, word: str | None, read: Callable[[str], str | None], refuse: Callable[[str], Worded]
+    field: str, word: str | None, read: Callable[[str], str | None], refuse: Callable[[str], Translatable]
 ) -> str | None:
     name = None if word is None else read(word)
     if word is not None and name is None:
@@ -77,26 +77,26 @@ def _type_of(word: str) -> str | None:
     return mime if mime and len(mime) <= MAX_TYPE else None
 
 
-def _refuse_type(word: str) -> Worded:
+def _refuse_type(word: str) -> Translatable:
     if word.lower() in UNDECLARED:
-        return worded("%(word)s is too general. Enter the file's actual type.", word=word)
+        return translatable("%(word)s is too general. Enter the file's actual type.", word=word)
     if near := _near_type(word):
-        return worded("%(word)s is not a valid type. Did you mean %(near)s?", word=word[:MAX_WORD], near=near)
-    return worded(
+        return translatable("%(word)s is not a valid type. Did you mean %(near)s?", word=word[:MAX_WORD], near=near)
+    return translatable(
         ("%(word)s is not a valid type. Enter one like %(example)s."), word=word[:MAX_WORD], example="image/png"
     )
 
 
-def _refuse_encoding(word: str) -> Worded:
+def _refuse_encoding(word: str) -> Translatable:
     close = get_close_matches(word[:MAX_WORD].lower(), {*CHOICES, *NAMES}, 1)
     if near := canonical(close[0]) if close else None:
-        return worded("There is no encoding %(word)s. Did you mean %(near)s?", word=word[:MAX_WORD], near=near)
+        return translatable("There is no encoding %(word)s. Did you mean %(near)s?", word=word[:MAX_WORD], near=near)
     known = "utf-8, gb18030"
-    return worded("There is no encoding %(word)s. Examples: %(known)s.", word=word[:MAX_WORD], known=known)
+    return translatable("There is no encoding %(word)s. Examples: %(known)s.", word=word[:MAX_WORD], known=known)
 
 
-def _refuse_both(mime: str) -> Worded:
-    return worded("%(mime)s is not text, so it has no encoding. Correct one of the two.", mime=mime)
+def _refuse_both(mime: str) -> Translatable:
+    return translatable("%(mime)s is not text, so it has no encoding. Correct one of the two.", mime=mime)
 
 
 def _near_type(word: str) -> str | None:
