@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
@@ -24,7 +23,7 @@ from capabilities.core.values import MAX_TOKENS, TEMPERATURE
 from capabilities.core.wire import Answer
 from routing_admin.api.calls import CallError, answer, read_as, takes
 from routing_admin.api.errors import Body
-from routing_admin.api.schemas import ResolveOut, SendOut, call_error_of, size_of
+from routing_admin.api.schemas import AttemptOut, CandidateOut, MediaOut, ResolveOut, SendOut, call_error_of, size_of
 from routing_admin.api.service_schemas import AttachmentIn
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE
@@ -33,7 +32,7 @@ from routing_admin.core.fallback.errors import RouterError, retry_headers
 from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
 from routing_admin.core.planning.model_names import NamedRoute, task_name
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
-from routing_admin.core.planning.resolution import plan_as_json
+from routing_admin.core.planning.resolution import resolve_plan
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request, record_plan
@@ -119,7 +118,7 @@ async def _send(request: HttpRequest, hold: Reservation | None) -> HttpResponse:
         if hold is not None:
             charge_failures(hold, planned, result.attempts)
             settle_planned(hold, planned, result.candidate, result.answer.usage, result.answer)
-        reply = answer(answer_json(planned, result))
+        reply = answer(send_out(planned, result))
         for name, value in headers_of_attempts(result.attempts).items():
             reply.headers[name] = value
         return reply
@@ -165,8 +164,27 @@ def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
 @router.post("/llm/resolve", tags=["llm"], response=ResolveOut, openapi_extra=takes(ResolveIn))
 def resolve(request: HttpRequest) -> HttpResponse:
     """The same decision without calling any provider: the route, the directive, and each candidate's outcome."""
-    planned = planned_request(read_as(request, ResolveIn, any_text=True), principal_of(request))
-    return answer(plan_as_json(planned.plan, process_run_context().cooldowns))
+    plan = planned_request(read_as(request, ResolveIn, any_text=True), principal_of(request)).plan
+    resolved = resolve_plan(plan, process_run_context().cooldowns)
+    return answer(
+        ResolveOut(
+            taskType=plan.task_type,
+            matched=plan.matched,
+            language=plan.language,
+            directive=plan.directive,
+            candidates=[
+                CandidateOut(
+                    provider=each.candidate.provider,
+                    model=each.candidate.model,
+                    temperature=each.candidate.temperature,
+                    maxTokens=each.candidate.max_tokens,
+                    outcome=each.outcome,
+                    reason=each.reason,
+                )
+                for each in resolved
+            ],
+        )
+    )
 
 
 def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
@@ -204,37 +222,36 @@ def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:
     return found
 
 
-def answer_json(planned: PlannedRequest, result: RunResult[Answer]) -> dict[str, Any]:
-    """The answer of `/llm/send` (CONTRACT §4)."""
-    usage = result.answer.usage
-    return {
-        "content": result.answer.text,
-        "provider": result.candidate.provider,
-        "model": result.candidate.model,
-        "taskType": planned.plan.task_type,
-        "language": planned.plan.language,
-        "usage": {
+def send_out(planned: PlannedRequest, result: RunResult[Answer]) -> SendOut:
+    """The answer of `/llm/send`; `media` and `annotations` only where the model made some."""
+    whole, usage = result.answer, result.answer.usage
+    media = [
+        MediaOut(
+            kind=each.kind.value,
+            mimeType=each.mime_type,
+            size=each.size,
+            artifactRef=f"{REF_PREFIX}{each.artifact_id}" if each.artifact_id else None,
+            url=each.url,
+        )
+        for each in whole.media
+    ]
+    made = SendOut(
+        content=whole.text,
+        provider=result.candidate.provider,
+        model=result.candidate.model,
+        taskType=planned.plan.task_type,
+        language=planned.plan.language,
+        usage={
             "promptTokens": usage.prompt_tokens,
             "completionTokens": usage.completion_tokens,
             "totalTokens": usage.total_tokens,
             **token_details(usage),
         },
-        "finishReason": result.answer.finish_reason,
-        **_beside_json(result.answer),
-        "attempts": [attempt.as_json() for attempt in result.attempts],
-    }
-
-
-def _beside_json(whole: Answer) -> dict[str, Any]:
-    """What the model made beside its words, by reference, and what they rest on; nothing where there is neither."""
-    media = [
-        {
-            "kind": each.kind.value,
-            "mimeType": each.mime_type,
-            "size": each.size,
-            "artifactRef": f"{REF_PREFIX}{each.artifact_id}" if each.artifact_id else None,
-            "url": each.url,
-        }
-        for each in whole.media
-    ]
-    return {name: value for name, value in (("media", media), ("annotations", list(whole.annotations))) if value}
+        finishReason=whole.finish_reason,
+        attempts=[AttemptOut(**attempt.as_json()) for attempt in result.attempts],
+    )
+    if media:
+        made.media = media
+    if whole.annotations:
+        made.annotations = [dict(each) for each in whole.annotations]
+    return made

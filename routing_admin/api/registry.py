@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from capabilities.core.services.registry import LlmServiceConfig
-from capabilities.core.vocabulary import Direction
+from capabilities.core.vocabulary import Capabilities, Direction
 from capabilities.errors import NotFoundError
+from routing_admin.api.service_schemas import AgentOut, CapabilitiesOut, ChainOut, ServiceOut
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import find_guarantee
 from routing_admin.dispatch.model_endpoints import registry_of
 
 
-def service_json(service: LlmServiceConfig) -> dict[str, Any]:
+def service_out(service: LlmServiceConfig) -> ServiceOut:
     """A service as the API shows it; there is no key in it."""
-    return {
-        "id": service.id,
-        "name": service.name,
-        "baseURL": service.base_url,
-        "model": service.model,
-        "capabilityTags": list(service.capability_tags),
-        "capabilities": {
-            "input": list(service.capabilities.input),
-            "output": list(service.capabilities.output),
-        },
-        "description": service.description,
-    }
+    return ServiceOut(
+        id=service.id,
+        name=service.name,
+        baseURL=service.base_url,
+        model=service.model,
+        capabilityTags=list(service.capability_tags),
+        capabilities=capabilities_out(service.capabilities),
+        description=service.description,
+    )
 
 
-def list_services(capability: str | None, direction: Direction) -> list[dict[str, Any]]:
+def capabilities_out(found: Capabilities) -> CapabilitiesOut:
+    return CapabilitiesOut(input=list(found.input), output=list(found.output))
+
+
+def list_services(capability: str | None, direction: Direction) -> list[ServiceOut]:
     """The enabled services in their order; with a capability those that have it in that direction."""
     registry = registry_of(snapshot.current())
     found = registry.get_services_by_capability(capability, direction) if capability else registry
-    return [service_json(service) for service in found]
+    return [service_out(service) for service in found]
 
 
-def find_capabilities(service_id: str) -> dict[str, list[str]]:
+def find_capabilities(service_id: str) -> CapabilitiesOut:
     """What a service reads and writes (MCR-6.2). Raises `NotFoundError` for an unknown id."""
     found = registry_of(snapshot.current()).get_capabilities(service_id)
     if found is None:
         raise NotFoundError("There is no model service with this id. GET /api/v1/services lists them.")
-    return {"input": list(found.input), "output": list(found.output)}
+    return capabilities_out(found)
 
 
 def list_agent_ids(capability: str | None, direction: Direction) -> list[str]:
@@ -49,7 +49,7 @@ def list_agent_ids(capability: str | None, direction: Direction) -> list[str]:
     return directory.find_capable(capability, direction) if capability else [agent.id for agent in directory]
 
 
-def describe_agent(agent_id: str) -> dict[str, Any]:
+def describe_agent(agent_id: str) -> AgentOut:
     """An agent, what its model can do, and who can take the rest (MCR-4.3, 4.4). Raises `NotFoundError`.
 
     For an agent of a route, `capabilities` are those of its first ready candidate, and `chain` says what every
@@ -60,5 +60,7 @@ def describe_agent(agent_id: str) -> dict[str, Any]:
     if profile is None or found is None:
         raise NotFoundError("There is no agent with this id. GET /api/v1/agents lists them.")
     chain = find_guarantee(profile.task_type) if profile.task_type else None
-    whole = {"chain": {"all": list(chain.all), "some": list(chain.some)}} if chain else {}
-    return {**found, "taskType": profile.task_type, **whole}
+    described = AgentOut(**found, taskType=profile.task_type)
+    if chain:
+        described.chain = ChainOut(all=list(chain.all), some=list(chain.some))
+    return described

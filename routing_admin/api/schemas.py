@@ -68,6 +68,18 @@ class AttemptOut(BaseModel):
     durationMs: float
     statusCode: int | None = None
     error: str | None = None
+    adaptation: str | None = None
+    droppedParams: list[str] = []
+
+
+class MediaOut(BaseModel):
+    """What a model made beside its words: an artifact here, or a URL of the provider's."""
+
+    kind: str
+    mimeType: str
+    size: int | None
+    artifactRef: str | None
+    url: str | None
 
 
 class SendOut(BaseModel):
@@ -81,7 +93,7 @@ class SendOut(BaseModel):
     usage: Thing
     finishReason: str
     attempts: list[AttemptOut]
-    media: list[Thing] = []
+    media: list[MediaOut] = []
     annotations: list[Thing] = []
 
 

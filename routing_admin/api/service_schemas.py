@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 
 from ninja import Schema
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from routing_admin.api.errors import Body
+
+Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+"""A moment as ISO 8601."""
 
 
 class CapabilitiesOut(Schema):
@@ -78,12 +80,12 @@ class LimitOut(Schema):
     """
 
     meter: str
-    limit: float
-    used: float
-    remaining: float
+    limit: int | float
+    used: int | float
+    remaining: int | float
     currency: str | None
     uncounted: int
-    resetsAt: datetime | None
+    resetsAt: Moment | None
 
 
 class LimitsOut(Schema):

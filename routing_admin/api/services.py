@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
@@ -24,6 +23,9 @@ from routing_admin.api.service_schemas import (
     AgentOut,
     AgentsOut,
     CapabilitiesOut,
+    KeyLabelsOut,
+    LimitOut,
+    LimitsOut,
     OwnAgentOut,
     ServicesOut,
     SupportedOut,
@@ -43,7 +45,7 @@ def list_services(
     request: HttpRequest, capability: str | None = None, direction: Direction = Direction.INPUT
 ) -> HttpResponse:
     """Model services with what each reads and writes; with `capability` only those that have it."""
-    return answer({"services": registry.list_services(capability, direction)})
+    return answer(ServicesOut(services=registry.list_services(capability, direction)))
 
 
 @router.get("/services/{path:service_id}/capabilities", response=CapabilitiesOut, tags=["services"])
@@ -57,7 +59,8 @@ def service_has_capability(
     request: HttpRequest, service_id: str, kind: str = Query(..., alias="type"), direction: Direction = Direction.INPUT
 ) -> HttpResponse:
     """Whether the service has the capability; `false` for an unknown id."""
-    return answer({"supported": registry_of(snapshot.current()).has_capability(service_id, kind, direction)})
+    supported = registry_of(snapshot.current()).has_capability(service_id, kind, direction)
+    return answer(SupportedOut(supported=supported))
 
 
 @router.get("/agents", response=AgentsOut, tags=["agents"])
@@ -65,7 +68,7 @@ def list_agents(
     request: HttpRequest, capability: str | None = None, direction: Direction = Direction.INPUT
 ) -> HttpResponse:
     """Ids of agents; with `capability` those whose model has it."""
-    return answer({"agents": registry.list_agent_ids(capability, direction)})
+    return answer(AgentsOut(agents=registry.list_agent_ids(capability, direction)))
 
 
 @router.get("/agents/me", response=OwnAgentOut, tags=["agents"])
@@ -74,38 +77,39 @@ def own_agent(request: HttpRequest) -> HttpResponse:
     principal = principal_of(request)
     agent, key = id_of_agent(principal.key_owner), id_of_key(principal.key)
     uses = find_limit_uses({agent: principal.limits, key: principal.key_limits})
-    found = {
-        "limits": limits_json(principal.limits, uses[agent]),
-        "keyLimits": limits_json(principal.key_limits, uses[key]),
-        "keyLabels": {"team": principal.labels.team or None, "project": principal.labels.project or None},
-    }
-    return answer({**registry.describe_agent(principal.agent), **found})
+    labels = principal.labels
+    return answer(
+        OwnAgentOut(
+            **registry.describe_agent(principal.agent).model_dump(exclude_unset=True),
+            limits=limits_out(principal.limits, uses[agent]),
+            keyLimits=limits_out(principal.key_limits, uses[key]),
+            keyLabels=KeyLabelsOut(team=labels.team or None, project=labels.project or None),
+        )
+    )
 
 
-def _amounts_of(use: LimitUse) -> dict[str, int]:
-    return {"limit": use.limit, "used": use.used, "remaining": use.remaining}
+def limits_out(limits: AgentLimits | None, uses: Sequence[LimitUse]) -> LimitsOut | None:
+    """The limits of a holder, and what is used of each; None for none."""
+    if limits is None:
+        return None
+    return LimitsOut(models=sorted(limits.models or ()), amounts=[_limit_out(use) for use in uses])
+
+
+def _limit_out(use: LimitUse) -> LimitOut:
+    return LimitOut(
+        meter=use.meter.value,
+        limit=_amount(use, use.limit),
+        used=_amount(use, use.used),
+        remaining=_amount(use, use.remaining),
+        currency=use.currency or None,
+        uncounted=use.uncounted,
+        resetsAt=use.resets_at.isoformat() if use.resets_at else None,
+    )
 
 
 def _amount(use: LimitUse, amount: int) -> float | int:
     """A count as it is, money in the unit of its currency."""
     return amount / NANO if use.currency else amount
-
-
-def limits_json(limits: AgentLimits | None, uses: Sequence[LimitUse]) -> dict[str, Any] | None:
-    """The limits of a holder, and what is used of each; None for none."""
-    if limits is None:
-        return None
-    amounts = [
-        {
-            "meter": use.meter.value,
-            **{name: _amount(use, amount) for name, amount in _amounts_of(use).items()},
-            "currency": use.currency or None,
-            "uncounted": use.uncounted,
-            "resetsAt": use.resets_at.isoformat() if use.resets_at else None,
-        }
-        for use in uses
-    ]
-    return {"models": sorted(limits.models or ()), "amounts": amounts}
 
 
 @router.get("/agents/{path:agent_id}", response=AgentOut, tags=["agents"])

@@ -19,7 +19,7 @@ from routing_admin.core.fallback.chain import SkipReason, Timeouts
 from routing_admin.core.fallback.policy import ErrorPreset, Policy
 from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.plan import NoRouteError, RoutingQuery, make_plan, policy_of, unusable_of
-from routing_admin.core.planning.resolution import plan_as_json
+from routing_admin.core.planning.resolution import resolve_plan
 from tests.fallback.scripted_runs import Stage
 
 KEYED = KeySpec(KeyKind.ENV, "LLM_PROVIDER_KEYED_API_KEY")
@@ -112,9 +112,10 @@ def test_resolve_shows_the_same_chain_without_calling_anyone():
     stage = Stage()
     failure = Failure(Fault.HTTP_402)
     stage.run_context.cooldowns.record_failure("keyed", "keyed-m", failure, Policy().verdict(failure))
-    shown = plan_as_json(make_plan(CONFIGURATION, RoutingQuery("none", "zh-CN")), stage.run_context.cooldowns)
-    assert (shown["taskType"], shown["matched"], shown["language"]) == ("default", False, "zh")
-    assert [candidate["outcome"] for candidate in shown["candidates"]] == [
+    plan = make_plan(CONFIGURATION, RoutingQuery("none", "zh-CN"))
+    shown = resolve_plan(plan, stage.run_context.cooldowns)
+    assert (plan.task_type, plan.matched, plan.language) == ("default", False, "zh")
+    assert [candidate.outcome for candidate in shown] == [
         *("ready", "skipped_cooling", "skipped_disabled", "ready", "skipped_missing", "skipped_duplicate"),
     ]
-    assert all(candidate["reason"] for candidate in shown["candidates"] if candidate["outcome"] != "ready")
+    assert all(candidate.reason for candidate in shown if candidate.outcome != "ready")

@@ -105,7 +105,7 @@ def required_capabilities(request: HttpRequest) -> HttpResponse:
     """What a model needs to take the whole message."""
     message = message_of(read_as(request, RequiredIn, any_text=True).message)
     found = dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)])
-    return answer({"capabilities": list(found)})
+    return answer(RequiredOut(capabilities=list(found)))
 
 
 @router.post("/artifacts", response={201: ArtifactOut}, tags=["artifacts"], openapi_extra=UPLOAD_BODY)

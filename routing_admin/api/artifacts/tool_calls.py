@@ -114,7 +114,7 @@ def _find_agents(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, 
 
 
 def _describe_caller(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return registry.describe_agent(caller.agent)
+    return registry.describe_agent(caller.agent).model_dump(exclude_unset=True)
 
 
 def _store(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:

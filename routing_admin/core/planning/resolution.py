@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from routing_admin.core.fallback.chain import SKIP_SENTENCES, Plan, PlannedCandidate, SkipReason
 from routing_admin.core.fallback.cooldown import Cooldowns
@@ -18,17 +17,6 @@ class ResolvedCandidate:
     candidate: PlannedCandidate
     outcome: str
     reason: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """The candidate as the API writes it."""
-        return {
-            "provider": self.candidate.provider,
-            "model": self.candidate.model,
-            "temperature": self.candidate.temperature,
-            "maxTokens": self.candidate.max_tokens,
-            "outcome": self.outcome,
-            "reason": self.reason,
-        }
 
 
 def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[ResolvedCandidate, ...]:
@@ -53,14 +41,3 @@ def _resolve(candidate: PlannedCandidate, places: set[tuple[str, str]], cooldown
         return ResolvedCandidate(candidate, READY)
     reason = f"Left alone for {cooling.seconds:.0f} s more after {cooling.failure.fault.value}."
     return ResolvedCandidate(candidate, SkipReason.COOLING.value, reason)
-
-
-def plan_as_json(plan: Plan, cooldowns: Cooldowns) -> dict[str, Any]:
-    """The answer of `/llm/resolve` (CONTRACT §4)."""
-    return {
-        "taskType": plan.task_type,
-        "matched": plan.matched,
-        "language": plan.language,
-        "directive": plan.directive,
-        "candidates": [resolved.as_json() for resolved in resolve_plan(plan, cooldowns)],
-    }
