@@ -14,8 +14,8 @@ import aiohttp
 import httpx
 from aiohttp import http_exceptions
 
-from capabilities.core.translatable import translatable
 from capabilities.core.wire import Failure, Fault
+from routing_admin.core.fallback.table import TABLE
 
 
 class ForbiddenAddressError(OSError):
@@ -26,37 +26,10 @@ class ForbiddenAddressError(OSError):
         self.sentence = sentence
 
 
-SENTENCES = {
-    Fault.DNS_ERROR: translatable("The provider's host name does not resolve."),
-    Fault.CONNECT_REFUSED: translatable("Nothing is listening at the provider's address."),
-    Fault.CONNECT_TIMEOUT: translatable("No connection to the provider in time."),
-    Fault.TLS_ERROR: translatable("The encrypted connection to the provider could not be set up."),
-    Fault.TLS_CERT_ERROR: translatable("The provider's certificate is not valid."),
-    Fault.RESET_BEFORE_HEADERS: translatable("The provider closed the connection before it answered."),
-    Fault.READ_TIMEOUT: translatable("The provider sent no response in time."),
-    Fault.TTFT_TIMEOUT: translatable("The provider started a stream but sent no content in time."),
-    Fault.DEADLINE: translatable("The request ran out of time."),
-    Fault.TRUNCATED_BODY: translatable("The provider's answer broke off before the end."),
-    Fault.SLOW_BODY: translatable("The provider's answer came too slowly."),
-    Fault.TOO_LARGE: translatable("The provider's answer is too large."),
-    Fault.REDIRECT: translatable(
-        "The provider answered with a redirect, and redirects are not followed. Correct its endpoint."
-    ),
-    Fault.STREAM_EMPTY: translatable("The provider's stream ended without content."),
-    Fault.STREAM_STALL: translatable("The provider's stream fell silent."),
-    Fault.STREAM_BROKEN: translatable("The provider's stream broke."),
-    Fault.EMPTY_CONTENT: translatable("The provider's answer is empty."),
-    Fault.BAD_HTTP: translatable("The provider's answer is not valid HTTP."),
-    Fault.BAD_CONTENT_TYPE: translatable("The provider's answer uses an encoding that was not requested."),
-    Fault.ORIGIN_REFUSED: translatable(
-        "No request can be built for the provider: its endpoint, proxy or key is not usable. Correct it on its page."
-    ),
-}
-
-
 def failure(fault: Fault, status: int | None = None) -> Failure:
-    """A failure with its plain sentence."""
-    return Failure(fault, SENTENCES[fault], status)
+    """A failure with the table's sentence."""
+    row = TABLE[fault]
+    return Failure(fault, row.message or row.meaning, status)
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:

@@ -14,7 +14,7 @@ from capabilities.core.protocols.stream import is_content
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Fault, Finish, StreamDecoder, StreamEvent
 from routing_admin.core.fallback.chain import Timeouts
-from routing_admin.core.fallback.table import AFTER_CONTENT
+from routing_admin.core.fallback.table import TABLE
 from routing_admin.upstream.bodies import (
     STREAM_BYTES,
     AnswerTooLargeError,
@@ -114,7 +114,7 @@ def before_content(failed: Failure) -> Failure:
 
 def after_content(event: Failure) -> Failure:
     """A failure after the first content is a broken stream, whatever the provider calls it."""
-    if event.fault in AFTER_CONTENT or event.fault is Fault.DEADLINE:
+    if TABLE[event.fault].after_content or event.fault is Fault.DEADLINE:
         return event
     return replace(event, fault=Fault.STREAM_BROKEN, code=event.code or event.fault.value)
 

@@ -22,10 +22,10 @@ from routing_admin.console.demo.requests import record_demo_request
 from routing_admin.core.fallback.chain import SKIP_SENTENCES
 from routing_admin.core.fallback.errors import EXHAUSTED
 from routing_admin.core.fallback.scripts import SCRIPTED
+from routing_admin.core.fallback.table import TABLE
 from routing_admin.core.files.seed_export import seed_routing
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.journal import journal
-from routing_admin.upstream.faults import SENTENCES
 
 SILENT = {"code", "pre", "script", "style", "kbd", "samp", "q", "textarea", "title"}
 VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "use", "wbr"}
@@ -218,7 +218,7 @@ def logged(error: str, *attempts: tuple[str, str]) -> str:
     return row.pk
 
 
-FAULTS = [(fault.value, sentence) for fault, sentence in SENTENCES.items()]
+FAULTS = [(fault, row.message) for fault, row in TABLE.items() if row.message]
 SKIPPED = [(reason.value, sentence) for reason, sentence in SKIP_SENTENCES.items()]
 
 

@@ -19,11 +19,12 @@ from capabilities.core.delivery.obstacles import SENTENCES, ReasonCode, because
 from capabilities.core.translatable import data_of
 from capabilities.core.wire import Fault
 from capabilities.models import Agent
-from routing_admin.console.requests.advice import ADVICE, Remedy
+from routing_admin.console.requests.advice import ADVICE
 from routing_admin.console.requests.story import build_steps, build_tracks, explain_outcome, tell_story
 from routing_admin.console.requests.views import content_of
 from routing_admin.core.fallback.chain import CANCELLED, SkipReason
-from routing_admin.core.fallback.table import CALLERS_FAULTS
+from routing_admin.core.fallback.remedies import Remedy
+from routing_admin.core.fallback.table import CALLERS_FAULTS, TABLE
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import search
 from routing_admin.request_log.entries import asked_for
@@ -32,7 +33,6 @@ from routing_admin.request_log.search_words import KEYS, Search, moment, parse
 from routing_admin.request_log.sentences import render_reason
 from tests.cast import key_of
 from tests.console.page import Page
-from tests.fallback.expected_faults import MEANINGS
 
 UNSEEN = because(ReasonCode.NO_CAPABILITY, capability="vision").sentence()
 FITS = because(ReasonCode.FITS, capability="vision", mime_type="image/png").sentence()
@@ -360,7 +360,7 @@ def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
 def test_every_end_of_an_attempt_has_its_advice(outcome: str) -> None:
     """In a sentence of its own; what the caller brought about leads to no provider and to no chain."""
     sentence, page = ADVICE[outcome]
-    assert str(sentence)
+    assert sentence
     if outcome in CALLERS_FAULTS | {CANCELLED}:
         assert page in (Remedy.NONE, Remedy.MATRIX)
 
@@ -434,13 +434,14 @@ def test_a_final_failure_looks_final(admin: Client) -> None:
 
 
 def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:
-    """A request that met them all: beside each attempt stands what its fault means, as it was written out by hand."""
+    """A request that met them all: beside each attempt stands what the table says its fault means."""
     row = logged("req_all", outcome="all_providers_failed", status=502, chain=[])
-    for position, fault in enumerate(MEANINGS):
+    meanings = [TABLE[fault].meaning for fault in Fault]
+    for position, fault in enumerate(Fault):
         attempt(row, position, fault)
     page = unescape(admin.get(reverse("request", args=[row.pk])).content.decode())
     cells = re.findall(r"<td[^>]*>([^<]+)</td>", page)
-    assert [cell for cell in cells if cell in MEANINGS.values()] == list(MEANINGS.values())
+    assert [cell for cell in cells if cell in meanings] == meanings
 
 
 @pytest.mark.parametrize("code", list(ReasonCode))

@@ -71,67 +71,6 @@ key_missing           next  next      next   1     -     -     -        502    u
 fire_drill            next  next      next   1     -     -     -        503    fire_drill                502       -
 """
 
-SENTENCES = """
-dns_error             The provider's host name does not resolve
-connect_refused       Nothing is listening at the provider's address
-connect_timeout       No connection in time
-tls_error             The encrypted connection could not be set up
-tls_cert_error        The provider's certificate is not valid
-reset_before_headers  The connection broke before an answer
-read_timeout          Connected, but no response in time
-deadline              The request ran out of time
-truncated_body        The answer broke off before the end
-slow_body             The answer came too slowly
-too_large             The answer is far too large
-redirect              The provider redirected the call; redirects are never followed
-bad_http              The answer is not valid HTTP
-bad_content_type      Status 200 with a web page instead of JSON
-bad_json              Status 200 with JSON that does not parse
-bad_shape             Status 200 with JSON that is not an answer
-empty_choices         An answer without any choices
-empty_content         An empty answer
-generation_failed     The model reported that its answer failed
-http_400              The provider rejects the request as invalid
-http_400_context      The request is longer than the model can read
-http_400_content      The provider's content policy refused
-unsupported_parameter The model refuses a parameter; retried without it \
-(a token limit: under its other name) and remembered
-capability_mismatch   The model cannot read a kind of content; retried with a description of it
-http_401              The provider rejects the key
-http_402              The provider requires payment
-http_403              The provider forbids this call
-http_404              The provider has no such model or path
-http_408              The provider timed out waiting for the request
-http_409              The provider reports a conflict
-http_413              The request is too large for the provider
-http_415              The provider does not accept this media type
-http_422              The provider cannot process the request
-http_425              The provider says: too early
-http_429              The provider rate-limits the calls
-http_429_wait         The provider rate-limits the calls and names a long wait
-http_429_bad_header   The provider rate-limits the calls and names an implausible wait
-http_429_quota        The account's quota is used up
-http_4xx              The provider refuses the request
-http_500              The provider had an internal error
-http_501              The provider does not support this call
-http_502              The provider's gateway failed
-http_503              The provider is unavailable
-http_504              The provider's gateway timed out
-http_52x              The provider's edge cannot reach it
-http_529              The provider is overloaded
-http_5xx              The provider failed with another 5xx
-http_other            An unexpected status
-ttft_timeout          The stream started, but no content came in time
-stream_empty          The stream ended without content
-stream_stall          The stream fell silent after content
-stream_broken         The stream broke after content
-stream_truncated      The stream ended after content without a finish reason
-origin_refused        The provider's address is not allowed
-key_missing           The provider has no key
-fire_drill            A fire drill: an administrator simulates an outage, and the provider is not called
-"""
-"""What a person is told that each fault means, on the pages and in docs/faults.md."""
-
 
 @dataclass(frozen=True)
 class ExpectedFault:
@@ -182,7 +121,6 @@ def _line(cells: list[str]) -> ExpectedFault:
 
 
 EXPECTED = {cells[0]: _line(cells) for cells in map(str.split, LINES.strip().splitlines()[1:])}
-MEANINGS = dict(line.split(maxsplit=1) for line in SENTENCES.strip().splitlines())
 
 KEY_RESTS = {
     "http_401": 600,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.wire import Failure, Fault
-from routing_admin.core.fallback.policy import GROUPS, ErrorPreset, Policy, caller_of, explain, word_problem, words_of
-from routing_admin.core.fallback.table import Action, Effect
+from routing_admin.core.fallback.policy import ErrorPreset, Policy, caller_of, explain, word_problem, words_of
+from routing_admin.core.fallback.table import GROUPS, Action, Effect
 
 SEED = ErrorPreset.SEED
 RETRIED = ["429", "500", "502", "503", "504", "408", "409", "425", "5xx"]

@@ -21,8 +21,9 @@ from capabilities.core.message import Blob, ChatRequest, Message, NativePart, Ro
 from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Delta, Failure, Fault, StreamDecoder, StreamEvent, Target
+from routing_admin.core.fallback.table import TABLE
 from routing_admin.upstream import Stream, Upstream
-from routing_admin.upstream.faults import CLIENT_ERRORS, ORDER, SENTENCES, ForbiddenAddressError, fault_of
+from routing_admin.upstream.faults import CLIENT_ERRORS, ORDER, ForbiddenAddressError, fault_of
 from routing_admin.upstream.response import READ_AFTER_END
 from tests.fallback.network_runs import HELLO, QUICK, protocol
 from tests.lab import Lab
@@ -87,7 +88,7 @@ def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[B
         assert not issubclass(kind, CLIENT_ERRORS)
         return
     assert issubclass(kind, CLIENT_ERRORS), "it would pass the net and be a 500"
-    assert SENTENCES[fault_of(bare(kind))]
+    assert TABLE[fault_of(bare(kind))].message
 
 
 def test_the_list_of_what_never_comes_names_only_what_there_is() -> None:

@@ -36,7 +36,6 @@ from routing_admin.console.alerts.queries import list_budget_uses
 from routing_admin.console.alerts.sending import AlertLedger, send_due
 from routing_admin.console.catalogue.queries import list_endings
 from routing_admin.console.routes.queries import list_ready
-from routing_admin.core.alerts.call_outcomes import evaluate
 from routing_admin.core.alerts.kinds import KINDS, STATE, AlertKind, Condition, Stage, is_overdue, trouble_of
 from routing_admin.core.configuration.specs import Configuration, RouteSpec
 from routing_admin.core.fallback.cooldown import Cooldowns
@@ -49,7 +48,7 @@ from routing_admin.platform.server.alert_file import alert_file
 from routing_admin.platform.server.process_mark import process_mark
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 from routing_admin.platform.server.store_monitor import low_disk_space
-from routing_admin.request_log.call_outcomes import CallOutcomes, call_outcomes
+from routing_admin.request_log.call_outcomes import CallOutcomes, call_outcomes, evaluate
 from routing_admin.request_log.journal import journal
 
 MIB = 1024 * 1024

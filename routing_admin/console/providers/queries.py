@@ -19,7 +19,7 @@ from routing_admin.configuration.keys import NamedKey
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.providers.key_forms import KeyNameForm
 from routing_admin.core.fallback.chain import PoolKey
-from routing_admin.core.fallback.table import KEY_EFFECTS, Effect
+from routing_admin.core.fallback.table import TABLE, Effect, is_of_key
 from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes, note_of
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import AttemptLog
@@ -225,7 +225,7 @@ def _read_tries(provider: str, first: str) -> Mapping[str, _Tries]:
 def _note(facts: _Tries, at: datetime, one: Mapping[str, Any]) -> None:
     if facts.used is None:
         facts.used = at
-    if facts.refused_at is None and one.get("outcome") in KEY_EFFECTS:
+    if facts.refused_at is None and is_of_key(one.get("outcome", "")):
         facts.refused_at, facts.refusal = at, one["outcome"]
 
 
@@ -249,7 +249,7 @@ def list_key_refusals(state: Snapshot) -> list[KeyRefusal]:
     for provider, keys in state.provider_keys.items():
         for key in keys.pool:
             cooling = pools.look(provider, PoolKey(key.name, key.mark))
-            if cooling is not None and KEY_EFFECTS.get(cooling.failure.fault) is Effect.LONG:
+            if cooling is not None and TABLE[cooling.failure.fault].key_effect is Effect.LONG:
                 until = timezone.now() + timedelta(seconds=cooling.seconds)
                 found.append(KeyRefusal(provider, key.name, cooling.failure.fault.value, until))
     return found

@@ -12,10 +12,9 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.translatable import insert_facts
-from capabilities.core.wire import Fault
 from capabilities.labels import KINDS
 from capabilities.quantities import duration_text
-from capabilities.sentences import join_words
+from capabilities.sentences import join_words, translate_sentence
 from routing_admin.console.base.tags.drawing import Bar, Track
 from routing_admin.console.requests.describer_calls import (
     LoggedDescriberCall,
@@ -23,9 +22,8 @@ from routing_admin.console.requests.describer_calls import (
     list_describer_calls,
     name_kind,
 )
-from routing_admin.console.requests.fault_phrases import MEANINGS
 from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
-from routing_admin.core.fallback.table import KEY_EFFECTS
+from routing_admin.core.fallback.table import GROUPS, TABLE, Group, is_of_key
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.sentences import RenderedSentence, render_logged, render_reason
 
@@ -61,9 +59,8 @@ NOT_SENT = "omitted"
 
 def explain_outcome(outcome: str) -> str:
     """What an outcome means in the reader's language; empty for `ok` and words of nobody's."""
-    if outcome in set(Fault):
-        return str(MEANINGS.get(Fault(outcome), ""))
-    return str(SKIPS.get(outcome, ""))
+    row = TABLE.get(outcome)
+    return translate_sentence(row.meaning) if row else str(SKIPS.get(outcome, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +111,8 @@ class Step:
     @property
     def refused_keys(self) -> tuple[str, ...]:
         """The names of the keys that the provider refused, each once."""
-        refusals = (Fault.HTTP_401, Fault.HTTP_403)
-        return tuple(
-            dict.fromkeys(one["key"] for one in self.row.tries if one.get("key") and one["outcome"] in refusals)
-        )
+        refused = (one["key"] for one in self.row.tries if one.get("key") and one["outcome"] in GROUPS[Group.AUTH])
+        return tuple(dict.fromkeys(refused))
 
     @property
     def badges(self) -> tuple[str, ...]:
@@ -280,7 +275,7 @@ def _describe_failure(step: Step) -> str:
 def _describe_keys(attempts: Sequence[Step]) -> Iterator[str]:
     """Which keys of who answered did not, before the one that did."""
     for step in attempts:
-        keys = dict.fromkeys(one["key"] for one in step.row.tries if one.get("key") and one["outcome"] in KEY_EFFECTS)
+        keys = dict.fromkeys(one["key"] for one in step.row.tries if one.get("key") and is_of_key(one["outcome"]))
         if step.row.outcome == OK and keys:
             text = _("%(name)s answered with another key after %(keys)s failed.")
             yield insert_facts(text, {"name": step.name, "keys": join_words(list(keys))})

@@ -20,12 +20,13 @@ from capabilities.labels import KINDS
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.readings import note_body_read
-from routing_admin.console.requests.advice import Advice, Remedy, advise
+from routing_admin.console.requests.advice import RenderedAdvice, advise
 from routing_admin.console.requests.answer_view import artifact_ids, build_answer
 from routing_admin.console.requests.prefix_story import tell_prefix
 from routing_admin.console.requests.story import add_entries, build_steps, build_tracks, color_chips, tell_story
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding
+from routing_admin.core.fallback.remedies import Remedy
 from routing_admin.limits.prices.sheet import sheet_of
 from routing_admin.request_log.costs import sum_waste
 from routing_admin.request_log.entries import asked_for
@@ -242,7 +243,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     return render(request, "requests/request.html", context)
 
 
-def _is_there(advice: Advice, state: snapshot.Snapshot) -> bool:
+def _is_there(advice: RenderedAdvice, state: snapshot.Snapshot) -> bool:
     """Whether the page to which an advice leads still has its thing."""
     look_up = {Remedy.PROVIDER: state.configuration.provider, Remedy.ROUTE: state.configuration.route}
     return advice.page not in look_up or look_up[advice.page](advice.argument) is not None

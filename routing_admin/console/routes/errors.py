@@ -13,10 +13,10 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from capabilities.core.protocols.errors import failure_inside, failure_of
 from capabilities.core.wire import Failure, Fault
-from routing_admin.console.requests.fault_phrases import MEANINGS
+from capabilities.sentences import translate_sentence
 from routing_admin.core.configuration.specs import RouteSpec
-from routing_admin.core.fallback.policy import GROUPS, ErrorPreset, Explanation, Policy, Verdict, explain
-from routing_admin.core.fallback.table import RESILIENT_NEXT, Action, Effect
+from routing_admin.core.fallback.policy import Explanation, Policy, Verdict, explain
+from routing_admin.core.fallback.table import GROUPS, Action, Effect
 from routing_admin.core.planning.plan import policy_of
 
 ACTIONS: Mapping[Action, str | Promise] = {
@@ -102,7 +102,7 @@ def table(route: RouteSpec) -> list[PolicyRow]:
     return [
         PolicyRow(
             *(word, label, verdict_line(verdict, policy), verdict.action, policy.on_error.get(word, "")),
-            moved=policy.preset is ErrorPreset.RESILIENT and failures[0].fault in RESILIENT_NEXT,
+            moved=policy.lets_go_on(failures[0].fault),
             short=word in SHORT or word in policy.on_error,
         )
         for word, label, failures in [*ROWS, *further]
@@ -137,7 +137,7 @@ class PastedError:
 
     explanation: Explanation
     failure: Failure
-    meaning: str | Promise
+    meaning: str
     verdict: str
     words: Sequence[str]
 
@@ -149,9 +149,8 @@ def read_pasted(text: str, route: RouteSpec) -> PastedError | None:
     failure = failure_in(text)
     policy = policy_of(route)
     found = explain(failure, policy)
-    return PastedError(
-        found, failure, MEANINGS[found.fault], verdict_line(found.verdict, policy), tuple(dict.fromkeys(found.words))
-    )
+    meaning = translate_sentence(found.meaning)
+    return PastedError(found, failure, meaning, verdict_line(found.verdict, policy), tuple(dict.fromkeys(found.words)))
 
 
 def failure_in(text: str) -> Failure:

@@ -17,10 +17,10 @@ from capabilities.core.delivery.tokens import Estimate
 from capabilities.core.message import ChatRequest, FilePart, TextPart
 from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Kind
-from capabilities.sentences import join_words
-from routing_admin.console.requests.fault_phrases import MEANINGS
+from capabilities.sentences import join_words, translate_sentence
 from routing_admin.core.fallback.chain import OK, Attempt, SkipReason
 from routing_admin.core.fallback.scripts import SCRIPTED
+from routing_admin.core.fallback.table import TABLE
 from routing_admin.dispatch.simulation import NOT_REACHED
 from routing_admin.request_log.sentences import RenderedSentence
 
@@ -146,17 +146,14 @@ def details(
 ) -> list[str]:
     """The line under a candidate's name: how each file went, what its failure means, how long it waited."""
     said = [tell_delivery(one, estimate) for one in deliveries]
-    if outcome in MEANINGS_BY_CODE:
-        said.append(str(MEANINGS_BY_CODE[outcome]))
+    if outcome in TABLE:
+        said.append(translate_sentence(TABLE[outcome].meaning))
     if attempt and attempt.waits:
         waits = join_words(f"{seconds:.1f} s" for seconds in attempt.waits)
         said.append(_("waits %(times)s") % {"times": waits})
     if attempt and attempt.dropped_params:
         said.append(_("without %(names)s") % {"names": join_words(attempt.dropped_params)})
     return said
-
-
-MEANINGS_BY_CODE: Mapping[str, Text] = {fault.value: text for fault, text in MEANINGS.items()}
 
 
 def render_received(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> str:

@@ -5,19 +5,8 @@ from __future__ import annotations
 import sys
 
 from capabilities.core.wire import Fault
-from routing_admin.core.fallback.policy import DEFAULT_RETRIES, GROUPS
-from routing_admin.core.fallback.table import (
-    AFTER_CONTENT,
-    COOLS_WHEN_PASSED_ON,
-    KEY_EFFECTS,
-    OWN_STATUS,
-    RESILIENT_NEXT,
-    TABLE,
-    Action,
-    Effect,
-    FaultRow,
-    Scope,
-)
+from routing_admin.core.fallback.policy import DEFAULT_RETRIES
+from routing_admin.core.fallback.table import GROUPS, OWN_STATUS, TABLE, Effect, FaultRow, Scope, is_of_key
 
 OPENING = f"""# Faults: what can come back instead of an answer, and the one outcome each has
 
@@ -95,35 +84,33 @@ the chains.
 
 def document() -> str:
     """The whole file."""
-    keys = "".join(
-        f"| `{fault}` | {KEY_RESTS.get(effect, COOLDOWNS[effect])} |\n" for fault, effect in KEY_EFFECTS.items()
-    )
+    effects = {fault: row.key_effect for fault, row in TABLE.items() if is_of_key(fault)}
+    keys = "".join(f"| `{fault}` | {KEY_RESTS.get(effect, COOLDOWNS[effect])} |\n" for fault, effect in effects.items())
     return OPENING + "".join(_line(fault, TABLE[fault]) for fault in Fault) + ENDING.replace("@KEYS@\n", keys + "\n")
 
 
 def _line(fault: Fault, row: FaultRow) -> str:
-    resilient = Action.NEXT if fault in RESILIENT_NEXT else row.seed
     cells = (
         row.meaning,
         f"`{fault}`",
         row.seed,
-        resilient,
-        row.strict,
-        _cooldown(fault, row),
-        _caller_gets(fault, row),
+        row.resilient or row.seed,
+        row.strict or row.seed,
+        _cooldown(row),
+        _caller_gets(row),
     )
     return f"| {' | '.join(cells)} | {'yes' if row.alert else ''} |\n"
 
 
-def _cooldown(fault: Fault, row: FaultRow) -> str:
-    if fault in COOLS_WHEN_PASSED_ON:
+def _cooldown(row: FaultRow) -> str:
+    if row.cools_when_passed_on:
         return "at once where a route goes on"
     whole = row.scope is Scope.PROVIDER and row.effect is not Effect.NONE
     return f"{COOLDOWNS[row.effect]}{', whole provider' if whole else ''}"
 
 
-def _caller_gets(fault: Fault, row: FaultRow) -> str:
-    if fault in AFTER_CONTENT:
+def _caller_gets(row: FaultRow) -> str:
+    if row.after_content:
         return f"what came, then an error event `{row.code}` as the last one"
     if row.status == OWN_STATUS:
         return "the provider's own status, `upstream_<status>`"

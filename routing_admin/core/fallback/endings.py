@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from capabilities.core.wire import Fault
 from routing_admin.core.fallback.chain import ABORTED, CANCELLED, OK
 from routing_admin.core.fallback.errors import ALL_FAILED
-from routing_admin.core.fallback.table import CALLERS_FAULTS, TABLE
+from routing_admin.core.fallback.table import TABLE
 
 NO_ROUTE = "no_route"
 BROKEN = "internal_error"
@@ -31,8 +30,7 @@ class RequestEnding(StrEnum):
 
 FAILURES = frozenset(
     {
-        *(fault.value for fault in Fault if fault not in CALLERS_FAULTS),
-        *(row.code for fault, row in TABLE.items() if fault not in CALLERS_FAULTS),
+        *(word for fault, row in TABLE.items() if not row.is_callers for word in (fault, row.code)),
         *(ALL_FAILED, ABORTED, BROKEN, NO_ROUTE, UNAVAILABLE, DRAINED, OVERLOADED),
     }
 )

@@ -13,7 +13,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.chain import Attempt, SkipReason
 from routing_admin.core.fallback.policy import caller_of
-from routing_admin.core.fallback.table import RATE_LIMITED, TIMED_OUT
+from routing_admin.core.fallback.table import TABLE
 
 ALL_FAILED = "all_providers_failed"
 WOULD_DROP = "would_drop"
@@ -133,12 +133,9 @@ def exhausted_status(attempts: Iterable[Attempt]) -> int:
     A candidate skipped while cooling counts as the fault that cooled it; one that was never there to call does not
     count.
     """
-    causes = [attempt.cause for attempt in attempts if attempt.outcome not in UNCALLED]
-    if causes and all(cause in RATE_LIMITED for cause in causes):
-        return 429
-    if causes and all(cause in TIMED_OUT for cause in causes):
-        return 504
-    return 502
+    causes = {attempt.cause for attempt in attempts if attempt.outcome not in UNCALLED}
+    statuses = {TABLE[cause].exhausted if cause else 502 for cause in causes}
+    return statuses.pop() if len(statuses) == 1 else 502
 
 
 def shortest_wait(attempts: Iterable[Attempt]) -> float | None:

@@ -1,7 +1,7 @@
 """Which of a provider's keys is asked: the least used one, and for a conversation the one it had, while that is well.
 
 A vendor keeps what it has read of a conversation by account, so that a conversation that stays with its key is cheaper.
-Each key rests on its own after a refusal (`KEY_EFFECTS`), and one call tries it again afterwards (decision 20).
+Each key rests on its own after a refusal (`key_effect`), and one call tries it again afterwards (decision 20).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from capabilities.core.wire import Failure
 from routing_admin.core.fallback.chain import PoolKey
 from routing_admin.core.fallback.cooldown import Cooldowns, Cooling
 from routing_admin.core.fallback.policy import Policy
-from routing_admin.core.fallback.table import KEY_EFFECTS, Effect, Scope
+from routing_admin.core.fallback.table import TABLE, Effect, Scope
 
 MAX_CONVERSATIONS = 10_000
 """Conversations whose key is known; the one that was silent longest makes room."""
@@ -130,10 +130,10 @@ class KeyPools:
 
     def record(self, provider: str, key: PoolKey, failure: Failure | None) -> None:
         """What came of a call with the key: an answer (None) makes it well, its own refusal lets it rest."""
-        effect = KEY_EFFECTS.get(failure.fault) if failure is not None else None
+        effect = TABLE[failure.fault].key_effect if failure is not None else Effect.NONE
         if failure is None:
             self.health.record_success(provider, key.mark)
-        elif effect is None:
+        elif effect is Effect.NONE:
             self.health.release_probe(provider, key.mark)
         else:
             verdict = replace(Policy().verdict(failure), effect=effect, scope=Scope.MODEL)
@@ -161,4 +161,4 @@ class KeyPools:
 
 def _is_limited(failure: Failure) -> bool:
     """Whether a key is refused for a while only."""
-    return KEY_EFFECTS.get(failure.fault) not in (None, Effect.LONG)
+    return TABLE[failure.fault].key_effect not in (Effect.NONE, Effect.LONG)

@@ -9,18 +9,7 @@ from enum import StrEnum
 
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Failure, Fault
-from routing_admin.core.fallback.table import (
-    AFTER_CONTENT,
-    COOLS_WHEN_PASSED_ON,
-    OWN_STATUS,
-    RATE_LIMITED,
-    RESILIENT_NEXT,
-    TABLE,
-    TIMED_OUT,
-    Action,
-    Effect,
-    Scope,
-)
+from routing_admin.core.fallback.table import GROUPS, OWN_STATUS, TABLE, Action, Effect, Scope
 
 DEFAULT_RETRIES = 2
 """Further tries of one candidate after the first (decision 6)."""
@@ -46,41 +35,11 @@ class Verdict:
     alert: bool
 
 
-def _members(test: str) -> frozenset[Fault]:
-    return frozenset(fault for fault in Fault if fault.value.startswith(test))
-
-
-GROUPS: Mapping[str, frozenset[Fault]] = {
-    "4xx": frozenset(
-        {fault for fault in _members("http_4") if fault not in RATE_LIMITED}
-        | {Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH}
-    ),
-    "5xx": _members("http_5") | {Fault.FIRE_DRILL},
-    "429": RATE_LIMITED,
-    "400": frozenset({*_members("http_400"), Fault.UNSUPPORTED_PARAMETER}),
-    "timeout": TIMED_OUT - {Fault.DEADLINE, Fault.STREAM_STALL},
-    "network": frozenset(
-        {
-            *(Fault.DNS_ERROR, Fault.CONNECT_REFUSED, Fault.TLS_ERROR, Fault.RESET_BEFORE_HEADERS),
-            *(Fault.TRUNCATED_BODY, Fault.BAD_HTTP),
-        }
-    ),
-    "auth": frozenset({Fault.HTTP_401, Fault.HTTP_403}),
-    "context_length": frozenset({Fault.CONTEXT_LENGTH}),
-    "content_policy": frozenset({Fault.CONTENT_POLICY}),
-    "quota": frozenset({Fault.HTTP_429_QUOTA, Fault.HTTP_402}),
-    "empty": frozenset({Fault.EMPTY_CHOICES, Fault.EMPTY_CONTENT, Fault.STREAM_EMPTY}),
-}
-"""Words a route may use for several faults at once; a three-digit status and a fault's own code work too."""
-
 UNAVAILABLE = 503
 """The status by whose word a route decides about a fire drill, too: it plays a provider that is unavailable."""
 
 SEED_RAISES = frozenset({400, 401, 403})
 """Statuses after which the seed's plain rule asks nobody else, whatever the provider says beside them (MMR-P10)."""
-
-UNREPEATED = frozenset({Fault.FIRE_DRILL})
-"""Faults after which the same candidate is never asked again, whatever a route says: nobody was called."""
 
 STATUS_WORD = re.compile(r"[1-9][0-9]{2}")
 
@@ -102,10 +61,14 @@ class Policy:
         """What this route does about a failure."""
         row = TABLE[failure.fault]
         action = self._action(failure)
-        moved = self.preset is ErrorPreset.RESILIENT and failure.fault in RESILIENT_NEXT
         status, code = caller_of(failure)
-        cools = action is Action.NEXT and failure.fault in COOLS_WHEN_PASSED_ON
-        return Verdict(action, Effect.NOW if cools else row.effect, row.scope, status, code, row.alert or moved)
+        cools = action is Action.NEXT and row.cools_when_passed_on
+        alert = row.alert or self.lets_go_on(failure.fault)
+        return Verdict(action, Effect.NOW if cools else row.effect, row.scope, status, code, alert)
+
+    def lets_go_on(self, fault: Fault) -> bool:
+        """Whether the preset lets a provider's own refusal go on to the next candidate."""
+        return self.preset is ErrorPreset.RESILIENT and TABLE[fault].resilient is not None
 
     def own_action(self, failure: Failure) -> Action | None:
         """The route's own word for this failure, the most exact one; None when it has none."""
@@ -117,17 +80,15 @@ class Policy:
         return None
 
     def _action(self, failure: Failure) -> Action:
-        fault = failure.fault
-        if fault is Fault.DEADLINE or fault in AFTER_CONTENT:
+        row = TABLE[failure.fault]
+        if failure.fault is Fault.DEADLINE or row.after_content:
             return Action.RAISE
         own = self.own_action(failure)
-        if own is not None:
-            return Action.NEXT if own is Action.RETRY and fault in UNREPEATED else own
+        if own is not None:  # a fire drill calls no provider, so that calling it again is no answer to it
+            return Action.NEXT if own is Action.RETRY and failure.fault is Fault.FIRE_DRILL else own
         if self.preset is ErrorPreset.STRICT:
-            return Action.RAISE if failure.status in SEED_RAISES else TABLE[fault].strict
-        if self.preset is ErrorPreset.RESILIENT and fault in RESILIENT_NEXT:
-            return Action.NEXT
-        return TABLE[fault].seed
+            return Action.RAISE if failure.status in SEED_RAISES else row.strict or row.seed
+        return row.resilient or row.seed if self.preset is ErrorPreset.RESILIENT else row.seed
 
 
 def words_of(failure: Failure) -> tuple[str, ...]:

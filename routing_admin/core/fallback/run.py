@@ -37,7 +37,7 @@ from routing_admin.core.fallback.chain import (
 from routing_admin.core.fallback.context import RunContext
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused, error_of_exhaustion
 from routing_admin.core.fallback.policy import ErrorPreset
-from routing_admin.core.fallback.table import KEY_EFFECTS, QUOTA_FAULTS, Action
+from routing_admin.core.fallback.table import TABLE, Action, is_of_key
 from routing_admin.core.fallback.trial import CandidateRun, cooling_attempt
 from routing_admin.core.fallback.waits import pause, refine_wait
 
@@ -112,7 +112,7 @@ class FallbackRun(Generic[T]):
             cooling = self._context.cooldowns.look(candidate.provider, candidate.model)
             if cooling is None:
                 return None
-            if cooling.failure.fault not in QUOTA_FAULTS and not cooling.probing:
+            if not TABLE[cooling.failure.fault].is_want_of_quota and not cooling.probing:
                 resting.append((cooling.seconds, candidate))
         return min(resting, key=lambda pair: pair[0])[1] if resting else None
 
@@ -174,7 +174,7 @@ class FallbackRun(Generic[T]):
         """None where another key of the provider is asked at once; else what of its keys' failures counts."""
         pools, candidate = self._context.pools, trial.candidate
         pools.record(candidate.provider, key, failure)
-        if failure.fault not in KEY_EFFECTS:
+        if not is_of_key(failure.fault):
             return failure
         trial.turned_down |= {key.mark}
         trial.key = pools.choose(candidate.provider, candidate.keys, self.plan.affinity, trial.turned_down)

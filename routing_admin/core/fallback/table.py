@@ -1,4 +1,4 @@
-"""The table of faults: what each means, what we do about it, and what the caller sees. Data only.
+"""The table of faults: all that follows from each, one row a fault. Data only.
 
 Complete over `Fault` (a test says so). Columns `seed` and `strict` are REQUIREMENTS decision 6: `strict` is the
 seed's plain rule, `seed` refines it where asking the same candidate again cannot help. `docs/faults.md` is written
@@ -8,11 +8,26 @@ from this table.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+from capabilities.core.translatable import translatable
 from capabilities.core.wire import Fault
+from routing_admin.core.alerts.kinds import AlertKind
+from routing_admin.core.fallback.remedies import (
+    ADDRESS,
+    ASKED_WRONG,
+    BROKE_OFF,
+    FORBIDDEN_ADDRESS,
+    LIMITED,
+    NO_KEY,
+    PASSING,
+    UNPAID,
+    USELESS,
+    Advice,
+    Remedy,
+)
 
 
 class Action(StrEnum):
@@ -45,18 +60,20 @@ class Scope(StrEnum):
     PROVIDER = "provider"
 
 
-@dataclass(frozen=True, slots=True)
-class FaultRow:
-    """One fault: its meaning, its action under two presets, its effect, and the caller's status and code."""
+class Group(StrEnum):
+    """Words a route may use for several faults at once; a three-digit status and a fault's own code work too."""
 
-    meaning: str
-    seed: Action
-    strict: Action
-    effect: Effect
-    status: int
-    code: str
-    scope: Scope = Scope.MODEL
-    alert: bool = False
+    CLIENT_ERROR = "4xx"
+    SERVER_ERROR = "5xx"
+    RATE_LIMIT = "429"
+    BAD_REQUEST = "400"
+    TIMEOUT = "timeout"
+    NETWORK = "network"
+    AUTH = "auth"
+    CONTEXT_LENGTH = "context_length"
+    CONTENT_POLICY = "content_policy"
+    QUOTA = "quota"
+    EMPTY = "empty"
 
 
 RETRY, NEXT, RAISE = Action.RETRY, Action.NEXT, Action.RAISE
@@ -69,156 +86,338 @@ UNREACHABLE_CODE = "upstream_unreachable"
 TIMEOUT_CODE = "upstream_timeout"
 BAD = "bad_upstream_response"
 BUSY = "upstream_error"
+EMPTY_CODE = "empty_completion"
+LIMIT_CODE = "upstream_429"
 
-TABLE: Mapping[Fault, FaultRow] = MappingProxyType(
-    {
-        Fault.DNS_ERROR: FaultRow(
-            "The provider's host name does not resolve", RETRY, RETRY, NOW, 502, UNREACHABLE_CODE, PROVIDER
+
+@dataclass(frozen=True, slots=True)
+class FaultRow:
+    """One fault; a row names only what is special about it."""
+
+    meaning: str
+    advice: Advice
+    """What to do about a request that ended so."""
+
+    _: KW_ONLY
+    seed: Action = RETRY
+    strict: Action | None = None
+    """As `seed` if None; so is `resilient`, which lets some refusals go on, marked red."""
+    resilient: Action | None = None
+
+    effect: Effect = COUNT
+    """What it does to its candidate's cooldown."""
+    cools_when_passed_on: bool = False
+    """Our own misconfiguration, which the next request would meet again: a cooldown where a route goes on after it."""
+    scope: Scope = Scope.MODEL
+    key_effect: Effect = NONE
+    """Where a provider has several keys and this is one key's own: the next key is asked, this one rests (decision 20).
+    """
+
+    status: int = 502
+    code: str = BUSY
+    """What the caller sees where it is raised."""
+    exhausted: int = 502
+    """The status of a chain whose every candidate ended so: 429 for rate limits, 504 for timeouts."""
+
+    groups: tuple[Group, ...] = ()
+    """The words by which a route may decide about it, beside its code and its status."""
+    is_callers: bool = False
+    """The request brought it on itself by what it holds or asks: it says nothing of how its provider does."""
+    after_content: bool = False
+    """It comes after the first content: never another candidate, whatever a route says."""
+
+    alert: bool = False
+    """Whether the attempt is marked for an administrator."""
+    alert_kind: AlertKind | None = None
+    """The alert that it raises."""
+
+    message: str = ""
+    """What the error says where we met the fault ourselves, if not the meaning; a provider's answer has its own words.
+    """
+
+    @property
+    def is_want_of_quota(self) -> bool:
+        """Whether calling again cannot end a cooldown after it: no last-resort try."""
+        return Group.RATE_LIMIT in self.groups or Group.QUOTA in self.groups
+
+
+# A row: its words, its columns, its message.
+# fmt: off
+TABLE: Mapping[str, FaultRow] = MappingProxyType({
+    Fault.DNS_ERROR: FaultRow(
+        translatable("The provider's host name does not resolve"), ADDRESS,
+        effect=NOW, scope=PROVIDER, code=UNREACHABLE_CODE, groups=(Group.NETWORK,),
+        message=translatable("The provider's host name does not resolve."),
+    ),
+    Fault.CONNECT_REFUSED: FaultRow(
+        translatable("Nothing is listening at the provider's address"), ADDRESS,
+        effect=NOW, scope=PROVIDER, code=UNREACHABLE_CODE, groups=(Group.NETWORK,),
+        message=translatable("Nothing is listening at the provider's address."),
+    ),
+    Fault.CONNECT_TIMEOUT: FaultRow(
+        translatable("No connection in time"), ADDRESS,
+        scope=PROVIDER, status=504, code=TIMEOUT_CODE, exhausted=504, groups=(Group.TIMEOUT,),
+        message=translatable("No connection to the provider in time."),
+    ),
+    Fault.TLS_ERROR: FaultRow(
+        translatable("The encrypted connection could not be set up"), ADDRESS,
+        scope=PROVIDER, code=UNREACHABLE_CODE, groups=(Group.NETWORK,),
+        message=translatable("The encrypted connection to the provider could not be set up."),
+    ),
+    Fault.TLS_CERT_ERROR: FaultRow(
+        translatable("The provider's certificate is not valid"), ADDRESS,
+        seed=NEXT, effect=NOW, scope=PROVIDER, code="tls_verify", alert=True,
+        message=translatable("The provider's certificate is not valid."),
+    ),
+    Fault.RESET_BEFORE_HEADERS: FaultRow(
+        translatable("The connection broke before an answer"), PASSING,
+        code=UNREACHABLE_CODE, groups=(Group.NETWORK,),
+        message=translatable("The provider closed the connection before it answered."),
+    ),
+    Fault.READ_TIMEOUT: FaultRow(
+        translatable("Connected, but no response in time"), PASSING,
+        seed=NEXT, strict=RETRY, status=504, code=TIMEOUT_CODE, exhausted=504, groups=(Group.TIMEOUT,),
+        message=translatable("The provider sent no response in time."),
+    ),
+    Fault.DEADLINE: FaultRow(
+        translatable("The request ran out of time"),
+        Advice(translatable(
+            "The request ran out of time. Give the route a longer deadline or fewer retries."
+        ), Remedy.ROUTE),
+        seed=RAISE, effect=NONE, status=504, code="deadline_exceeded", exhausted=504,
+        message=translatable("The request ran out of time."),
+    ),
+    Fault.TRUNCATED_BODY: FaultRow(
+        translatable("The answer broke off before the end"), USELESS,
+        code=BAD, groups=(Group.NETWORK,),
+        message=translatable("The provider's answer broke off before the end."),
+    ),
+    Fault.SLOW_BODY: FaultRow(
+        translatable("The answer came too slowly"), PASSING,
+        seed=NEXT, strict=RETRY, status=504, code=TIMEOUT_CODE, exhausted=504, groups=(Group.TIMEOUT,),
+        message=translatable("The provider's answer came too slowly."),
+    ),
+    Fault.TOO_LARGE: FaultRow(
+        translatable("The answer is far too large"), USELESS,
+        seed=NEXT, effect=NOW, code="response_too_large",
+        message=translatable("The provider's answer is too large."),
+    ),
+    Fault.REDIRECT: FaultRow(
+        translatable("The provider redirected the call; redirects are never followed"), ADDRESS,
+        seed=NEXT, effect=NOW, scope=PROVIDER, code="redirect_refused", alert=True,
+        message=translatable(
+            "The provider answered with a redirect, and redirects are not followed. Correct its endpoint."
         ),
-        Fault.CONNECT_REFUSED: FaultRow(
-            "Nothing is listening at the provider's address", RETRY, RETRY, NOW, 502, UNREACHABLE_CODE, PROVIDER
+    ),
+    Fault.BAD_HTTP: FaultRow(
+        translatable("The answer is not valid HTTP"), ADDRESS,
+        code=BAD, groups=(Group.NETWORK,),
+        message=translatable("The provider's answer is not valid HTTP."),
+    ),
+    Fault.BAD_CONTENT_TYPE: FaultRow(
+        translatable("Status 200 with a web page instead of JSON"), ADDRESS,
+        seed=NEXT, strict=RETRY, effect=NOW, code=BAD,
+        message=translatable("The provider's answer uses an encoding that was not requested."),
+    ),
+    Fault.BAD_JSON: FaultRow(translatable("Status 200 with JSON that does not parse"), USELESS, code=BAD),
+    Fault.BAD_SHAPE: FaultRow(
+        translatable("Status 200 with JSON that is not an answer"), USELESS,
+        seed=NEXT, strict=RETRY, code=BAD,
+    ),
+    Fault.EMPTY_CHOICES: FaultRow(
+        translatable("An answer without any choices"), USELESS,
+        code=EMPTY_CODE, groups=(Group.EMPTY,),
+    ),
+    Fault.EMPTY_CONTENT: FaultRow(
+        translatable("An empty answer"), USELESS,
+        seed=NEXT, strict=RETRY, code=EMPTY_CODE, groups=(Group.EMPTY,),
+        message=translatable("The provider's answer is empty."),
+    ),
+    Fault.GENERATION_FAILED: FaultRow(
+        translatable("The model reported that its answer failed"), USELESS,
+        seed=NEXT, effect=NONE, code=BAD,
+    ),
+    Fault.HTTP_400: FaultRow(
+        translatable("The provider rejects the request as invalid"), ASKED_WRONG,
+        seed=RAISE, effect=NONE, status=400, code="upstream_400", groups=(Group.CLIENT_ERROR, Group.BAD_REQUEST),
+        is_callers=True,
+    ),
+    Fault.CONTEXT_LENGTH: FaultRow(
+        translatable("The request is longer than the model can read"),
+        Advice(translatable("The request is too long for %(model)s. The caller must shorten it.")),
+        seed=RAISE, effect=NONE, status=400, code="context_length_exceeded",
+        groups=(Group.CLIENT_ERROR, Group.BAD_REQUEST, Group.CONTEXT_LENGTH), is_callers=True,
+    ),
+    Fault.CONTENT_POLICY: FaultRow(
+        translatable("The provider's content policy refused"),
+        Advice(translatable(
+            "The content policy of %(provider)s refused the request. The caller must ask for something else."
+        )),
+        seed=RAISE, effect=NONE, status=400, code="content_filter",
+        groups=(Group.CLIENT_ERROR, Group.BAD_REQUEST, Group.CONTENT_POLICY), is_callers=True,
+    ),
+    Fault.UNSUPPORTED_PARAMETER: FaultRow(
+        translatable(
+            "The model refuses a parameter; retried without it (a token limit: under its other name) and remembered"
         ),
-        Fault.CONNECT_TIMEOUT: FaultRow("No connection in time", RETRY, RETRY, COUNT, 504, TIMEOUT_CODE, PROVIDER),
-        Fault.TLS_ERROR: FaultRow(
-            "The encrypted connection could not be set up", RETRY, RETRY, COUNT, 502, UNREACHABLE_CODE, PROVIDER
+        Advice(translatable("The request uses something %(model)s does not accept. The caller must leave it out.")),
+        seed=RAISE, effect=NONE, status=400, code="unsupported_parameter",
+        groups=(Group.CLIENT_ERROR, Group.BAD_REQUEST), is_callers=True,
+    ),
+    Fault.CAPABILITY_MISMATCH: FaultRow(
+        translatable("The model cannot read a kind of content; retried with a description of it"),
+        Advice(translatable(
+            "%(model)s cannot read what it was sent. Correct its capabilities in the matrix."
+        ), Remedy.MATRIX),
+        seed=NEXT, effect=NONE, code="capability_mismatch", groups=(Group.CLIENT_ERROR,), is_callers=True,
+    ),
+    Fault.HTTP_401: FaultRow(
+        translatable("The provider rejects the key"),
+        Advice(translatable("%(provider)s rejects the key. Store a valid one."), Remedy.PROVIDER),
+        seed=RAISE, resilient=NEXT, effect=NONE, cools_when_passed_on=True, scope=PROVIDER, key_effect=LONG,
+        code="upstream_auth", groups=(Group.CLIENT_ERROR, Group.AUTH), alert=True, alert_kind=AlertKind.KEY_REFUSED,
+    ),
+    Fault.HTTP_402: FaultRow(
+        translatable("The provider requires payment"), UNPAID,
+        seed=NEXT, effect=LONG, scope=PROVIDER, key_effect=LONG, code="upstream_payment_required",
+        groups=(Group.CLIENT_ERROR, Group.QUOTA), alert=True, alert_kind=AlertKind.BALANCE_GONE,
+    ),
+    Fault.HTTP_403: FaultRow(
+        translatable("The provider forbids this call"),
+        Advice(translatable(
+            "The key lacks permission for this at %(provider)s. Extend its permissions there, or choose another model."
+        ), Remedy.PROVIDER),
+        seed=RAISE, resilient=NEXT, effect=NONE, scope=PROVIDER, key_effect=LONG, code="upstream_forbidden",
+        groups=(Group.CLIENT_ERROR, Group.AUTH), alert=True, alert_kind=AlertKind.KEY_REFUSED,
+    ),
+    Fault.HTTP_404: FaultRow(
+        translatable("The provider has no such model or path"),
+        Advice(translatable("%(provider)s has no model %(model)s. Correct the name or the base URL."), Remedy.PROVIDER),
+        seed=RAISE, resilient=NEXT, effect=NONE, cools_when_passed_on=True, status=404, code="upstream_404",
+        groups=(Group.CLIENT_ERROR,), alert=True, alert_kind=AlertKind.RETIRED_MODEL,
+    ),
+    Fault.HTTP_408: FaultRow(
+        translatable("The provider timed out waiting for the request"), PASSING,
+        status=504, code=TIMEOUT_CODE, exhausted=504, groups=(Group.CLIENT_ERROR, Group.TIMEOUT),
+    ),
+    Fault.HTTP_409: FaultRow(translatable("The provider reports a conflict"), PASSING, groups=(Group.CLIENT_ERROR,)),
+    Fault.HTTP_413: FaultRow(
+        translatable("The request is too large for the provider"),
+        Advice(translatable("The request is too large for %(provider)s. The caller must send less at a time.")),
+        seed=RAISE, resilient=NEXT, effect=NONE, status=413, code="upstream_413", groups=(Group.CLIENT_ERROR,),
+        is_callers=True,
+    ),
+    Fault.HTTP_415: FaultRow(
+        translatable("The provider does not accept this media type"), ASKED_WRONG,
+        seed=RAISE, effect=NONE, status=415, code="upstream_415", groups=(Group.CLIENT_ERROR,), is_callers=True,
+    ),
+    Fault.HTTP_422: FaultRow(
+        translatable("The provider cannot process the request"), ASKED_WRONG,
+        seed=RAISE, resilient=NEXT, effect=NONE, status=422, code="upstream_422", groups=(Group.CLIENT_ERROR,),
+        is_callers=True,
+    ),
+    Fault.HTTP_425: FaultRow(translatable("The provider says: too early"), PASSING, groups=(Group.CLIENT_ERROR,)),
+    Fault.HTTP_429: FaultRow(
+        translatable("The provider rate-limits the calls"), LIMITED,
+        key_effect=NOW, status=429, code=LIMIT_CODE, exhausted=429, groups=(Group.RATE_LIMIT,),
+    ),
+    Fault.HTTP_429_WAIT: FaultRow(
+        translatable("The provider rate-limits the calls and names a long wait"), LIMITED,
+        seed=NEXT, strict=RETRY, effect=EXACT, key_effect=EXACT, status=429, code=LIMIT_CODE, exhausted=429,
+        groups=(Group.RATE_LIMIT,),
+    ),
+    Fault.HTTP_429_BAD_HEADER: FaultRow(
+        translatable("The provider rate-limits the calls and names an implausible wait"), LIMITED,
+        effect=MINUTE, key_effect=MINUTE, status=429, code=LIMIT_CODE, exhausted=429, groups=(Group.RATE_LIMIT,),
+    ),
+    Fault.HTTP_429_QUOTA: FaultRow(
+        translatable("The account's quota is used up"), UNPAID,
+        seed=NEXT, strict=RETRY, effect=LONG, scope=PROVIDER, key_effect=LONG, status=429, code=LIMIT_CODE,
+        exhausted=429, groups=(Group.RATE_LIMIT, Group.QUOTA), alert=True, alert_kind=AlertKind.BALANCE_GONE,
+    ),
+    Fault.HTTP_4XX: FaultRow(
+        translatable("The provider refuses the request"), ASKED_WRONG,
+        seed=RAISE, effect=NONE, status=OWN_STATUS, code="upstream_4xx", groups=(Group.CLIENT_ERROR,), is_callers=True,
+    ),
+    Fault.HTTP_500: FaultRow(translatable("The provider had an internal error"), PASSING, groups=(Group.SERVER_ERROR,)),
+    Fault.HTTP_501: FaultRow(
+        translatable("The provider does not support this call"), ADDRESS,
+        seed=NEXT, strict=RETRY, groups=(Group.SERVER_ERROR,),
+    ),
+    Fault.HTTP_502: FaultRow(translatable("The provider's gateway failed"), PASSING, groups=(Group.SERVER_ERROR,)),
+    Fault.HTTP_503: FaultRow(translatable("The provider is unavailable"), PASSING, groups=(Group.SERVER_ERROR,)),
+    Fault.HTTP_504: FaultRow(
+        translatable("The provider's gateway timed out"), PASSING,
+        status=504, code=TIMEOUT_CODE, exhausted=504, groups=(Group.SERVER_ERROR, Group.TIMEOUT),
+    ),
+    Fault.HTTP_52X: FaultRow(
+        translatable("The provider's edge cannot reach it"), PASSING,
+        effect=NOW, groups=(Group.SERVER_ERROR,),
+    ),
+    Fault.HTTP_529: FaultRow(
+        translatable("The provider is overloaded"), PASSING,
+        seed=NEXT, strict=RETRY, effect=NOW, groups=(Group.SERVER_ERROR,),
+    ),
+    Fault.HTTP_5XX: FaultRow(
+        translatable("The provider failed with another 5xx"), PASSING,
+        groups=(Group.SERVER_ERROR,),
+    ),
+    Fault.HTTP_OTHER: FaultRow(translatable("An unexpected status"), ADDRESS, seed=NEXT, code=BAD),
+    Fault.TTFT_TIMEOUT: FaultRow(
+        translatable("The stream started, but no content came in time"), PASSING,
+        seed=NEXT, strict=RETRY, status=504, code=TIMEOUT_CODE, exhausted=504, groups=(Group.TIMEOUT,),
+        message=translatable("The provider started a stream but sent no content in time."),
+    ),
+    Fault.STREAM_EMPTY: FaultRow(
+        translatable("The stream ended without content"), USELESS,
+        code=EMPTY_CODE, groups=(Group.EMPTY,),
+        message=translatable("The provider's stream ended without content."),
+    ),
+    Fault.STREAM_STALL: FaultRow(
+        translatable("The stream fell silent after content"), BROKE_OFF,
+        seed=RAISE, code="stream_stalled", exhausted=504, after_content=True,
+        message=translatable("The provider's stream fell silent."),
+    ),
+    Fault.STREAM_BROKEN: FaultRow(
+        translatable("The stream broke after content"), BROKE_OFF,
+        seed=RAISE, code="stream_broken", after_content=True,
+        message=translatable("The provider's stream broke."),
+    ),
+    Fault.STREAM_TRUNCATED: FaultRow(
+        translatable("The stream ended after content without a finish reason"), BROKE_OFF,
+        seed=RAISE, code="stream_truncated", after_content=True,
+    ),
+    Fault.ORIGIN_REFUSED: FaultRow(
+        translatable("The provider's address is not allowed"), FORBIDDEN_ADDRESS,
+        seed=NEXT, effect=NONE, scope=PROVIDER, code="origin_refused", alert=True,
+        message=translatable(
+            "No request can be built for the provider: its endpoint, proxy or key is not usable. Correct it on its "
+            "page."
         ),
-        Fault.TLS_CERT_ERROR: FaultRow(
-            "The provider's certificate is not valid", NEXT, NEXT, NOW, 502, "tls_verify", PROVIDER, True
-        ),
-        Fault.RESET_BEFORE_HEADERS: FaultRow(
-            "The connection broke before an answer", RETRY, RETRY, COUNT, 502, UNREACHABLE_CODE
-        ),
-        Fault.READ_TIMEOUT: FaultRow("Connected, but no response in time", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE),
-        Fault.DEADLINE: FaultRow("The request ran out of time", RAISE, RAISE, NONE, 504, "deadline_exceeded"),
-        Fault.TRUNCATED_BODY: FaultRow("The answer broke off before the end", RETRY, RETRY, COUNT, 502, BAD),
-        Fault.SLOW_BODY: FaultRow("The answer came too slowly", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE),
-        Fault.TOO_LARGE: FaultRow("The answer is far too large", NEXT, NEXT, NOW, 502, "response_too_large"),
-        Fault.REDIRECT: FaultRow(
-            "The provider redirected the call; redirects are never followed",
-            *(NEXT, NEXT, NOW, 502, "redirect_refused", PROVIDER, True),
-        ),
-        Fault.BAD_HTTP: FaultRow("The answer is not valid HTTP", RETRY, RETRY, COUNT, 502, BAD),
-        Fault.BAD_CONTENT_TYPE: FaultRow("Status 200 with a web page instead of JSON", NEXT, RETRY, NOW, 502, BAD),
-        Fault.BAD_JSON: FaultRow("Status 200 with JSON that does not parse", RETRY, RETRY, COUNT, 502, BAD),
-        Fault.BAD_SHAPE: FaultRow("Status 200 with JSON that is not an answer", NEXT, RETRY, COUNT, 502, BAD),
-        Fault.EMPTY_CHOICES: FaultRow("An answer without any choices", RETRY, RETRY, COUNT, 502, "empty_completion"),
-        Fault.EMPTY_CONTENT: FaultRow("An empty answer", NEXT, RETRY, COUNT, 502, "empty_completion"),
-        Fault.GENERATION_FAILED: FaultRow("The model reported that its answer failed", NEXT, NEXT, NONE, 502, BAD),
-        Fault.HTTP_400: FaultRow(
-            "The provider rejects the request as invalid", RAISE, RAISE, NONE, 400, "upstream_400"
-        ),
-        Fault.CONTEXT_LENGTH: FaultRow(
-            "The request is longer than the model can read", RAISE, RAISE, NONE, 400, "context_length_exceeded"
-        ),
-        Fault.CONTENT_POLICY: FaultRow(
-            "The provider's content policy refused", RAISE, RAISE, NONE, 400, "content_filter"
-        ),
-        Fault.UNSUPPORTED_PARAMETER: FaultRow(
-            "The model refuses a parameter; retried without it (a token limit: under its other name) and remembered",
-            *(RAISE, RAISE, NONE, 400, "unsupported_parameter"),
-        ),
-        Fault.CAPABILITY_MISMATCH: FaultRow(
-            "The model cannot read a kind of content; retried with a description of it",
-            *(NEXT, NEXT, NONE, 502, "capability_mismatch"),
-        ),
-        Fault.HTTP_401: FaultRow(
-            "The provider rejects the key", RAISE, RAISE, NONE, 502, "upstream_auth", PROVIDER, True
-        ),
-        Fault.HTTP_402: FaultRow(
-            "The provider requires payment", NEXT, NEXT, LONG, 502, "upstream_payment_required", PROVIDER, True
-        ),
-        Fault.HTTP_403: FaultRow(
-            "The provider forbids this call", RAISE, RAISE, NONE, 502, "upstream_forbidden", PROVIDER, True
-        ),
-        Fault.HTTP_404: FaultRow(
-            "The provider has no such model or path", RAISE, RAISE, NONE, 404, "upstream_404", alert=True
-        ),
-        Fault.HTTP_408: FaultRow(
-            "The provider timed out waiting for the request", RETRY, RETRY, COUNT, 504, TIMEOUT_CODE
-        ),
-        Fault.HTTP_409: FaultRow("The provider reports a conflict", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_413: FaultRow("The request is too large for the provider", RAISE, RAISE, NONE, 413, "upstream_413"),
-        Fault.HTTP_415: FaultRow(
-            "The provider does not accept this media type", RAISE, RAISE, NONE, 415, "upstream_415"
-        ),
-        Fault.HTTP_422: FaultRow("The provider cannot process the request", RAISE, RAISE, NONE, 422, "upstream_422"),
-        Fault.HTTP_425: FaultRow("The provider says: too early", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_429: FaultRow("The provider rate-limits the calls", RETRY, RETRY, COUNT, 429, "upstream_429"),
-        Fault.HTTP_429_WAIT: FaultRow(
-            "The provider rate-limits the calls and names a long wait", NEXT, RETRY, EXACT, 429, "upstream_429"
-        ),
-        Fault.HTTP_429_BAD_HEADER: FaultRow(
-            "The provider rate-limits the calls and names an implausible wait",
-            *(RETRY, RETRY, MINUTE, 429, "upstream_429"),
-        ),
-        Fault.HTTP_429_QUOTA: FaultRow(
-            "The account's quota is used up", NEXT, RETRY, LONG, 429, "upstream_429", PROVIDER, True
-        ),
-        Fault.HTTP_4XX: FaultRow("The provider refuses the request", RAISE, RAISE, NONE, OWN_STATUS, "upstream_4xx"),
-        Fault.HTTP_500: FaultRow("The provider had an internal error", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_501: FaultRow("The provider does not support this call", NEXT, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_502: FaultRow("The provider's gateway failed", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_503: FaultRow("The provider is unavailable", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_504: FaultRow("The provider's gateway timed out", RETRY, RETRY, COUNT, 504, TIMEOUT_CODE),
-        Fault.HTTP_52X: FaultRow("The provider's edge cannot reach it", RETRY, RETRY, NOW, 502, BUSY),
-        Fault.HTTP_529: FaultRow("The provider is overloaded", NEXT, RETRY, NOW, 502, BUSY),
-        Fault.HTTP_5XX: FaultRow("The provider failed with another 5xx", RETRY, RETRY, COUNT, 502, BUSY),
-        Fault.HTTP_OTHER: FaultRow("An unexpected status", NEXT, NEXT, COUNT, 502, BAD),
-        Fault.TTFT_TIMEOUT: FaultRow(
-            "The stream started, but no content came in time", NEXT, RETRY, COUNT, 504, TIMEOUT_CODE
-        ),
-        Fault.STREAM_EMPTY: FaultRow("The stream ended without content", RETRY, RETRY, COUNT, 502, "empty_completion"),
-        Fault.STREAM_STALL: FaultRow(
-            "The stream fell silent after content", RAISE, RAISE, COUNT, 502, "stream_stalled"
-        ),
-        Fault.STREAM_BROKEN: FaultRow("The stream broke after content", RAISE, RAISE, COUNT, 502, "stream_broken"),
-        Fault.STREAM_TRUNCATED: FaultRow(
-            "The stream ended after content without a finish reason", RAISE, RAISE, COUNT, 502, "stream_truncated"
-        ),
-        Fault.ORIGIN_REFUSED: FaultRow(
-            "The provider's address is not allowed", NEXT, NEXT, NONE, 502, "origin_refused", PROVIDER, True
-        ),
-        Fault.KEY_MISSING: FaultRow("The provider has no key", NEXT, NEXT, NONE, 502, "upstream_auth", PROVIDER, True),
-        Fault.FIRE_DRILL: FaultRow(
-            "A fire drill: an administrator simulates an outage, and the provider is not called",
-            *(NEXT, NEXT, NONE, 503, "fire_drill", PROVIDER),
-        ),
-    }
+    ),
+    Fault.KEY_MISSING: FaultRow(
+        translatable("The provider has no key"), NO_KEY,
+        seed=NEXT, effect=NONE, scope=PROVIDER, code="upstream_auth", alert=True,
+    ),
+    Fault.FIRE_DRILL: FaultRow(
+        translatable("A fire drill: an administrator simulates an outage, and the provider is not called"),
+        Advice(translatable(
+            "A fire drill of %(provider)s was running, and no other candidate could answer. Add one from another "
+            "provider."
+        ), Remedy.ROUTE),
+        seed=NEXT, effect=NONE, scope=PROVIDER, status=503, code="fire_drill", groups=(Group.SERVER_ERROR,),
+    ),
+})
+# fmt: on
+"""By the fault; an outcome that is no fault has no row."""
+
+GROUPS: Mapping[str, frozenset[Fault]] = MappingProxyType(
+    {group.value: frozenset(fault for fault in Fault if group in TABLE[fault].groups) for group in Group}
 )
+CALLERS_FAULTS = frozenset(fault for fault in Fault if TABLE[fault].is_callers)
 
-RESILIENT_NEXT = frozenset({Fault.HTTP_401, Fault.HTTP_403, Fault.HTTP_404, Fault.HTTP_413, Fault.HTTP_422})
-"""What the preset `resilient` lets go on to the next candidate, marked red."""
 
-COOLS_WHEN_PASSED_ON = frozenset({Fault.HTTP_401, Fault.HTTP_404})
-"""Our own misconfiguration, which the next request would meet again: a cooldown where a route goes on after it."""
-
-RATE_LIMITED = frozenset({Fault.HTTP_429, Fault.HTTP_429_WAIT, Fault.HTTP_429_BAD_HEADER, Fault.HTTP_429_QUOTA})
-TIMED_OUT = frozenset(
-    {
-        *(Fault.CONNECT_TIMEOUT, Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.SLOW_BODY, Fault.STREAM_STALL),
-        *(Fault.DEADLINE, Fault.HTTP_408, Fault.HTTP_504),
-    }
-)
-KEY_EFFECTS: Mapping[Fault, Effect] = MappingProxyType(
-    {
-        **dict.fromkeys((Fault.HTTP_401, Fault.HTTP_402, Fault.HTTP_403, Fault.HTTP_429_QUOTA), Effect.LONG),
-        Fault.HTTP_429: Effect.NOW,
-        Fault.HTTP_429_WAIT: Effect.EXACT,
-        Fault.HTTP_429_BAD_HEADER: Effect.MINUTE,
-    }
-)
-"""What is one key's own where a provider has several: the next key is asked at once, this one rests (decision 20)."""
-
-QUOTA_FAULTS = frozenset({Fault.HTTP_402, *RATE_LIMITED})
-"""Causes of a cooldown that calling again cannot end: no last-resort try for them."""
-
-CALLERS_FAULTS = frozenset(
-    {
-        *(Fault.HTTP_400, Fault.CONTEXT_LENGTH, Fault.CONTENT_POLICY, Fault.UNSUPPORTED_PARAMETER),
-        *(Fault.CAPABILITY_MISMATCH, Fault.HTTP_413, Fault.HTTP_415, Fault.HTTP_422, Fault.HTTP_4XX),
-    }
-)
-"""What a request brings on itself by what it holds or asks: it says nothing of how its provider does."""
-
-AFTER_CONTENT = frozenset({Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED})
-"""Faults after the first content: never another candidate, whatever a route says."""
+def is_of_key(outcome: str) -> bool:
+    """Return whether an outcome is one key's own where its provider has several."""
+    row = TABLE.get(outcome)
+    return row is not None and row.key_effect is not Effect.NONE
