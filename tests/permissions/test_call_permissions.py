@@ -171,6 +171,9 @@ def test_the_description_lists_exactly_these_calls(client: Client) -> None:
     assert listed == {name for name in SCOPE_OF if "/api/v1/" in name} | {*ADMIN_SCOPE_OF} | BY_ITS_ADDRESS
     assert all("default" in each["responses"] for item in document["paths"].values() for each in item.values())
     assert list(document["components"]["securitySchemes"]) == ["LimitedKeyAuth", "AdminTokenAuth"]
+    names = [each["operationId"] for item in document["paths"].values() for each in item.values()]
+    assert len(set(names)) == len(names)
+    assert not [name for name in names if name.startswith("routing_admin")]  # a client's functions, not our modules
     assert client.get("/api/v1/docs").status_code == 200
 
 

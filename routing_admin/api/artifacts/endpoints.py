@@ -71,7 +71,7 @@ Language = Annotated[str | None, Query(max_length=35)]
 
 
 @router.get("/tools", tags=["messages"], response=ToolsOut)
-def tools(request: HttpRequest, language: Language = None) -> HttpResponse:
+def list_tools(request: HttpRequest, language: Language = None) -> HttpResponse:
     """The agents' tools as function definitions, ready for the `tools` of a chat request."""
     return answer({"tools": tool_definitions(choose_language(language))})
 

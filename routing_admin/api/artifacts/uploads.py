@@ -12,8 +12,9 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.request import UnreadablePostError
 from ninja import Router
 
+from artifacts import library
 from artifacts.core.store import BLOCK
-from artifacts.library import OfferedUpload, offer_upload, upload_by_link
+from artifacts.library import OfferedUpload, upload_by_link
 from artifacts.storage.content import in_turn
 from artifacts.storage.uploads import MAX_NAME, PATH, UploadFailedError
 from capabilities.access import principal_of
@@ -49,10 +50,10 @@ def link_out(offered: OfferedUpload, base_url: str) -> UploadLinkOut:
 
 
 @router.post("/uploads", response={201: UploadLinkOut}, tags=["artifacts"], openapi_extra=takes(UploadLinkIn))
-def offer(request: HttpRequest) -> HttpResponse:
+def offer_upload(request: HttpRequest) -> HttpResponse:
     """A link for uploading one file without a key, by one PUT within 15 minutes; `ref` will be its reference."""
     body, principal = read_as(request, UploadLinkIn), principal_of(request)
-    offered = offer_upload(principal.agent, principal.key, body.filename, body.mimeType, body.size)
+    offered = library.offer_upload(principal.agent, principal.key, body.filename, body.mimeType, body.size)
     return answer(link_out(offered, base_url_of(request)), 201)
 
 
