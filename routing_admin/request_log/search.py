@@ -133,9 +133,14 @@ def _rows_by_stretch(search: Search, now: datetime) -> Callable[[DayRange], Quer
     return lambda stretch: within(rows, stretch, "started_at").filter(chain(stretch))
 
 
-def failed_condition() -> RawSQL:
+def unanswered_condition() -> RawSQL:
     """Requests that got no answer; written out, because the partial index `request_failed` is found by its text."""
     return RawSQL("NOT (outcome = 'ok')", (), output_field=BooleanField())
+
+
+def failed_condition() -> Q:
+    """Requests that should have had an answer (`RequestEnding.FAILED`), found through `request_failed`."""
+    return Q(unanswered_condition(), ending=RequestEnding.FAILED)
 
 
 def fell_back_condition() -> RawSQL:
@@ -180,11 +185,11 @@ def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestL
         return rows.filter(fell_back_condition())
     if status.isdecimal():
         rows = rows.filter(status=int(status))
-        return rows if int(status) == HTTPStatus.OK else rows.filter(failed_condition())
+        return rows if int(status) == HTTPStatus.OK else rows.filter(unanswered_condition())
     if status in (OK, RequestEnding.ANSWERED):
         return rows.filter(outcome=OK)
     if status:
-        rows = rows.filter(failed_condition())
+        rows = rows.filter(unanswered_condition())
     if status in ENDED:
         return rows.filter(ending=status)
     return rows.filter(outcome=status) if status not in ("", "error") else rows
@@ -202,7 +207,7 @@ def _chain_condition(provider: str, model: str) -> Callable[[DayRange], Q]:
     few = list_few(attempts, "request_id")
     if few is not None:
         return lambda _: Q(pk__in=few)
-    has_others = Q(fell_back_condition()) | Q(failed_condition()) | Q(provider="")
+    has_others = Q(fell_back_condition()) | Q(unanswered_condition()) | Q(provider="")
     own = attempts.filter(request=OuterRef("pk"))
     if connections[LOGS].vendor == POSTGRESQL:  # which then looks into the tables of two days instead of all
         own = own.filter(at__gte=OuterRef("started_at"), at__lt=OuterRef("started_at") + LONGEST)

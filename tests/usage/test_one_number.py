@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from datetime import datetime, timedelta
+from decimal import Decimal
 from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -13,11 +14,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pydantic.alias_generators import to_camel
 
-from capabilities.core.wire import Usage
+from capabilities.core.wire import Fault, Usage
+from capabilities.models import Provider, Service
+from routing_admin.configuration import snapshot
 from routing_admin.console.routes.queries import map_traffic
-from routing_admin.core.fallback.chain import Attempt
-from routing_admin.core.fallback.endings import RequestEnding, ending_of
+from routing_admin.core.fallback.chain import OK, Attempt, SkipReason, Try
+from routing_admin.core.fallback.endings import FAILURES, RequestEnding, ending_of
 from routing_admin.models import RequestLog, UsageSum
 from routing_admin.platform.server.metrics import request_metrics
 from routing_admin.request_log import health
@@ -105,6 +109,73 @@ def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: A
     ]
     counted = {name: metric_of(name) - before[name] for name in RequestEnding}
     assert counted == dict(zip(RequestEnding, (9, FAILED, REFUSED, CANCELLED), strict=True))
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize("fell_back", [False, True])
+def test_every_outcome_is_the_same_number_everywhere(
+    admin: Client, text_agent: AgentProgram, now: datetime, fell_back: bool, is_streamed: bool
+) -> None:
+    """Whatever the outcome: each ending, fallbacks, attempts, tokens and money, by pages, CSV, API and `/metrics`."""
+    host = Provider.objects.create(name="host", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
+    Service.objects.create(service_id="host", name="host", provider=host, model="m", price=PRICE)
+    snapshot.refresh()
+    outcomes = sorted({*OUTCOMES, *Fault, *SkipReason, *FAILURES})
+    before = metrics_now()
+    log = [priced(each, now, fell_back=fell_back, is_streamed=is_streamed) for each in outcomes]
+    write(log)
+    count_entries(log)
+    counted = {name: number - before.get(name, 0) for name, number in metrics_now().items()}
+    words = {"answered": "ok", **{name: name for name in NAMES}}
+    shown = {word: len(find(parse(f"status:{status}", now), now=now, size=999).rows) for word, status in words.items()}
+    assert shown == {word: counted[word] for word in words}
+    assert sum(shown.values()) == len(outcomes)
+    today, _yesterday = health.two_days(now)
+    traffic = map_traffic(["planning"], now)["planning"]
+    fallbacks = len(find(parse("status:fallback", now), now=now, size=999).rows)
+    assert (traffic.failed, traffic.fell_back) == (shown["failed"], fallbacks)
+    assert (sum(today.failed), sum(today.fell_back)) == (shown["failed"], fallbacks)
+    sums = next(iter(csv.DictReader(io.StringIO(csv_of(admin)))))
+    (row,) = text_agent.get("/usage?groupBy=route").json()["rows"]
+    expected = {
+        "requests": len(outcomes),
+        "failures": shown["failed"],
+        "refused": shown["refused"],
+        "cancelled": shown["cancelled"],
+        "fallbacks": fallbacks,
+        "attempts": counted["attempts"],
+        "prompt_tokens": counted["input"],
+        "completion_tokens": counted["output"],
+    }
+    assert {name: int(sums[name]) for name in expected} == expected
+    assert {name: row[to_camel(name)] for name in expected} == expected
+    assert Decimal(sums["cost"]) == Decimal(row["cost"]["CNY"]) == round(Decimal(counted["cost"]), 9)
+
+
+PRICE = {"currency": "CNY", "input": 2, "output": 8}
+
+
+def priced(outcome: str, at: datetime, *, fell_back: bool, is_streamed: bool) -> Entry:
+    """A request as the gateway notes it: tokens where a model ended its answer, and those of a call without one."""
+    facts = RequestFacts(f"o-{outcome}", at, "v1", agent="text-agent", task_type="planning", stream=is_streamed)
+    facts.outcome = outcome
+    facts.first_content_ms = 30.0 if is_streamed else None
+    has_left = outcome == "client_cancelled"
+    if outcome == OK or (is_streamed and not has_left):
+        facts.usage = Usage(1000, 100)
+    billed = Try(0.0, 1.0, "empty_content", 200, usage=Usage(10, 1))
+    before = (Attempt("host", "m", "empty_content", 200, tries=(billed,)),) if fell_back else ()
+    return entry_of(facts, (*before, Attempt("host", "m", OK if is_streamed and has_left else outcome)))
+
+
+def metrics_now() -> dict[str, float]:
+    """What `/metrics` says of all requests, by ending, sort of token, and as attempts and money."""
+    families = {each.name.removeprefix("routing_admin_"): each.values for each in request_metrics().families()}
+    found = dict.fromkeys((*RequestEnding, "attempts", "input", "output", "cost"), 0.0)
+    for name in ("requests", "attempts", "tokens", "cost"):
+        for labels, value in families[name].items():
+            found[labels[-1] if name in ("requests", "tokens") else name] += value
+    return found
 
 
 def csv_of(admin: Client) -> str:

@@ -26,7 +26,6 @@ from capabilities.quantities import duration_text
 from routing_admin.configuration.installation import Keeping, read_retention_settings
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.chain import OK
-from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.limits.headers import WARN_PERCENT, percent_of
 from routing_admin.limits.uses import end_of_window, find_uses
 from routing_admin.models import AuditEvent, Installation, RequestLog, Revision
@@ -46,7 +45,7 @@ def list_troubled_requests(now: datetime) -> list[RequestLog]:
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(started_at__gte=window_start(now)).order_by("-started_at", "-pk")
     fell_back = rows.filter(fell_back_condition())[:TROUBLED]
-    failed = rows.filter(failed_condition(), ending=RequestEnding.FAILED)[:TROUBLED]
+    failed = rows.filter(failed_condition())[:TROUBLED]
     found = {row.pk: row for row in (*fell_back, *failed)}
     return sorted(found.values(), key=lambda row: (row.started_at, row.pk), reverse=True)[:TROUBLED]
 
