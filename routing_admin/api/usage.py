@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 from ninja import Router
+from pydantic.alias_generators import to_camel
 
 from capabilities.access import principal_of
 from capabilities.core.exchange import ExchangeTable
@@ -25,7 +26,7 @@ from routing_admin.api.schemas import (
 )
 from routing_admin.configuration import snapshot
 from routing_admin.request_log.journal import journal
-from routing_admin.request_log.usage import GROUPS, Counts, sum_usage
+from routing_admin.request_log.usage import GROUPS, PLAIN_COUNTS, Counts, sum_usage
 
 DEFAULT_DAYS = 30
 
@@ -99,19 +100,7 @@ def _row(name: str, counts: Counts, exchange: ExchangeTable) -> UsageRowOut:
 
 
 def _count(counts: Counts) -> dict[str, int]:
-    return {
-        "requests": counts.requests,
-        "attempts": counts.attempts,
-        "failures": counts.failures,
-        "refused": counts.refused,
-        "cancelled": counts.cancelled,
-        "fallbacks": counts.fallbacks,
-        "unpriced": counts.unpriced,
-        "promptTokens": counts.prompt_tokens,
-        "completionTokens": counts.completion_tokens,
-        "cachedTokens": counts.cached_tokens,
-        "reasoningTokens": counts.reasoning_tokens,
-    }
+    return {to_camel(name): getattr(counts, name) for name in PLAIN_COUNTS}
 
 
 def _group(name: str, counts: Counts, exchange: ExchangeTable) -> UsageGroupOut:

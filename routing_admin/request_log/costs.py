@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from capabilities.core.prices import Cost
@@ -57,14 +57,30 @@ def _attempt(attempt: Attempt, facts: RequestFacts, answer: Usage | None, cost: 
     }
 
 
+SPENT = ("prompt_tokens", "completion_tokens", "cost_nanos")
+"""What rows of requests and attempts both say."""
+
+
+def list_waste(
+    request: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
+    """The attempts that took more than the answer did, and how much of `SPENT`: calls that gave none are billed, too.
+
+    Takes the columns of a request's row and of its attempts'.
+    """
+    for at, row in enumerate(attempts, 1):
+        answer = request if request["provider"] and at == len(attempts) else {}
+        spent = [(row.get(name) or 0) - (answer.get(name) or 0) for name in SPENT]
+        if any(spent):
+            yield row, spent
+
+
 def sum_waste(request: RequestLog, attempts: Sequence[AttemptLog]) -> dict[str, int]:
     """What calls cost that gave no answer, by currency; only what there is."""
     found: dict[str, int] = {}
-    for at, row in enumerate(attempts, 1):
-        answer = (request.cost_nanos or 0) if request.provider and at == len(attempts) else 0
-        nanos = (row.cost_nanos or 0) - answer
+    for row, (*_tokens, nanos) in list_waste(vars(request), [vars(each) for each in attempts]):
         if nanos:
-            found[row.currency] = found.get(row.currency, 0) + nanos
+            found[row["currency"]] = found.get(row["currency"], 0) + nanos
     return found
 
 

@@ -15,6 +15,7 @@ from capabilities.runtime import owned
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
+from routing_admin.request_log.costs import list_waste
 from routing_admin.request_log.counting import CountedNames, names_now
 from routing_admin.request_log.entries import in_chunks
 from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
@@ -97,8 +98,6 @@ COUNTS = (
     *("cost_nanos", "saved_nanos", "fallback_nanos"),
 )
 """What is summed up."""
-SPENT = ("prompt_tokens", "completion_tokens", "cost_nanos")
-"""What rows of requests and attempts both say."""
 MAX_SUM = 2**62
 """Where a sum no longer grows by much: a column holds twice that, and one batch adds less than this."""
 CHUNKS = (20, 6, 2, 1)
@@ -161,15 +160,11 @@ def _starts(minute: datetime) -> tuple[datetime, datetime]:
 
 
 def _waste(request: Columns, attempts: Sequence[Columns]) -> Iterator[tuple[Columns, list[int]]]:
-    """The attempts that took more than the answer did, and what: calls that gave none are billed all the same."""
     is_priced = request["cost_nanos"] is not None or not (request["prompt_tokens"] or request["completion_tokens"])
-    for at, row in enumerate(attempts, 1):
-        answer = request if request["provider"] and at == len(attempts) else {}
-        reads, writes, cost = ((row.get(name) or 0) - (answer.get(name) or 0) for name in SPENT)
-        if reads or writes or cost:
-            unpriced = int(is_priced and row.get("cost_nanos") is None)
-            is_priced = is_priced and not unpriced
-            yield row, [0, 0, 0, 0, 0, 0, unpriced, reads, writes, 0, 0, cost, 0, cost]
+    for row, (reads, writes, cost) in list_waste(request, attempts):
+        unpriced = int(is_priced and row.get("cost_nanos") is None)
+        is_priced = is_priced and not unpriced
+        yield row, [0, 0, 0, 0, 0, 0, unpriced, reads, writes, 0, 0, cost, 0, cost]
 
 
 def _counts(row: Columns, attempts: int) -> list[int]:

@@ -31,7 +31,7 @@ from routing_admin.console.usage.queries import BudgetLine, list_budgets
 from routing_admin.core.documents.json_lines import safe_cell
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.search_words import Search, moment_text
-from routing_admin.request_log.usage import GROUPS, HOURS_UP_TO, Counts, UsageReport, sum_usage, weight_in
+from routing_admin.request_log.usage import GROUPS, HOURS_UP_TO, PLAIN_COUNTS, Counts, UsageReport, sum_usage, weight_in
 from routing_admin.request_log.usage import LABELS as USAGE_LABELS
 from routing_admin.request_log.usage_sums import MAX_USERS, OTHERS
 
@@ -136,14 +136,12 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
     answer["Content-Disposition"] = f'attachment; filename="usage-by-{group}-{period}-days.csv"'
     answer.write("\ufeff")  # so that spreadsheets read it as UTF-8
     writer = csv.writer(answer)
-    counted = ("requests", "failures", "refused", "cancelled", "fallbacks", "attempts", "unpriced")
-    tokens = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
     money = ("currency", "cost", "saved_by_cache", "paid_for_failed_attempts", "total_currency", "total_cost")
-    writer.writerow([group, *counted, *tokens, *money])
+    writer.writerow([group, *PLAIN_COUNTS, *money])
     exchange = snapshot.current().exchange
     for name, counts in _sums(period, group, exchange, only).groups:
         total = exchange.total(counts.costs)
-        plain = [getattr(counts, each) for each in (*counted, *tokens)]
+        plain = [getattr(counts, each) for each in PLAIN_COUNTS]
         for at, currency in enumerate(counts.costs or {"": 0}):
             amounts = [
                 exact_amount(sums.get(currency, 0)) for sums in (counts.costs, counts.savings, counts.fallback_costs)
