@@ -256,7 +256,7 @@ LOGGING = {
     },
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
-        **{name: {"level": "WARNING"} for name in ("httpx", "httpcore", "aiohttp")},
+        "aiohttp": {"level": "WARNING"},
         "psycopg.pool": {"level": "ERROR"},  # it tells of each try; whoever needs the database tells once
     },
 }

@@ -18,8 +18,8 @@ from routing_admin.upstream.bodies import (
     Decompressor,
     RequestBody,
 )
+from routing_admin.upstream.connections import Pool
 from routing_admin.upstream.faults import CLIENT_ERRORS, connection_failure, failure
-from routing_admin.upstream.pools import Pool
 from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 
 # One timer of the event loop for all the waits of an exchange, instead of one for each wait.
@@ -128,7 +128,7 @@ async def send(
             raise content.error from error
         return connection_failure(error)
     if 300 <= head.status < 400:
-        await head.close()
+        head.close()
         return failure(Fault.REDIRECT, head.status)
     return head
 
@@ -158,7 +158,7 @@ async def read_body(
     try:
         plain = Decompressor(head.headers.get("content-encoding", ""), most)
         while True:
-            if head.has_come():
+            if head.content.is_eof():  # all of it is here
                 block = await head.block()
             else:
                 with timer.within(timeouts.between if begun else timeouts.first_content):
@@ -167,7 +167,7 @@ async def read_body(
                 texts.append(text := plain.feed(block))
                 size += len(text)
                 begun = begun or size >= SLOWEST_BYTES or not (text.isspace() or not text)
-            if not block or head.is_read():
+            if not block or head.content.at_eof():
                 plain.end()
                 return b"".join(texts)
             if begun:
@@ -187,7 +187,7 @@ async def read_body(
     except BadEncodingError:
         return failure(Fault.BAD_CONTENT_TYPE, head.status)
     finally:
-        await head.close()
+        head.close()
 
 
 class _SlowError(Exception):

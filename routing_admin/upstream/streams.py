@@ -166,7 +166,7 @@ async def event_batches(
                 return
     finally:
         timer.close()
-        await head.close()
+        head.close()
 
 
 def _patience(timeouts: Timeouts, *, content: bool, due: bool) -> float:

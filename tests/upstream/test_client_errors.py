@@ -1,4 +1,4 @@
-"""Every exception of the client libraries is one fault, through one map; what is not theirs goes on as it is."""
+"""Every exception of the client library is one fault, through one map; what is not its own goes on as it is."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from importlib import import_module
 from types import ModuleType
 
 import aiohttp
-import httpx
-import httpx_aiohttp.transport
 import pytest
 from aiohttp import http_exceptions
 
@@ -36,14 +34,8 @@ NEVER = {
     "aiohttp._websocket.models.WSHandshakeError": "WebSockets are not used",
     "aiohttp.streams.EofStream": "an end that aiohttp catches itself",
     "aiohttp.payload.LookupError": "a body of a kind that we never give",
-    "httpx.CookieConflict": "no cookies are kept",
-    "httpx.StreamError": "a wrong use of the client: a fault of our own",
-    "httpx.StreamConsumed": "a wrong use of the client: a fault of our own",
-    "httpx.StreamClosed": "a wrong use of the client: a fault of our own",
-    "httpx.ResponseNotRead": "a wrong use of the client: a fault of our own",
-    "httpx.RequestNotRead": "a wrong use of the client: a fault of our own",
 }
-"""Exceptions of the libraries that no provider can cause, and why."""
+"""Exceptions of the library that no provider can cause, and why."""
 ADDRESS_REFUSED = (
     "No request can be built for the provider: its endpoint, proxy or key is not usable. Correct it on its page."
 )
@@ -72,7 +64,7 @@ def name_of(kind: type[BaseException]) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-KINDS = [*raised_by(aiohttp), *raised_by(httpx)]
+KINDS = raised_by(aiohttp)
 
 
 def bare(kind: type[BaseException]) -> BaseException:
@@ -92,19 +84,9 @@ def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[B
 
 
 def test_the_list_of_what_never_comes_names_only_what_there_is() -> None:
-    """An exception that a library gives up leaves the list; and both libraries were really walked."""
+    """An exception that the library gives up leaves the list; and the library was really walked."""
     assert set(NEVER) <= {name_of(kind) for kind in KINDS}
-    assert {aiohttp.ClientResponseError, http_exceptions.BadStatusLine, httpx.RemoteProtocolError} <= set(KINDS)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.__module__.startswith("aiohttp.")], ids=name_of)
-def test_the_transport_between_changes_no_fault(kind: type[Exception]) -> None:
-    """httpx-aiohttp files most failures as timeouts; the cause decides."""
-    if name_of(kind) in NEVER:
-        return
-    with pytest.raises(CLIENT_ERRORS) as caught, httpx_aiohttp.transport.map_aiohttp_exceptions():
-        raise bare(kind)
-    assert fault_of(caught.value) is fault_of(bare(kind))
+    assert {aiohttp.ClientResponseError, http_exceptions.BadStatusLine} <= set(KINDS)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +96,6 @@ def test_the_transport_between_changes_no_fault(kind: type[Exception]) -> None:
         (http_exceptions.InvalidHeader, Fault.BAD_HTTP),
         (http_exceptions.LineTooLong, Fault.TOO_LARGE),
         (aiohttp.ClientResponseError, Fault.BAD_HTTP),
-        (httpx.RemoteProtocolError, Fault.BAD_HTTP),
         (aiohttp.ClientPayloadError, Fault.TRUNCATED_BODY),
         (aiohttp.ServerDisconnectedError, Fault.RESET_BEFORE_HEADERS),
         (aiohttp.ClientConnectionResetError, Fault.RESET_BEFORE_HEADERS),
@@ -246,11 +227,10 @@ async def test_reading_on_after_the_connection_closed_is_said_in_the_words_that_
     assert str(caught.value) == READ_AFTER_END
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1/" + "x" * 70_000, "http://1.2.3/"])
-async def test_an_address_that_cannot_be_written_is_refused_and_not_an_error_of_ours(url: str) -> None:
+async def test_an_address_that_cannot_be_written_is_refused_and_not_an_error_of_ours() -> None:
     """What the client's own reading of an address finds is told like any other refused address."""
     upstream = Upstream(OriginPolicy(everything=True))
-    request = protocol("openai").encode(HELLO, Target("lab", url, "m"), stream=False)
+    request = protocol("openai").encode(HELLO, Target("lab", "http://127.0.0.1:1/" + "x" * 70_000, "m"), stream=False)
     outcome = await upstream.call(request, protocol("openai"), QUICK)
     await upstream.close()
     assert isinstance(outcome, Failure)

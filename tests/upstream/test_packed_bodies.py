@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import zlib
-from collections.abc import Iterator
 
+import aiohttp
 import pytest
+from aiohttp.base_protocol import BaseProtocol
 
 from capabilities.core.wire import Delta, Failure, Fault
 from routing_admin.core.fallback.chain import Timeouts
@@ -30,12 +32,12 @@ PACKED = gzip.compress(b"hello, ") + gzip.compress(b"") + gzip.compress(b"you")
 
 def head_of(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> UpstreamResponse:
     """An answer whose body comes in these blocks."""
-    left: Iterator[bytes] = iter(blocks)
-
-    async def read() -> bytes:
-        return next(left, b"")
-
-    return UpstreamResponse(status, {"content-encoding": encoding}, read, lambda: None)
+    loop = asyncio.get_running_loop()
+    content = aiohttp.StreamReader(BaseProtocol(loop), 2**20, loop=loop)
+    for block in blocks:
+        content.feed_data(block)
+    content.feed_eof()
+    return UpstreamResponse(status, {"content-encoding": encoding}, content, lambda: None)
 
 
 @pytest.mark.parametrize("size", [1, 7, len(PACKED)])

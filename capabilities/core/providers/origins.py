@@ -73,7 +73,8 @@ ISATAP = (0x00005EFE, 0x02005EFE)
 """RFC 5214: what stands before the IPv4 address in the lower half of a tunnel's address."""
 NUMERIC_LABEL = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
 """The last label of a host that some library takes for an address, each perhaps for another one."""
-HOST = re.compile(r"[a-z0-9_.:-]*", re.IGNORECASE | re.ASCII)
+HOST = re.compile(r"[a-z0-9_.-]*|[a-f0-9:.]*", re.IGNORECASE | re.ASCII)
+"""A name, or an address in brackets; one of a future version (RFC 3986, 3.2.2) is a name to some readers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,12 +12,15 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp.client_proto import ResponseHandler
-from yarl import URL
 
+from capabilities.core.message import Blob
+from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.wire import Failure, Fault, UpstreamRequest
 from routing_admin.core.fallback.chain import Timeouts
-from routing_admin.upstream.direct import DirectCalls
+from routing_admin.upstream import Upstream
+from routing_admin.upstream.bodies import RequestBody
+from routing_admin.upstream.connections import OpenConnections, Pool, ProviderConnector
 from routing_admin.upstream.exchange import PhaseTimer, read_body, send
 from routing_admin.upstream.pools import Pools
 from routing_admin.upstream.response import UpstreamResponse
@@ -119,14 +122,20 @@ async def test_a_body_in_blocks_goes_out_as_one() -> None:
         got.append(await reader.readexactly(sum(map(len, blocks))))
         writer.write(FINE)
 
-    async with Host(echo).serve() as host, aiohttp.TCPConnector(socket_factory=narrow_socket) as connector:
-        calls, url = DirectCalls(connector), URL(f"http://127.0.0.1:{host.port}/")
+    async with Host(echo).serve() as host, narrow_pool() as pool:
         for _ in range(2):
-            head = await calls.send("POST", url, blocks, {}, aiohttp.ClientTimeout())
+            head = await pool.send(UpstreamRequest(f"http://127.0.0.1:{host.port}/", {}), blocks, 2.0)
             assert (head.status, await head.block()) == (200, b"{}")
-            await head.close()
+            head.close()
         assert got == [b"".join(blocks)] * 2
         assert [b"content-length: 800008\r\n" in each.lower() for each in host.heads] == [True, True]
+
+
+@asynccontextmanager
+async def narrow_pool() -> AsyncIterator[Pool]:
+    made = Pool(ProviderConnector(OpenConnections(10), socket_factory=narrow_socket))
+    yield made
+    await made.close()
 
 
 def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
@@ -144,12 +153,11 @@ async def test_a_connection_that_still_has_to_send_is_not_kept() -> None:
         writer.write(TOO_LARGE)
         await over.wait()
 
-    async with Host(refuse).serve() as host, aiohttp.TCPConnector(socket_factory=narrow_socket) as connector:
-        calls, url = DirectCalls(connector), URL(f"http://127.0.0.1:{host.port}/")
+    async with Host(refuse).serve() as host, narrow_pool() as pool:
         for size in (4_000_000, 2):
-            head = await calls.send("POST", url, (bytes(size),), {}, aiohttp.ClientTimeout())
+            head = await pool.send(UpstreamRequest(f"http://127.0.0.1:{host.port}/", {}), (bytes(size),), 2.0)
             assert (head.status, await head.block()) == (413, b"{}")
-            await head.close()
+            head.close()
         assert (host.connections, len(host.heads)) == (2, 2)
         over.set()
 
@@ -219,3 +227,49 @@ async def test_a_name_that_takes_long_to_connect_is_told_as_such(pools: Pools, m
         outcome = await ask(pools, host)
         assert isinstance(outcome, Failure)
         assert outcome.fault is Fault.CONNECT_TIMEOUT
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_proxy_s_user_and_password_go_to_the_proxy_alone(scheme: str) -> None:
+    """In the request itself where the proxy reads it, in the request for a tunnel where it does not."""
+    upstream = Upstream(OriginPolicy(everything=True))
+
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    async with Host(refuse).serve() as host:
+        request = UpstreamRequest(f"{scheme}://llm.example/v1", {"x-name": "1"})
+        outcome = await upstream.call(request, PROTOCOLS["openai"], QUICK, f"http://us%40er:pass@127.0.0.1:{host.port}")
+        assert isinstance(outcome, Failure)
+        [head] = host.heads
+    await upstream.close()
+    first = {"http": b"POST http://llm.example/v1 HTTP/1.1", "https": b"CONNECT llm.example:443 HTTP/1.1"}[scheme]
+    assert head.splitlines()[0] == first
+    assert b"\r\nProxy-Authorization: Basic dXNAZXI6cGFzcw==\r\n" in head
+    assert (b"x-name" in head) is (scheme == "http")
+    assert outcome.fault is {"http": Fault.HTTP_502, "https": Fault.CONNECT_REFUSED}[scheme]
+
+
+async def test_a_body_that_is_read_as_it_goes_ends_with_the_answer_that_refuses_it() -> None:
+    """Nothing more of a file is read once the host has refused it, and its connection serves nobody else."""
+    over, read = asyncio.Event(), list[int]()
+
+    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(TOO_LARGE)
+        await over.wait()
+
+    def blocks() -> Iterator[bytes]:
+        for number in range(100):
+            read.append(number)
+            yield bytes(100_000)
+
+    async with Host(refuse).serve() as host, narrow_pool() as pool:
+        for _ in range(2):
+            body = RequestBody([Blob(10_000_000, blocks)])
+            head = await pool.send(UpstreamRequest(f"http://127.0.0.1:{host.port}/", {}), body, 2.0)
+            assert (head.status, await head.block()) == (413, b"{}")
+            head.close()
+        assert (host.connections, len(host.heads)) == (2, 2)
+        assert len(read) < 100
+        over.set()
