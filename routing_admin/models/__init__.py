@@ -9,7 +9,7 @@ from routing_admin.models.limits import LimitShare, LimitWindow
 from routing_admin.models.outcomes import IdempotencyRecord, KeptAnswer
 from routing_admin.models.people import AdminToken, LinkedIdentity, Person, SessionSighting, SignInAttempt
 from routing_admin.models.refusals import LearnedRefusal
-from routing_admin.models.rejected_calls import MissedCall
+from routing_admin.models.rejected_calls import RejectedCall
 from routing_admin.models.requests import AttemptLog, RequestLog
 from routing_admin.models.routes import Alias, Candidate, TaskRoute
 from routing_admin.models.usage import UsageRollup, UsageSum
@@ -32,8 +32,8 @@ __all__ = [
     "LimitShare",
     "LimitWindow",
     "LinkedIdentity",
-    "MissedCall",
     "Person",
+    "RejectedCall",
     "RequestLog",
     "Revision",
     "SessionSighting",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 
-class MissedCall(models.Model):
+class RejectedCall(models.Model):
     """A call that was refused before it counted as an agent's: when, why, at which address, and with what for a key.
 
     `key` is the public part that it named, empty where it named none; `shape` says what the key looked like. Neither

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from capabilities.models import AgentKey
 from capabilities.runtime import renew
-from routing_admin.models import MissedCall, RequestLog
+from routing_admin.models import RejectedCall, RequestLog
 from routing_admin.platform.server.rejected_calls import (
     MAX_KEPT,
     MAX_NOTED,
@@ -119,7 +119,7 @@ def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, sent: str
     assert "Other calls arrived in the meantime" in page
     assert said in page
     assert "proj" not in page
-    MissedCall.objects.update(at=timezone.now() - timedelta(minutes=2))
+    RejectedCall.objects.update(at=timezone.now() - timedelta(minutes=2))
     assert said not in text_of(panel(admin, key, since=since))
 
 
@@ -159,14 +159,14 @@ def test_few_are_noted_and_few_are_kept() -> None:
         for _ in range(MAX_NOTED * 2):
             noted.note("key_invalid", "/v1/models", {"authorization": "Bearer ra_01234567_secret"})
         noted.write()
-    assert MissedCall.objects.count() <= MAX_KEPT
-    row = MissedCall.objects.first()
+    assert RejectedCall.objects.count() <= MAX_KEPT
+    row = RejectedCall.objects.first()
     assert row is not None
     assert (row.key, row.shape) == ("01234567", "ra")
     noted.note("key_invalid", "/v1/models", {})
-    MissedCall.objects.update(at=timezone.now() - timedelta(hours=1))
+    RejectedCall.objects.update(at=timezone.now() - timedelta(hours=1))
     noted.write()
-    assert MissedCall.objects.count() == 1
+    assert RejectedCall.objects.count() == 1
     assert [shape_of(each) for each in ("", "rat_1", "sk-1", "ra_1", "x")] == [
         *(KeyShape.NONE, KeyShape.SCRIPTS, KeyShape.VENDORS, KeyShape.OURS, KeyShape.OTHER)
     ]

@@ -37,7 +37,8 @@ LOG_MODELS = frozenset(
         "limitwindow",
         "limitshare",
         "filedescription",
-        "missedcall",
+        "missedcall",  # the name of `RejectedCall` before migration 0040
+        "rejectedcall",
         "learnedrefusal",
         "keptanswer",
     }

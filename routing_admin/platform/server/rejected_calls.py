@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from capabilities.access import key_in
 from capabilities.runtime import owned
-from routing_admin.models import MissedCall
+from routing_admin.models import RejectedCall
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class RejectedCalls:
     """What this process noted and has not written yet; `clock` gives seconds that only grow."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._noted = clock, list[MissedCall]()
+        self._clock, self._noted = clock, list[RejectedCall]()
         self._written_at = float("-inf")
         self._writing = threading.Lock()
 
@@ -62,7 +62,7 @@ class RejectedCalls:
         key = key_in(headers)
         public = found[1] if (found := PUBLIC.match(key)) else ""
         self._noted.append(
-            MissedCall(at=timezone.now(), code=code[:40], path=path[:200], key=public, shape=shape_of(key))
+            RejectedCall(at=timezone.now(), code=code[:40], path=path[:200], key=public, shape=shape_of(key))
         )
 
     def write(self) -> None:
@@ -73,11 +73,11 @@ class RejectedCalls:
         with self._writing:
             noted, self._noted, self._written_at = self._noted, [], now
             try:
-                MissedCall.objects.bulk_create(noted)
-                MissedCall.objects.filter(at__lt=timezone.now() - KEPT_FOR).delete()
-                oldest = MissedCall.objects.values_list("pk", flat=True)[MAX_KEPT : MAX_KEPT + 1].first()
+                RejectedCall.objects.bulk_create(noted)
+                RejectedCall.objects.filter(at__lt=timezone.now() - KEPT_FOR).delete()
+                oldest = RejectedCall.objects.values_list("pk", flat=True)[MAX_KEPT : MAX_KEPT + 1].first()
                 if oldest is not None:
-                    MissedCall.objects.filter(pk__lte=oldest).delete()
+                    RejectedCall.objects.filter(pk__lte=oldest).delete()
             except (DatabaseError, InterfaceError) as error:
                 log.debug("%s calls that went astray are not written: %s", len(noted), error)
 

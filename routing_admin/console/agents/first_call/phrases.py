@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from routing_admin.platform.server.rejected_calls import KeyShape
 
 if TYPE_CHECKING:
-    from routing_admin.models import MissedCall
+    from routing_admin.models import RejectedCall
 
 UNKNOWN_URL, KEY_MISSING, SCOPE_MISSING, KEY_IN_URL = "unknown_url", "key_missing", "scope_missing", "key_in_url"
 
@@ -46,12 +46,12 @@ SHAPES: Mapping[KeyShape, str | Promise] = {
 NO_KEY_OF_OURS = gettext_lazy("A call used something that is not a key of this installation. Keys begin with ra_.")
 
 
-def describe_own(call: MissedCall) -> str:
+def describe_own(call: RejectedCall) -> str:
     """Why a call that named the key went astray."""
     return str(OWN.get(call.code, WRONG_SECRET)) % facts_of(call)
 
 
-def describe_other(call: MissedCall) -> str:
+def describe_other(call: RejectedCall) -> str:
     """What a call looked like of which nobody knows whose it was."""
     if call.code in OTHERS:
         return str(OTHERS[call.code]) % facts_of(call)
@@ -59,7 +59,7 @@ def describe_other(call: MissedCall) -> str:
     return str(SHAPES.get(shape, NO_KEY_OF_OURS)) % facts_of(call)
 
 
-def facts_of(call: MissedCall) -> dict[str, str]:
+def facts_of(call: RejectedCall) -> dict[str, str]:
     """What the sentences name."""
     return {"path": call.path, "base": base_url(), "key": call.key}
 

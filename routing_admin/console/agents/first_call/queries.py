@@ -12,7 +12,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import RoutingQuery, plan_route
-from routing_admin.models import MissedCall, RequestLog
+from routing_admin.models import RejectedCall, RequestLog
 from routing_admin.request_log.search import LoggedRequest
 
 MAX_REQUESTS, MAX_MISSED = 20, 3
@@ -26,8 +26,8 @@ class FirstCall:
     """
 
     request: LoggedRequest | None
-    own: tuple[MissedCall, ...]
-    others: tuple[MissedCall, ...]
+    own: tuple[RejectedCall, ...]
+    others: tuple[RejectedCall, ...]
 
     @property
     def is_answered(self) -> bool:
@@ -43,8 +43,8 @@ def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
     if row is not None:
         row.body = None
     request = LoggedRequest(row, tuple(row.attempts.order_by("position"))) if row is not None else None
-    own = MissedCall.objects.filter(key=key.public_id, at__gte=key.created_at)
-    others = MissedCall.objects.filter(at__gte=since).exclude(key=key.public_id)
+    own = RejectedCall.objects.filter(key=key.public_id, at__gte=key.created_at)
+    others = RejectedCall.objects.filter(at__gte=since).exclude(key=key.public_id)
     return FirstCall(request, tuple(own[:MAX_MISSED]), tuple(others[:MAX_MISSED]))
 
 
