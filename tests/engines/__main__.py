@@ -19,7 +19,7 @@ FILES: Mapping[str, Sequence[str]] = {
     "configuration": ("revisions", "newest", "prune", "audit_chain"),
     "request_log": ("journal", "spool", "recording", "logged_refusals"),
     "limits": ("shares", "windows", "pools", "several_holders"),
-    "upgrade": ("request_endings",),
+    "upgrade": ("request_endings", "first_migrations"),
     "usage": ("usage", "labels", "one_number"),
     "alerts": ("ledger",),
     "gateway": ("chat_plain", "known_keys", "idempotency", "models_files", "limits_on_calls", "budgets_of_labels"),

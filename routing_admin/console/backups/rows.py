@@ -18,7 +18,6 @@ from django.apps.registry import Apps
 from django.conf import settings
 from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, ProgrammingError, connections, transaction
-from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
 from routing_admin.console.backups import databases, packed_rows
@@ -43,6 +42,7 @@ from routing_admin.platform.databases.schema import (
     list_applied,
     list_applied_in_file,
     list_pending,
+    load_migrations,
 )
 
 SERVED: Places = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
@@ -56,8 +56,8 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
     registry: Apps = apps
     until: Sequence[Migration] = ()
     if list_pending():
-        until = find_leaves(list_applied())
-        registry = MigrationLoader(None).project_state(list(until)).apps
+        until = find_leaves(had := list_applied())
+        registry = load_migrations(had).project_state(list(until)).apps
     with _files_in(part) as files:
         files.make_tables(until)
         tables = list_tables(registry)

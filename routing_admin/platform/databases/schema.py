@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,12 +47,33 @@ def list_applied_in_file(path: Path) -> list[Migration]:
         database.close()
 
 
+def load_migrations(applied: Iterable[Migration]) -> MigrationLoader:
+    """Load the migrations of a database that has had these: the replaced ones where it has had only some of them."""
+    loader, had = MigrationLoader(None, replace_migrations=False), set(applied)
+    for key, migration in loader.replacements.items():
+        if 0 < len(had.intersection(migration.replaces)) < len(migration.replaces):
+            loader.graph.remove_replacement_node(key, migration.replaces)
+        else:
+            loader.graph.remove_replaced_nodes(key, migration.replaces)
+    return loader
+
+
 def find_leaves(applied: Iterable[Migration]) -> list[Migration]:
     """Return the migrations that no other of these depends on in their app: to migrate until them applies all."""
-    graph = MigrationLoader(None).graph
-    there = set(applied) & set(graph.nodes)
-    parents = ((key, parent.key) for key in there for parent in graph.node_map[key].parents)
+    had = set(applied)
+    loader = load_migrations(had)
+    had |= {key for key, migration in loader.replacements.items() if had.issuperset(migration.replaces)}
+    there = had & set(loader.graph.nodes)
+    parents = ((key, parent.key) for key in there for parent in loader.graph.node_map[key].parents)
     return sorted(there - {before for key, before in parents if before[0] == key[0]})
+
+
+def migrate_until(using: str, leaves: Sequence[Migration]) -> None:
+    """Make the tables of a new database as these migrations left them, which Django's command cannot if replaced."""
+    executor = MigrationExecutor(connections[using])
+    executor.loader = load_migrations(leaves)
+    executor.migrate(leaves)
+    executor.check_replacements()
 
 
 def list_unknown(applied: Iterable[Migration]) -> list[Migration]:

@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from itertools import product
 from typing import Any
 
 from django.conf import settings
@@ -46,8 +45,13 @@ import json, sys
 import django
 from django.core.management import call_command
 django.setup()
-for alias, names in json.loads(sys.argv[1]):
-    call_command("migrate", *names, database=alias, verbosity=0, interactive=False)
+from routing_admin.platform.databases.schema import migrate_until
+aliases, until = json.loads(sys.argv[1])
+for alias in aliases:
+    if until:
+        migrate_until(alias, [tuple(each) for each in until])
+    else:
+        call_command("migrate", database=alias, verbosity=0, interactive=False)
 """
 """A process whose databases are the target's; a process for each step would take as long as a million rows."""
 
@@ -102,10 +106,8 @@ class Destination:
     def make_tables(self, until: Sequence[tuple[str, str]] = ()) -> None:
         """Migrates, until these migrations where some are named. Raises `MoveError`."""
         aliases = ("default", LOGS) if connections["target"].vendor == "sqlite" else ("default",)
-        wanted: Sequence[Sequence[str]] = until or [()]
-        steps = list(product(aliases, wanted))
         done = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
-            [sys.executable, "-c", MIGRATE, json.dumps(steps)],
+            [sys.executable, "-c", MIGRATE, json.dumps([aliases, list(until)])],
             cwd=BASE_DIR,
             env=os.environ | {"DATABASE_URL": self.url, "DJANGO_SETTINGS_MODULE": "routing_admin.settings"},
             capture_output=True,
