@@ -36,6 +36,20 @@ CAPABILITY_LABELS: Mapping[str, str | Promise] = {
 }
 """What a capability is called; a custom one is called by its id."""
 
+PRICE_LABELS: Mapping[str, Any] = {
+    "input": pgettext_lazy("price", "Input"),
+    "output": pgettext_lazy("price", "Output"),
+    "cacheRead": _("Cache read"),
+    "cacheWrite": _("Cache write"),
+    "cacheWrite1h": _("Cache write (1 hour)"),
+    "inputAudio": _("Audio input"),
+    "inputImage": _("Image input"),
+    "outputAudio": _("Audio output"),
+    "outputImage": _("Image output"),
+    "reasoning": _("Reasoning"),
+}
+"""The amounts of a price, the most used first."""
+
 KINDS: Mapping[str, str | Promise] = {
     Kind.TEXT: pgettext_lazy("kind", "Text"),
     Kind.IMAGE: pgettext_lazy("kind", "Image"),

@@ -31,3 +31,30 @@ class StandardLibraryOnly(Contract):
         foreign: list[tuple[str, str]] = check.metadata["foreign"]
         for importer, imported in foreign:
             output.print_error(f"- {importer} -> {imported}", bold=True)
+
+
+class PrivateModules(Contract):
+    """In each folder of a container some modules are its own; only modules of the container itself gather them."""
+
+    type_name = "private_modules"
+    container = fields.StringField()
+    modules = fields.ListField(subfield=fields.StringField())
+    shared = fields.StringField()
+
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
+        """Every import of a private module by another folder than its own."""
+        container, private = str(self.container), set(self.modules)  # type: ignore[call-overload]
+        folders = graph.find_children(container) - {f"{container}.{self.shared}"}
+        foreign = sorted(
+            (importer, imported)
+            for folder in folders
+            for imported in graph.find_descendants(folder)
+            if imported.rpartition(".")[2] in private
+            for importer in graph.find_modules_that_directly_import(imported)
+            if importer.startswith(f"{container}.")
+            and importer.rpartition(".")[0] != container
+            and not importer.startswith(f"{folder}.")
+        )
+        return ContractCheck(kept=not foreign, metadata={"foreign": foreign})
+
+    render_broken_contract = StandardLibraryOnly.render_broken_contract

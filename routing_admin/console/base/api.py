@@ -24,7 +24,6 @@ from routing_admin.api.calls import CallError, answer
 from routing_admin.configuration.history import newest_number
 from routing_admin.console.base.limit_forms import LIMITS
 from routing_admin.console.base.schemas import EntriesOut
-from routing_admin.console.exchange.agent_api import revision_in
 from routing_admin.console.people.actions import note_use
 from routing_admin.core.files.entries import Expectation, parse_if_match, tag_of
 from routing_admin.platform.auth.admin_tokens import AdminCaller, authenticate_token, refuse_admin_call, refuse_token_in
@@ -141,3 +140,13 @@ def problems_of(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Problem
         for name, found in form.errors.items()
         for error in found
     ]
+
+
+def revision_in(tag: str) -> int | None:
+    """The revision in an If-Match header; None when there is none. Raises `CallError` for a tag that is not ours."""
+    word = tag.strip().removeprefix("W/").strip('"')
+    if word in ("", "*"):
+        return None
+    if not word.isdigit():
+        raise CallError(400, "invalid_request", "If-Match names a revision, as the ETag of GET /config does.")
+    return int(word)

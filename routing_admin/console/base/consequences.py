@@ -96,3 +96,8 @@ def find_unconfirmed(request: HttpRequest, form: forms.BaseForm, kind: str, name
 def find_unconfirmed_disabling(request: HttpRequest, kind: str, names: Sequence[str]) -> Sequence[Consequence]:
     """What disabling these would change; nothing where the person has confirmed it."""
     return () if CONFIRMED in request.POST else foresee_disabling(kind, names)
+
+
+def consequence_json(one: Consequence) -> dict[str, str]:
+    """What a change means for a route or an agent: `stops`, `degrades` or `changes`."""
+    return {"gravity": one.gravity.name.lower(), "kind": one.kind, "name": one.name, "text": one.sentence}

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from capabilities.access import can_edit, may, role_of
 from capabilities.core.permissions import PagePart, UserRole, can_change
 from routing_admin.configuration import snapshot
-from routing_admin.console.drills.views import banner_context
+from routing_admin.console.drills.queries import banner_context
 
 THEME_COOKIE = "theme"
 THEMES = ("auto", "light", "dark")

@@ -9,12 +9,13 @@ from pydantic import BaseModel, Field
 
 from capabilities.core.services.agents import LONGEST
 from routing_admin.api.errors import Body
-from routing_admin.console.settings.forms import CENTURY, MEBIBYTE
 from routing_admin.core.planning.model_names import MAX_NAME
 
 Thing = dict[str, object]
 MAX_SECONDS = 31 * 86_400
 MAX_LABEL = max(LONGEST.values())
+CENTURY_DAYS = 36_500
+MEBIBYTE = 2**20
 MAX_BYTES = 1024 * MEBIBYTE * MEBIBYTE
 
 
@@ -372,8 +373,8 @@ class SettingsIn(Body):
 
     defaultLanguage: Annotated[str | None, Field(max_length=35)] = None
     contentPolicy: Annotated[str | None, Field(max_length=40)] = None
-    requestDays: Annotated[int, Field(ge=1, le=CENTURY)] = 1
-    artifactDays: Annotated[int | None, Field(ge=1, le=CENTURY)] = None
+    requestDays: Annotated[int, Field(ge=1, le=CENTURY_DAYS)] = 1
+    artifactDays: Annotated[int | None, Field(ge=1, le=CENTURY_DAYS)] = None
     quotaBytes: Annotated[int | None, Field(ge=MEBIBYTE, le=MAX_BYTES)] = None
     agentQuotaBytes: Annotated[int | None, Field(ge=MEBIBYTE, le=MAX_BYTES)] = None
     recordBodies: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.utils import timezone
 
@@ -53,3 +54,10 @@ def list_drills(provider: str) -> list[DrillLine]:
 def foresee_drill(provider: str) -> DrillForecast:
     """What it would mean if that provider failed now."""
     return DrillForecast(foresee_disabling("provider", [provider]), answers_per_minute(provider, timezone.now()))
+
+
+def banner_context() -> dict[str, Any]:
+    """The drill that goes on, and for how many seconds yet."""
+    now = timezone.now()
+    running = find_running_drill(now)
+    return {"running_drill": running, "drill_seconds": running.seconds_left(now.timestamp()) if running else 0}

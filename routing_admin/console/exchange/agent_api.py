@@ -12,7 +12,6 @@ from ninja import Query, Router
 
 from artifacts.storage.uploads import IN_MEMORY, received_files
 from capabilities.acts import Actor
-from capabilities.core.consequence import Consequence
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
 from capabilities.json_bodies import MIB, JsonTooLargeError, check_json
@@ -21,7 +20,8 @@ from routing_admin.api.errors import details_of
 from routing_admin.api.schemas import ImportOut, ProviderOut, ProvidersOut, RouteOut, RoutesOut
 from routing_admin.configuration import exports, snapshot
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.console.base.consequences import foresee
+from routing_admin.console.base.api import revision_in
+from routing_admin.console.base.consequences import consequence_json, foresee
 from routing_admin.console.exchange.actions import ImportPreview, check_may_import, import_configuration, preview_import
 from routing_admin.core.configuration.diff import sentence
 from routing_admin.core.documents.problem_sentences import errors
@@ -190,11 +190,6 @@ def import_out(preview: ImportPreview, revision: int | None, **dry_run: Any) -> 
     )
 
 
-def consequence_json(one: Consequence) -> dict[str, str]:
-    """What a change means for a route or an agent: `stops`, `degrades` or `changes`."""
-    return {"gravity": one.gravity.name.lower(), "kind": one.kind, "name": one.name, "text": one.sentence}
-
-
 def files_of(request: HttpRequest) -> list[bytes]:
     """The files in a body: the body itself, or every multipart part named file.
 
@@ -216,13 +211,3 @@ def checked_text(data: bytes) -> bytes:
     except JsonTooLargeError as error:
         raise CallError(error.status, error.code, str(error)) from None
     return data
-
-
-def revision_in(tag: str) -> int | None:
-    """The revision in an If-Match header; None when there is none. Raises `CallError` for a tag that is not ours."""
-    word = tag.strip().removeprefix("W/").strip('"')
-    if word in ("", "*"):
-        return None
-    if not word.isdigit():
-        raise CallError(400, "invalid_request", "If-Match names a revision, as the ETag of GET /config does.")
-    return int(word)

@@ -12,10 +12,9 @@ from capabilities.core.providers.redaction import redact
 from routing_admin.api.calls import answer
 from routing_admin.configuration.history import configuration_at, newest_configuration
 from routing_admin.console.base.api import TAG, answer_at_revision, iso, script_actor
-from routing_admin.console.base.consequences import foresee_restore
+from routing_admin.console.base.consequences import consequence_json, foresee_restore
 from routing_admin.console.base.keyset import Place
 from routing_admin.console.base.schemas import EntriesOut, RestoreOut, RevisionsOut, RevisionThing
-from routing_admin.console.exchange.agent_api import consequence_json
 from routing_admin.console.history.actions import restore, undo
 from routing_admin.console.history.queries import list_revisions
 from routing_admin.core.configuration.diff import Change, ChangeKind, diff, sentence

@@ -17,11 +17,10 @@ from django.utils.translation import gettext as _
 from capabilities.core.prices import FIELDS, Price, amount_of
 from capabilities.core.providers.catalogue import Fact, FactVerdict, StatedLimit
 from capabilities.core.providers.catalogue.price_verdicts import find_contested, judge_price
-from capabilities.labels import capability_label
+from capabilities.labels import PRICE_LABELS, capability_label
 from capabilities.sentences import join_words
 from routing_admin.console.base.tags.ui import icon
 from routing_admin.console.matrix.queries import MatrixRow, Square
-from routing_admin.console.services.forms import LABELS as PRICE_LABELS
 
 if TYPE_CHECKING:
     from capabilities.models import Service

@@ -18,7 +18,6 @@ from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Cell
 from capabilities.errors import ActionError
 from capabilities.labels import capability_label
-from capabilities.sentences import join_words
 from routing_admin.console.base.page_responses import add_refusal_toast, add_toast, require_found, wants_fragment
 from routing_admin.console.matrix.cells import Pen
 from routing_admin.console.matrix.cells import cell as cell_tag
@@ -33,10 +32,9 @@ from routing_admin.console.matrix.queries import (
     read_matrix,
     select_rows,
 )
-from routing_admin.console.providers import dialling
 from routing_admin.console.providers.queries import list_provider_names
 from routing_admin.console.services.actions import fill_from_catalogue, set_capabilities, set_cell
-from routing_admin.console.services.probing import ProbeResult, probe_service
+from routing_admin.console.services.probing import probe_service, summarize_probe
 from routing_admin.console.services.queries import find_row, find_rows
 
 if TYPE_CHECKING:
@@ -91,22 +89,6 @@ def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
     (fresh,) = find_rows([str(pk)])
     pen = Pen(can_edit(request))
     return HttpResponse(pen.row(build_row(fresh, *columns), escape(request.GET.urlencode()), escape(note)))
-
-
-def summarize_probe(row: Service, probe: ProbeResult) -> str:
-    """What probing found, in one sentence."""
-    if probe.failed:
-        return f"{row.service_id}: {dialling.explain_answer(row.provider.name, probe.failed).sentence}"
-    reads = [str(capability_label(name)) for name, on in probe.answers.items() if on]
-    parts = [insert_facts(_("%(name)s reads: %(what)s"), {"name": row.service_id, "what": join_words(reads)})]
-    rest = (
-        (_("unclear, left unchanged: %(names)s"), probe.unclear),
-        (_("declared otherwise, kept: %(names)s"), probe.contradicted),
-    )
-    for text, names in rest:
-        if names:
-            parts.append(text % {"names": join_words(str(capability_label(name)) for name in names)})
-    return " · ".join(parts)
 
 
 @require_POST

@@ -23,8 +23,11 @@ from routing_admin.console.requests.describer_calls import (
     name_kind,
 )
 from routing_admin.core.fallback.chain import CANCELLED, OK, SkipReason
+from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.core.fallback.table import GROUPS, TABLE, Group, is_of_key
 from routing_admin.models import AttemptLog, RequestLog
+from routing_admin.request_log.entries import asked_for
+from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.sentences import RenderedSentence, render_logged, render_reason
 
 Text = str | Promise
@@ -344,3 +347,38 @@ def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[st
         else:
             bars.append(Bar(start, end, tone))
     return tuple(bars)
+
+
+def build_row(row: RequestLog) -> dict[str, Any]:
+    """A request as a list shows it."""
+    tone = "bad" if row.ending == RequestEnding.FAILED else "warn"
+    entry = {"row": row, "target": asked_for(row), "ending": row.ending, "tone": tone}
+    entry["operation"] = operation_name(row.surface)
+    chain = color_chips(row.chain)
+    if row.ending == RequestEnding.REFUSED:
+        chain = [{**chip, "tone": "warn" if chip["tone"] == "bad" else chip["tone"]} for chip in chain]
+    return {**entry, "chain": chain, **content_of(row.adaptation)}
+
+
+BADGE_ORDER = (
+    ("described", "described"),
+    ("refused", "described"),
+    ("cut", "cut"),
+    ("scaled", "cut"),
+    ("extracted", "converted"),
+    ("converted", "converted"),
+)
+
+
+def content_of(adaptation: str) -> dict[str, str]:
+    """The badge for what became of a request's files, the worst first, from `image=native;file=inlined:cut:2`."""
+    pairs = [part.partition("=") for part in adaptation.split(";") if "=" in part]
+    went = {word: kind for kind, _sep, outcome in reversed(pairs) for word in outcome.split(":")}
+    for outcome, badge in BADGE_ORDER:
+        if outcome in went:
+            return {"badge": badge, "kind": _kind(went[outcome])}
+    return {"badge": "native", "kind": _kind(next(iter(went.values())))} if went else {"badge": "", "kind": ""}
+
+
+def _kind(slot: str) -> str:
+    return str(KINDS.get("document" if slot == "file" else slot, slot))

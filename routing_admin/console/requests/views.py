@@ -16,20 +16,25 @@ from artifacts.library.queries import find_artifacts
 from capabilities.access import actor_of, may
 from capabilities.core.permissions import PagePart
 from capabilities.core.prices import money_texts
-from capabilities.labels import KINDS
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.readings import note_body_read
 from routing_admin.console.requests.advice import RenderedAdvice, advise
 from routing_admin.console.requests.answer_view import artifact_ids, build_answer
 from routing_admin.console.requests.prefix_story import tell_prefix
-from routing_admin.console.requests.story import add_entries, build_steps, build_tracks, color_chips, tell_story
+from routing_admin.console.requests.story import (
+    add_entries,
+    build_row,
+    build_steps,
+    build_tracks,
+    color_chips,
+    tell_story,
+)
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.core.fallback.remedies import Remedy
 from routing_admin.limits.prices.sheet import sheet_of
 from routing_admin.request_log.costs import sum_waste
-from routing_admin.request_log.entries import asked_for
 from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.search import (
     MAX_COUNTED,
@@ -100,15 +105,6 @@ QUICK = (
 EXAMPLE = "status:failed task:planning provider:openai since:1h"
 """What the empty search box shows; keys are never translated."""
 
-BADGE_ORDER = (
-    ("described", "described"),
-    ("refused", "described"),
-    ("cut", "cut"),
-    ("scaled", "cut"),
-    ("extracted", "converted"),
-    ("converted", "converted"),
-)
-
 
 @require_GET
 def requests(request: HttpRequest) -> HttpResponse:
@@ -132,17 +128,6 @@ def requests(request: HttpRequest) -> HttpResponse:
         "example": EXAMPLE,
     }
     return render(request, "requests/requests.html", context)
-
-
-def build_row(row: RequestLog) -> dict[str, Any]:
-    """A request as a list shows it."""
-    tone = "bad" if row.ending == RequestEnding.FAILED else "warn"
-    entry = {"row": row, "target": asked_for(row), "ending": row.ending, "tone": tone}
-    entry["operation"] = operation_name(row.surface)
-    chain = color_chips(row.chain)
-    if row.ending == RequestEnding.REFUSED:
-        chain = [{**chip, "tone": "warn" if chip["tone"] == "bad" else chip["tone"]} for chip in chain]
-    return {**entry, "chain": chain, **content_of(row.adaptation)}
 
 
 def _sentence(rows: list[RequestLog], typed: str) -> str:
@@ -192,20 +177,6 @@ def _filter(search: Search, key: str, value: str, label: Any, icon: str) -> dict
 def _address(typed: str, **place: str) -> str:
     said = {name: value for name, value in {"q": typed, **place}.items() if value}
     return f"?{urlencode(said)}" if said else "?"
-
-
-def content_of(adaptation: str) -> dict[str, str]:
-    """The badge for what became of a request's files, the worst first, from `image=native;file=inlined:cut:2`."""
-    pairs = [part.partition("=") for part in adaptation.split(";") if "=" in part]
-    went = {word: kind for kind, _sep, outcome in reversed(pairs) for word in outcome.split(":")}
-    for outcome, badge in BADGE_ORDER:
-        if outcome in went:
-            return {"badge": badge, "kind": _kind(went[outcome])}
-    return {"badge": "native", "kind": _kind(next(iter(went.values())))} if went else {"badge": "", "kind": ""}
-
-
-def _kind(slot: str) -> str:
-    return str(KINDS.get("document" if slot == "file" else slot, slot))
 
 
 @require_GET

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.slots_json import check_limits
 from capabilities.core.json_codec import read_mended_json
 from capabilities.core.prices import DEAREST, FIELDS, check_price
 from capabilities.core.storable import find_unstorable
+from capabilities.labels import PRICE_LABELS
 from capabilities.models import Service
 from capabilities.sentences import translate_sentence
 from routing_admin.console.base.content_policies import policy_choices, policy_word
@@ -31,20 +32,6 @@ else:
 
 # The fields of a model's own price: amounts for a million tokens of each sort, in a currency.
 
-LABELS: Mapping[str, Any] = {
-    "input": pgettext_lazy("price", "Input"),
-    "output": pgettext_lazy("price", "Output"),
-    "cacheRead": gettext_lazy("Cache read"),
-    "cacheWrite": gettext_lazy("Cache write"),
-    "cacheWrite1h": gettext_lazy("Cache write (1 hour)"),
-    "inputAudio": gettext_lazy("Audio input"),
-    "inputImage": gettext_lazy("Image input"),
-    "outputAudio": gettext_lazy("Audio output"),
-    "outputImage": gettext_lazy("Image output"),
-    "reasoning": gettext_lazy("Reasoning"),
-}
-"""What the amounts are called, the most used first."""
-
 
 class PriceForm(forms.Form):
     """A price that the administrator sets; all fields empty for the listed one. `was` is what is stored."""
@@ -58,7 +45,7 @@ class PriceForm(forms.Form):
         for name in FIELDS:
             widget = forms.TextInput(attrs={"class": "num", "inputmode": "decimal", "autocomplete": "off"})
             self.fields[name] = forms.FloatField(
-                label=LABELS[name], required=False, min_value=0, max_value=DEAREST, widget=widget
+                label=PRICE_LABELS[name], required=False, min_value=0, max_value=DEAREST, widget=widget
             )
 
     def clean(self) -> dict[str, Any]:

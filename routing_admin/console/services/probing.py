@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from capabilities.acts import Actor
 from capabilities.core.delivery.probe_places import list_probes
@@ -17,11 +18,18 @@ from capabilities.core.prices import Price, cost_of
 from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.core.providers.probes.judgement import Exchange, ProbeAnswer, ProbeFinding, ProbeOutcome, conduct
 from capabilities.core.providers.redaction import brief
-from capabilities.core.translatable import data_of
+from capabilities.core.translatable import data_of, insert_facts
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.core.wire import Usage
+from capabilities.labels import capability_label
 from capabilities.models import ProbeTranscript, Service
-from routing_admin.console.services.actions import record_drift, set_capabilities, settle_doubts
+from capabilities.sentences import join_words
+from routing_admin.console.providers import dialling
+from routing_admin.console.services.actions import (
+    record_drift,
+    set_capabilities,
+    settle_doubts,
+)
 from routing_admin.dispatch import provider_checks as dial
 from routing_admin.dispatch.provider_checks import CheckResult
 from routing_admin.limits.prices.sheet import price_for
@@ -139,3 +147,19 @@ def _exchange_data(exchange: Exchange, price: Price | None) -> dict[str, Any]:
         "completionTokens": answer.completion_tokens,
         "cost": {"nanos": cost.nanos, "currency": cost.currency} if cost else None,
     }
+
+
+def summarize_probe(row: Service, probe: ProbeResult) -> str:
+    """What probing found, in one sentence."""
+    if probe.failed:
+        return f"{row.service_id}: {dialling.explain_answer(row.provider.name, probe.failed).sentence}"
+    reads = [str(capability_label(name)) for name, on in probe.answers.items() if on]
+    parts = [insert_facts(_("%(name)s reads: %(what)s"), {"name": row.service_id, "what": join_words(reads)})]
+    rest = (
+        (_("unclear, left unchanged: %(names)s"), probe.unclear),
+        (_("declared otherwise, kept: %(names)s"), probe.contradicted),
+    )
+    for text, names in rest:
+        if names:
+            parts.append(text % {"names": join_words(str(capability_label(name)) for name in names)})
+    return " · ".join(parts)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of
@@ -22,11 +20,10 @@ from capabilities.core.prices import NO_CURRENCY, Price, amount_of
 from capabilities.core.providers.catalogue import CELLS, TEXT, CatalogueEntry, StatedLimit
 from capabilities.core.providers.catalogue.price_verdicts import find_contested
 from capabilities.core.providers.presets import limits_template, quirks_for
-from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError, ConflictError
-from capabilities.labels import CONTENTS, capability_label
+from capabilities.labels import capability_label
 from capabilities.sentences import join_words
 from routing_admin.configuration.guards import find_refusal
 from routing_admin.console.base.consequences import find_unconfirmed, foresee_deletion
@@ -44,7 +41,6 @@ from routing_admin.console.base.page_responses import (
 )
 from routing_admin.console.catalogue.queries import foresee_ending
 from routing_admin.console.matrix.queries import Square, list_squares
-from routing_admin.console.matrix.views import summarize_probe
 from routing_admin.console.providers import dialling
 from routing_admin.console.providers.queries import find_provider
 from routing_admin.console.services.actions import (
@@ -58,11 +54,11 @@ from routing_admin.console.services.actions import (
     retirement_of,
     save_service,
 )
+from routing_admin.console.services.doubts import render_drifts
 from routing_admin.console.services.forms import ServiceForm
 from routing_admin.console.services.nightly import set_nightly
-from routing_admin.console.services.probing import probe_service
+from routing_admin.console.services.probing import probe_service, summarize_probe
 from routing_admin.console.services.queries import (
-    DriftLine,
     describe_service,
     estimate_night,
     find_service,
@@ -77,44 +73,6 @@ from routing_admin.limits.prices.sheet import price_today
 
 if TYPE_CHECKING:
     from capabilities.models import Service
-
-
-# Doubts about what models read, in words, and an administrator's decision about them.
-
-SENTENCES: Mapping[str, str | Promise] = {
-    DriftKind.REFUSED: gettext_lazy(
-        "%(name)s should read %(kinds)s, but answered a request containing them with status %(status)s."
-    ),
-    DriftKind.DENIED: gettext_lazy("%(name)s is declared to read %(kinds)s, but a probe found that it cannot."),
-    DriftKind.STOPPED: gettext_lazy("The nightly probe found that %(name)s no longer reads %(kinds)s."),
-    DriftKind.STARTED: gettext_lazy("The nightly probe found that %(name)s now reads %(kinds)s."),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class DriftView:
-    """One thing that was seen of a model, with its sentence."""
-
-    line: DriftLine
-    sentence: str
-    kinds: str | Promise
-
-    @property
-    def tone(self) -> str:
-        """The tone of its note: what a model reads beside what it did is good news."""
-        return "info" if self.line.row.kind == DriftKind.STARTED else "warn"
-
-
-def render_drifts(lines: Iterable[DriftLine]) -> list[DriftView]:
-    """What was seen, as pages show it."""
-    return [_render(line) for line in lines]
-
-
-def _render(line: DriftLine) -> DriftView:
-    row = line.row
-    kinds = CONTENTS.get(row.capability, capability_label(row.capability))
-    facts = {"name": line.service.service_id, "kinds": kinds, "status": row.status}
-    return DriftView(line, insert_facts(str(SENTENCES[row.kind]), facts), kinds)
 
 
 @require_POST

@@ -11,9 +11,8 @@ from django.utils.translation import gettext_lazy as _
 from capabilities.core.exchange import SOURCE_CHARS
 from routing_admin.configuration.installation import Keeping
 from routing_admin.console.base.content_policies import policy_choices
+from routing_admin.console.base.schemas import CENTURY_DAYS, MEBIBYTE
 
-MEBIBYTE = 1024 * 1024
-CENTURY = 36_500
 CURRENCY = {"placeholder": "USD", "autocomplete": "off", "spellcheck": "false"}
 AMOUNT = {"class": "num", "placeholder": "7.1", "inputmode": "decimal", "autocomplete": "off"}
 PLAIN = {"class": "num", "inputmode": "numeric", "autocomplete": "off"}
@@ -80,14 +79,14 @@ class KeepingForm(forms.Form):
     """How long and how much is kept; an empty field is without end. `expected` is what the page showed."""
 
     request_days = forms.IntegerField(
-        label=_("Days requests are kept"), min_value=1, max_value=CENTURY, widget=forms.TextInput(attrs=PLAIN)
+        label=_("Days requests are kept"), min_value=1, max_value=CENTURY_DAYS, widget=forms.TextInput(attrs=PLAIN)
     )
     artifact_days = forms.IntegerField(
         label=_("Days new artifacts are kept"),
         help_text=_("Empty: until deleted."),
         required=False,
         min_value=1,
-        max_value=CENTURY,
+        max_value=CENTURY_DAYS,
         widget=forms.TextInput(attrs=PLAIN),
     )
     quota = forms.IntegerField(

@@ -25,8 +25,7 @@ from routing_admin.console.agents.queries import find_key_uses, list_key_lines, 
 from routing_admin.console.agents.snippets import describe_use
 from routing_admin.console.base.readings import note_body_read
 from routing_admin.console.people.signin import address_of
-from routing_admin.console.requests.story import Step, build_steps, build_tracks, color_chips, tell_story
-from routing_admin.console.requests.views import build_row
+from routing_admin.console.requests.story import Step, build_row, build_steps, build_tracks, color_chips, tell_story
 from routing_admin.core.fallback.table import CALLERS_FAULTS
 from routing_admin.platform.server.request_id import request_id_of
 from routing_admin.request_log.entries import asked_for

@@ -1,0 +1,61 @@
+"""What came of a fire drill, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from capabilities.sentences import join_words
+from routing_admin.request_log.drill_results import DrillResult
+
+
+def describe_window(started_at: datetime, ends_at: datetime) -> str:
+    """From when until when, in the installation's time zone: `14:05:00–14:06:00`."""
+    began, ended = timezone.localtime(started_at), timezone.localtime(ends_at)
+    return f"{began:%H:%M:%S}–{ended:%H:%M:%S}"
+
+
+def describe_result(result: DrillResult) -> list[str]:
+    """What came of a drill, a sentence for each fact."""
+    if not result.met:
+        return [_("No call was affected.")]
+    told = [
+        ngettext(("%(count)s call was affected."), "%(count)s calls were affected.", result.met) % {"count": result.met}
+    ]
+    if result.answered:
+        names = join_words([f"{name} ({count})" for name, count in result.answered])
+        one, many = "%(count)s was answered by %(names)s.", "%(count)s were answered by %(names)s."
+        told.append(ngettext(one, many, result.answers) % {"count": result.answers, "names": names})
+    if result.failed:
+        told.append(ngettext("%(count)s failed.", "%(count)s failed.", result.failed) % {"count": result.failed})
+    if result.others:
+        one, many = "%(count)s was left or refused.", "%(count)s were left or refused."
+        told.append(ngettext(one, many, result.others) % {"count": result.others})
+    if result.delay_ms is not None:
+        told.append(_describe_delay(round(result.delay_ms)))
+    return told
+
+
+def _describe_delay(ms: int) -> str:
+    if ms < 0:
+        return _("Median: %(ms)s ms faster than the provider's own answers in the hour before.") % {"ms": -ms}
+    return _("Median: %(ms)s ms slower than the provider's own answers in the hour before.") % {"ms": ms}
+
+
+def describe_noted_end(details: Mapping[str, Any]) -> str:
+    """The same of a drill's end as the audit log has it; empty for details that are none."""
+    try:
+        window = describe_window(datetime.fromisoformat(details["from"]), datetime.fromisoformat(details["until"]))
+        delay = details["delayMs"]
+        answered = tuple(details["answered"].items())
+        met, failed = details["met"], details["failed"]
+        others = met - failed - sum(count for _, count in answered)
+        result = DrillResult(met, answered, failed, (), others, delay)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return ""
+    return " ".join([window, *describe_result(result)])
