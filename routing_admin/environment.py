@@ -209,7 +209,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "REDIS_URL",
         "",
-        _("Redis or Valkey, for sharing limits, cooldowns and changes between processes: redis://:password@host:port."),
+        _("Redis or Valkey, for sharing cooldowns and changes between processes at once: redis://:password@host:port."),
         secret=True,
     ),
     Setting("LLM_ROUTING_CONFIG", "", _("llm-routing.json imported at the first start.")),

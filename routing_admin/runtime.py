@@ -21,7 +21,7 @@ from routing_admin.dispatch.cooldown_resets import cooldown_resets
 from routing_admin.dispatch.kept_refusals import kept_refusals
 from routing_admin.dispatch.send import process_run_context, share_health
 from routing_admin.gateway.open_streams import open_streams
-from routing_admin.limits.reservations import keeper, ledger
+from routing_admin.limits.reservations import keeper
 from routing_admin.platform.databases.explaining import pool_connections
 from routing_admin.platform.databases.router import POSTGRESQL, close_pools
 from routing_admin.platform.redis.link import link
@@ -58,7 +58,7 @@ upkeep = owned(
         ],
     )
 )
-redis_rounds = owned(lambda: RedisRounds(link(), hints(), (ledger().beat,)))
+redis_rounds = owned(lambda: RedisRounds(link(), hints()))
 
 
 class Part(Protocol):

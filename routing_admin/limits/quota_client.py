@@ -151,7 +151,6 @@ class QuotaClient:
     def tell(self) -> None:
         """Tells the ledger all that this process knows, now, in the caller's thread. Raises what the ledger raises."""
         self._exchange(tell=True)
-        self._ledger.publish()
 
     def stop(self) -> None:
         """Ends the thread and gives back what nobody used; what the ledger does not take goes back with the lease."""

@@ -31,11 +31,9 @@ from routing_admin.core.limits.sentences import (
 from routing_admin.core.limits.shares import Window
 from routing_admin.limits.headers import headers_of
 from routing_admin.limits.local_quota import Waiter
-from routing_admin.limits.pooled import PooledLedger
 from routing_admin.limits.quota_client import QuotaClient
 from routing_admin.limits.rows import RowLedger
 from routing_admin.platform.databases.unavailable import AGAIN_SECONDS
-from routing_admin.platform.redis.link import link
 
 USED_AT_ONCE = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
 """What is used as soon as a call is let in, whatever becomes of it."""
@@ -286,8 +284,7 @@ def _currencies(holders: Iterable[LimitHolder]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.currency for each in limits if any(meter in each.most for meter in MONEY)))
 
 
-ledger = owned(lambda: PooledLedger(link(), RowLedger()))
-keeper = owned(lambda: QuotaClient(ledger(), timezone.get_default_timezone, connections.close_all))
+keeper = owned(lambda: QuotaClient(RowLedger(), timezone.get_default_timezone, connections.close_all))
 
 
 def reservation_of(holders: Sequence[LimitHolder]) -> Reservation | None:

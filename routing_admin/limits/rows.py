@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -33,61 +34,117 @@ SWEEP = 200
 
 @dataclass(frozen=True, slots=True)
 class RowLedger:
-    """The ledger of an installation without anything faster."""
+    """The ledger of all processes: an exchange takes the same few statements however many orders it has."""
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> list[Booking]:
         """Books every order, all or none. Raises what the database raises."""
         renew_connections()
         with lock_timeout(WAIT_SECONDS), transaction.atomic(using=LOGS):
-            return [_exchange(process, order, now) for order in orders]
-
-    def publish(self) -> None:
-        """Nothing: what is said stands in the rows."""
+            windows = _lock_windows(orders, now)
+            lapsed, held = _read_shares(windows.values(), process, now)
+            bookings, changed, shares = [], [], []
+            for order in orders:
+                window = windows[_place_of(order)]
+                booking = book(window.drawn - lapsed[window.pk], held.get(window.pk), order)
+                in_vain = bool(order.want) and not booking.grant
+                wanted = window.wanted_at is not None and now - window.wanted_at < WANTED
+                in_demand = wanted and window.wanted_by != process
+                if booking.drawn != window.drawn or in_vain:
+                    window.drawn = booking.drawn
+                    if in_vain and not in_demand:
+                        window.wanted_at, window.wanted_by = now, process
+                    changed.append(window)
+                shares.append(
+                    LimitShare(
+                        limit_window=window,
+                        process=process,
+                        granted=booking.granted,
+                        committed=order.committed,
+                        held_until=now + LEASE,
+                    )
+                )
+                bookings.append(Booking(booking.granted, booking.drawn, booking.grant, in_demand))
+            _save_drawn(changed)
+            LimitShare.objects.bulk_create(
+                shares,
+                update_conflicts=True,
+                unique_fields=["limit_window", "process"],
+                update_fields=["granted", "committed", "held_until"],
+            )
+            return bookings
 
     def leave(self, process: str) -> None:
         """Takes back what the process holds and had not said to be committed. Raises what the database raises."""
         now = datetime.now(UTC)
         with transaction.atomic(using=LOGS):
             LimitShare.objects.filter(process=process).update(held_until=now)
-            for window in LimitWindow.objects.select_for_update().filter(shares__process=process):
-                LimitWindow.objects.filter(pk=window.pk).update(drawn=F("drawn") - take_back(window, now))
+            held = LimitShare.objects.filter(process=process).values("limit_window")
+            windows = list(LimitWindow.objects.select_for_update().filter(pk__in=held).order_by("pk"))
+            lapsed, _ = _read_shares(windows, process, now)
+            for window in windows:
+                window.drawn -= lapsed[window.pk]
+            _save_drawn(windows)
 
 
-def _exchange(process: str, order: Order, now: datetime) -> Booking:
-    window = find_window(order, now)
-    drawn = window.drawn - take_back(window, now)
-    share = LimitShare.objects.filter(limit_window=window, process=process).first()
-    booking = book(drawn, share.granted if share else None, order)
-    in_vain = bool(order.want) and not booking.grant
-    wanted = window.wanted_at is not None and now - window.wanted_at < WANTED and window.wanted_by != process
-    if booking.drawn != window.drawn or in_vain:
-        changes = {"wanted_at": now, "wanted_by": process} if in_vain and not wanted else {}
-        LimitWindow.objects.filter(pk=window.pk).update(drawn=booking.drawn, **changes)
-    held = {"granted": booking.granted, "committed": order.committed, "held_until": now + LEASE}
-    LimitShare.objects.update_or_create(limit_window=window, process=process, defaults=held)
-    return Booking(booking.granted, booking.drawn, booking.grant, wanted)
+Place = tuple[str, str, str]
 
 
-def find_window(order: Order, now: datetime) -> LimitWindow:
-    """The row of an order's window, made when it is new, locked until the transaction ends."""
-    place = {"holder": order.holder, "meter": order.meter.value, "window": order.window.name}
-    _, made = LimitWindow.objects.get_or_create(**place, defaults={"ends_at": order.window.ends_at})
-    if made:
+def _place_of(order: Order) -> Place:
+    return order.holder, order.meter.value, order.window.name
+
+
+def _lock_windows(orders: Sequence[Order], now: datetime) -> dict[Place, LimitWindow]:
+    """The rows of the orders' windows, made when they are new, locked until the transaction ends.
+
+    All processes insert and lock in the same order, so that none waits for one that waits for it.
+    """
+    wanted = {_place_of(order): order.window.ends_at for order in sorted(orders, key=_place_of)}
+    holders, meters, names = map(set, zip(*wanted, strict=True))
+    rows = LimitWindow.objects.filter(holder__in=holders, meter__in=meters, window__in=names)
+    there = set(rows.values_list("holder", "meter", "window"))
+    new = [
+        LimitWindow(holder=holder, meter=meter, window=name, ends_at=ends_at)
+        for (holder, meter, name), ends_at in wanted.items()
+        if (holder, meter, name) not in there
+    ]
+    if new:
+        LimitWindow.objects.bulk_create(new, ignore_conflicts=True)
         sweep(now)
-    return LimitWindow.objects.select_for_update().get(**place)
+    return {(row.holder, row.meter, row.window): row for row in rows.select_for_update().order_by("pk")}
 
 
-def take_back(window: LimitWindow, now: datetime) -> int:
-    """What processes held whose lease is over: what they did not commit, and of the moment everything."""
-    gone = list(LimitShare.objects.filter(limit_window=window, held_until__lte=now))
+def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) -> tuple[Counter[int], dict[int, int]]:
+    """By window what leases that are over give back, which is taken back here, and what the process holds.
+
+    A process keeps what it committed, but for calls under way, of which nothing stays.
+    """
+    by_pk = {window.pk: window for window in windows}
+    lapsed, held, gone = Counter[int](), dict[int, int](), []
+    shares = LimitShare.objects.filter(Q(held_until__lte=now) | Q(process=process), limit_window__in=by_pk)
+    for share in shares:
+        window = by_pk[share.limit_window_id]
+        if share.held_until <= now:
+            gone.append(share.pk)
+            lapsed[window.pk] += share.granted - (share.committed if window.ends_at else 0)
+        else:
+            held[window.pk] = share.granted
     if gone:
-        LimitShare.objects.filter(pk__in=[each.pk for each in gone]).delete()
-    return sum(each.granted - (each.committed if window.ends_at else 0) for each in gone)
+        LimitShare.objects.filter(pk__in=gone).delete()
+    return lapsed, held
+
+
+def _save_drawn(windows: Sequence[LimitWindow]) -> None:
+    """All of them by one statement, which `bulk_update` would make longer with each."""
+    if windows:
+        LimitWindow.objects.bulk_create(
+            windows, update_conflicts=True, unique_fields=["pk"], update_fields=["drawn", "wanted_at", "wanted_by"]
+        )
 
 
 def sweep(now: datetime) -> None:
     """Removes rows of windows that are over, some at a time. Raises what the database raises."""
-    over = list(LimitWindow.objects.filter(ends_at__lte=now - LATER).values_list("pk", flat=True)[:SWEEP])
+    rows = LimitWindow.objects.select_for_update(skip_locked=True).filter(ends_at__lte=now - LATER)
+    over = list(rows.values_list("pk", flat=True)[:SWEEP])
     if over:
         LimitWindow.objects.filter(pk__in=over).delete()
 

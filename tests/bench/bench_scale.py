@@ -123,9 +123,6 @@ def steps(to: Served, folder: Path, cluster: Cluster | None, has_redis: bool) ->
         return
     with redis_running(folder) as redis:
         environment |= {"REDIS_URL": redis.url}
-        for workers in (1, 2):
-            with machines([environment], workers) as (serving, port):
-                yield Step(f"PostgreSQL, Redis, {workers} worker{'s' * (workers > 1)}", serving, port, keys)
         if find_program("nginx") is None:
             absent("nginx")
             return

@@ -18,7 +18,7 @@ FILES: Mapping[str, Sequence[str]] = {
     "databases": ("postgresql", "refused_databases", "storable_values", "outages"),
     "configuration": ("revisions", "newest", "prune", "audit_chain"),
     "request_log": ("journal", "spool", "recording", "logged_refusals"),
-    "limits": ("shares", "windows", "pools", "several_holders"),
+    "limits": ("rows", "windows", "several_holders"),
     "upgrade": ("request_endings", "first_migrations"),
     "usage": ("usage", "labels", "one_number"),
     "alerts": ("ledger",),

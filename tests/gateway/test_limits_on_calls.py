@@ -18,12 +18,9 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.services.actions import save_service
 from routing_admin.console.settings import actions as exchange
-from routing_admin.limits.reservations import keeper, ledger
+from routing_admin.limits.reservations import keeper
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import Candidate, TaskRoute
-from routing_admin.platform.redis.link import link
-from routing_admin.platform.redis.news import News
-from routing_admin.platform.server.redis_rounds import RedisRounds
 from tests.bench.upstream import NAME
 from tests.cast import key_of
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
@@ -36,20 +33,6 @@ pytestmark = [
 
 TOKENS = 18
 """What the provider counts for each call."""
-
-
-@pytest.fixture(params=["rows", "redis"], autouse=True)
-def _ledger(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every law holds on both."""
-    if request.param == "rows":
-        yield
-        return
-    link().lead_to(request.getfixturevalue("redis_server").url)
-    rounds = RedisRounds(link(), News(link()), (ledger().beat,))
-    rounds.start()
-    yield
-    rounds.stop()
-    link().lead_to("")
 
 
 @pytest.fixture

@@ -42,9 +42,6 @@ class SlowLedger:
             found.append(booking)
         return found
 
-    def publish(self) -> None:
-        """Says nothing to anybody."""
-
     def leave(self, process: str) -> None:
         self.held = 0
 

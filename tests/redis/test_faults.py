@@ -11,7 +11,7 @@ import environ
 import pytest
 
 from routing_admin.environment import redis_url
-from routing_admin.platform.redis.link import RedisLink, RedisUnavailableError, Script
+from routing_admin.platform.redis.link import RedisLink, RedisUnavailableError
 from tests.engines.redis import RedisServer, free_port, redis_running
 
 
@@ -155,12 +155,3 @@ def test_an_address_is_taken_as_it_is(monkeypatch, url):
     """None where nothing is set."""
     monkeypatch.setenv("REDIS_URL", url)
     assert redis_url(environ.Env()) == url
-
-
-def test_scripts_are_found_again_after_they_were_flushed(own_redis: RedisServer):
-    """As after a start."""
-    link, script = RedisLink(own_redis.url, "test"), Script("return ARGV[1]")
-    link.look()
-    assert link.run(script, [], ["one"]) == "one"
-    own_redis.client().script_flush()
-    assert link.run(script, [], ["two"]) == "two"

@@ -7,11 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from django.db import OperationalError
 
 from routing_admin.platform.redis.link import RedisLink
 from routing_admin.platform.redis.news import News
-from routing_admin.platform.server.redis_rounds import RedisRounds
 from tests.engines.redis import RedisServer
 
 PREFIX = "test-news"
@@ -99,22 +97,3 @@ def test_nothing_waits_where_there_is_no_redis():
     news = News(RedisLink("", PREFIX))
     news.tell("topic", "a", dict)
     assert not news.is_waiting("topic", "a")
-
-
-def test_work_beside_redis_that_goes_on_failing_is_said_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture):
-    """Not in each round: there are several a second."""
-    link, faults = RedisLink("", "test"), iter([True, True, True, False, False])
-
-    def work() -> None:
-        if next(faults):
-            raise OperationalError("the server is gone")
-
-    rounds = RedisRounds(link, News(link), (work,))
-    rounds.stop()  # so that a round waits for nothing
-    for _ in range(5):
-        rounds.round()
-    said = [each.getMessage() for each in caplog.records if "work beside Redis" in each.getMessage()]
-    assert [("failed: " in each, "works again after 3 failed attempts" in each) for each in said] == [
-        (True, False),
-        (False, True),
-    ]

@@ -1,4 +1,4 @@
-"""The port of the ledger, which all processes draw their shares from: rows, and pools of Redis."""
+"""The port of the ledger, which all processes draw their shares from."""
 
 from __future__ import annotations
 
@@ -66,9 +66,6 @@ class Ledger(Protocol):
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> Sequence[Booking]:
         """Books every order, all or none. Raises where the ledger does not answer."""
-
-    def publish(self) -> None:
-        """Lets whoever reads the rows know what this process said. Raises the same."""
 
     def leave(self, process: str) -> None:
         """Takes back what the process holds and had not said to be committed; it ends. Raises the same."""

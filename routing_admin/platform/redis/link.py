@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
 from django.utils import timezone
@@ -29,10 +29,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-QUICK_SECONDS = 0.1
-"""How long somebody waits whom a call may wait for: half of what the call does."""
-PATIENT_SECONDS = 1.0
-"""How long those wait whom nobody waits for."""
+ANSWER_SECONDS = 1.0
+"""How long a thread beside the calls waits for an answer; no call does."""
 FIRST_PAUSE, MAX_PAUSE = 0.25, 1.0
 """Between two tries of a server that is away."""
 
@@ -49,18 +47,6 @@ class Outage:
     sentence: Translatable
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
-    """A program that Redis runs as one act, and its name there."""
-
-    text: str
-
-    @property
-    def digest(self) -> str:
-        """What Redis calls it."""
-        return hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
-
-
 class RedisLink:
     """The server at `url`, none where that is empty; every key of ours begins with `prefix`."""
 
@@ -73,13 +59,12 @@ class RedisLink:
         self.url, self._up = url, False
         self._outage: Outage | None = None
         self._pause, self._again_at = FIRST_PAUSE, 0.0
-        self._quick = _client(url, QUICK_SECONDS) if url else None
-        self._patient = _client(url, PATIENT_SECONDS) if url else None
+        self._client = _client(url) if url else None
 
     @property
     def is_set(self) -> bool:
         """Whether there is a Redis at all."""
-        return self._quick is not None
+        return self._client is not None
 
     @property
     def is_up(self) -> bool:
@@ -95,33 +80,18 @@ class RedisLink:
         """A key of this installation's."""
         return ":".join((self.prefix, *words))
 
-    def ask(self, work: Callable[[redis.Redis], T], *, patient: bool = False) -> T:
+    def ask(self, work: Callable[[redis.Redis], T]) -> T:
         """What `work` gets of the server. Raises `RedisUnavailableError`; at once where it was away a moment ago."""
-        client = self._patient if patient else self._quick
-        if client is None or not self._up:
+        if self._client is None or not self._up:
             raise RedisUnavailableError(str(self._outage.sentence) if self._outage else "Redis was not asked yet.")
-        return self._try(work, client)
-
-    def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
-        """What a script returns. Raises `RedisUnavailableError`."""
-
-        def work(client: redis.Redis) -> Any:
-            from redis.exceptions import NoScriptError
-
-            try:
-                return client.evalsha(script.digest, len(keys), *keys, *arguments)
-            except NoScriptError:  # the server was started anew, or its scripts were flushed
-                return client.eval(script.text, len(keys), *keys, *arguments)
-
-        return self.ask(work)
+        return self._try(work, self._client)
 
     def beat(self) -> bool:
         """Whether the server takes writes; a server that is away is tried only once a pause is over."""
-        if self._quick is None or self._patient is None or (not self._up and self._clock() < self._again_at):
+        if self._client is None or (not self._up and self._clock() < self._again_at):
             return False
         try:
-            for client in (self._patient, self._quick):
-                self._try(self._write, client)
+            self._try(self._write, self._client)
         except RedisUnavailableError:
             return False
         if not self._up:
@@ -136,9 +106,8 @@ class RedisLink:
 
     def close(self) -> None:
         """Lets the connections go."""
-        for client in (self._quick, self._patient):
-            if client is not None:
-                client.close()
+        if self._client is not None:
+            self._client.close()
 
     def _write(self, client: redis.Redis) -> object:
         """A write, for a replica answers, too, and so does a server without memory."""
@@ -168,7 +137,7 @@ class RedisLink:
         self._up, self._outage, self._pause = True, None, FIRST_PAUSE
 
 
-def _client(url: str, seconds: float) -> redis.Redis:
+def _client(url: str) -> redis.Redis:
     """A client that never tries twice: what is asked of it may be no thing to do twice."""
     from redis import Redis
     from redis.backoff import NoBackoff
@@ -178,8 +147,8 @@ def _client(url: str, seconds: float) -> redis.Redis:
         url,
         protocol=2,
         decode_responses=True,
-        socket_timeout=seconds,
-        socket_connect_timeout=seconds,
+        socket_timeout=ANSWER_SECONDS,
+        socket_connect_timeout=ANSWER_SECONDS,
         retry=Retry(NoBackoff(), 0),
     )
 

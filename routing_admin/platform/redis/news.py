@@ -90,7 +90,7 @@ class News:
                 for each in batch:
                     del self._waiting[each]
             try:
-                self.link.ask(partial(self._write, batch), patient=True)
+                self.link.ask(partial(self._write, batch))
             except RedisUnavailableError:
                 with self._lock:
                     self._waiting = batch | self._waiting
@@ -111,7 +111,7 @@ class News:
         if not self._topics:
             return False
         try:
-            found, now = self.link.ask(self._read, patient=True)
+            found, now = self.link.ask(self._read)
         except RedisUnavailableError:
             for topic in self._topics.values():
                 topic.read_to = BEGINNING

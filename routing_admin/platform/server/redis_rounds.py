@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Callable
 
 from django.db import connections
 
-from routing_admin.platform.databases.outage_log import OutageLog
 from routing_admin.platform.redis.link import RedisLink
 from routing_admin.platform.redis.news import News
 from routing_admin.platform.server.repeating_thread import RepeatingThread
-
-log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.3
 """Between two rounds without news to send."""
 
 
 class RedisRounds:
-    """Two threads, where there is a Redis: `works` are done in each round, whether it answers or not."""
+    """Two threads, where there is a Redis."""
 
-    def __init__(self, link: RedisLink, news: News, works: tuple[Callable[[], object], ...] = ()) -> None:
+    def __init__(self, link: RedisLink, news: News) -> None:
         self._link, self._news = link, news
-        self._works = [(work, OutageLog(log, f"{work.__qualname__} beside Redis")) for work in (news.send, *works)]
         self._wake, self._ends = threading.Event(), threading.Event()
-        self._sender = RepeatingThread("redis", 0, self.round, connections.close_all)
+        self._sender = RepeatingThread("redis", 0, self._round, connections.close_all)
         self._listener = RepeatingThread("redis-news", 0, self._listen, connections.close_all)
 
     def start(self) -> None:
@@ -48,16 +42,10 @@ class RedisRounds:
         self._news.send()
         self._link.close()
 
-    def round(self) -> None:
-        """One look, and what there is to do; then a wait for news to send."""
+    def _round(self) -> None:
+        """One look, and what there is to send; then a wait for more."""
         self._link.beat()
-        for work, outage in self._works:
-            try:
-                work()
-            except Exception as error:  # the database's too: whatever it is, the next round tries again
-                outage.note(error)
-            else:
-                outage.end()
+        self._news.send()
         if not self._ends.is_set():
             self._wake.wait(PAUSE_SECONDS)
             self._wake.clear()
