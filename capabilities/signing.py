@@ -12,6 +12,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from capabilities.runtime import owned
+
 
 def sign(message: bytes) -> str:
     """HMAC-SHA256 under the newest secret, in hex."""
@@ -50,10 +52,10 @@ def read_secrets_again() -> bool:
     until the next start.
     """
     stamps = {name: _stamp(path) for name, path in settings.SECRET_FILES.items()}
-    if stamps == _stamps:
+    if stamps == _stamps():
         return False
-    _stamps.clear()
-    _stamps.update(stamps)
+    _stamps().clear()
+    _stamps().update(stamps)
     before = (list(settings.SIGNING_SECRETS), list(settings.ENCRYPTION_KEYS))
     if settings.SECRET_FILES.get("secret_key"):
         settings.SIGNING_SECRETS = _read(settings.SECRET_FILES["secret_key"]) or before[0]
@@ -63,7 +65,7 @@ def read_secrets_again() -> bool:
     return before != (settings.SIGNING_SECRETS, settings.ENCRYPTION_KEYS)
 
 
-_stamps: dict[str, int] = {}
+_stamps = owned(dict[str, int])
 """When each file had last been written to as it was read."""
 
 

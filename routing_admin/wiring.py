@@ -7,7 +7,9 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import read_retention_settings
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.dashboard.metrics import list_families, list_process_numbers
-from routing_admin.platform.server import metrics, readiness
+from routing_admin.platform.server.hooks import hooks
+from routing_admin.platform.server.metrics import request_metrics
+from routing_admin.platform.server.readiness import DependencyCheck, own_checks
 from routing_admin.platform.server.scrapes import list_load
 from routing_admin.request_log.counting import without_former_names
 
@@ -16,11 +18,11 @@ def connect() -> None:
     """Fill the ports, and say where readiness and metrics come from."""
     ports.audit = ledger.audit
     ports.retention = _read_retention
-    readiness.CHECKS[2:] = [readiness.DependencyCheck("configuration", snapshot.check_read)]
-    readiness.HAS_CONFIGURATION[:] = [snapshot.is_usable]
-    metrics.sources[:] = [list_families]
-    metrics.process_sources[1:] = [list_load, list_process_numbers]
-    metrics.filters[:] = [without_former_names]
+    hooks.checks = [*own_checks(), DependencyCheck("configuration", snapshot.check_read)]
+    hooks.has_configuration = snapshot.is_usable
+    hooks.families = [list_families]
+    hooks.process_families = [lambda: request_metrics().families(), list_load, list_process_numbers]
+    hooks.filters = [without_former_names]
 
 
 def _read_retention() -> Retention:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction
@@ -120,11 +119,6 @@ def on_bad_request(request: HttpRequest, error: Exception) -> HttpResponse:
     return refusal(request, 400, "invalid_request", "The request could not be read. Check its headers and body.")
 
 
-def on_missing(request: HttpRequest, error: Exception) -> HttpResponse:
-    """Something was not found by the framework."""
-    return unknown_call(request)
-
-
 def on_database_error(request: HttpRequest, error: DatabaseError | InterfaceError) -> HttpResponse:
     """While the database does not answer nobody is let in and nobody's key is called wrong: 503, try again."""
     if not away.is_unavailable(error):
@@ -155,7 +149,6 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
     (HttpError, on_http_error),
     (SuspiciousOperation, on_bad_request),
     (BadRequest, on_bad_request),
-    (Http404, on_missing),
     (DatabaseError, on_database_error),
     (InterfaceError, on_database_error),
     (Exception, on_crash),
@@ -166,33 +159,27 @@ PREFIX = "/api/v1"
 ELSEWHERE: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
 """Calls of the data plane that are looked for here; those that send a message are told in their own API's shape."""
 
-_calls: list[str] = []
-"""Every call of this API, filled when it is put together."""
 
-
-def unknown_call(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-    """404 for a path that is no call, naming the ones nearest to it."""
+def unknown_call(request: HttpRequest, *args: Any, calls: Sequence[str], **kwargs: Any) -> HttpResponse:
+    """404 for a path that is no call, with the nearest of `calls`."""
     path = request.path.removeprefix(PREFIX)
     elsewhere = ELSEWHERE.get(path.rstrip("/"))
-    near = [elsewhere] if elsewhere else near_misses(request.method or "GET", path)
+    near = [elsewhere] if elsewhere else near_misses(request.method or "GET", path, calls)
     hint = f" Did you mean {', '.join(near)}?" if near else ""
     message = f"There is no such call.{hint} All calls are described at {PREFIX}/docs."
     return refusal(request, 404, "not_found", message, didYouMean=near)
 
 
-unknown_call.csrf_exempt = True  # type: ignore[attr-defined]
-
-
 MAX_PATH = 200
 
 
-def near_misses(method: str, path: str) -> list[str]:
+def near_misses(method: str, path: str, calls: Sequence[str]) -> list[str]:
     """Up to three calls whose path is nearly this one; those of the same method first."""
-    paths = {call.split(" ", 1)[1] for call in _calls}
+    paths = {call.split(" ", 1)[1] for call in calls}
     wanted = get_close_matches(
         path[:MAX_PATH].rstrip("/").lower(), [each.removeprefix(PREFIX) for each in paths], 3, 0.6
     )
-    found = [call for each in wanted for call in _calls if call.split(" ", 1)[1] == PREFIX + each]
+    found = [call for each in wanted for call in calls if call.split(" ", 1)[1] == PREFIX + each]
     return sorted(found, key=lambda call: not call.startswith(f"{method} "))[:3]
 
 
@@ -230,15 +217,18 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
     for kind, handler in HANDLERS:
         api.add_exception_handler(kind, handler)
     patterns, app, namespace = api.urls
-    _calls[:] = sorted(
+    calls = sorted(
         f"{method.upper()} {path}"
         for path, item in api.get_openapi_schema(path_prefix=f"{PREFIX}/")["paths"].items()
         for method in item
     )
+    unknown = partial(unknown_call, calls=calls)
+    unknown.csrf_exempt = True  # type: ignore[attr-defined]
+    api.add_exception_handler(Http404, lambda request, _error: unknown(request))
     kept = [each for each in patterns if isinstance(each, URLPattern)]
     for pattern in kept:
         pattern.callback = wrap_view(pattern.callback)
-    return [*kept, re_path(re.compile(".*").pattern, unknown_call, name="unknown-call")], app, namespace
+    return [*kept, re_path(".*", unknown, name="unknown-call")], app, namespace
 
 
 # What every body of a call is read as: JSON of exactly the types its schema names.

@@ -20,6 +20,7 @@ from capabilities.core.prices import Price, Rates, Tier, rate_of
 from capabilities.core.providers.catalogue.answers import read_data
 from capabilities.core.providers.catalogue.names import dollar_host
 from capabilities.core.providers.catalogue.price_rows import decode_prices
+from capabilities.runtime import owned
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
@@ -41,7 +42,7 @@ TIERS = frozenset({"flex", "priority", "batch"})
 """The service tiers that may have a price of their own."""
 SOURCE = f"genai-prices {version('genai-prices')}"
 
-_prices: dict[int, Price | None] = {}
+_prices = owned(dict[int, Price | None])
 """By the package's own object, of which it has one for each price as long as the process lives."""
 
 
@@ -56,9 +57,10 @@ def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Pri
     standard = info.get_prices(at)
     if tier in TIERS:
         return convert_price(info.get_prices(at, {"processing": tier}))
-    if id(standard) not in _prices:
-        _prices[id(standard)] = convert_price(standard)
-    return _prices[id(standard)]
+    prices = _prices()
+    if id(standard) not in prices:
+        prices[id(standard)] = convert_price(standard)
+    return prices[id(standard)]
 
 
 @lru_cache(maxsize=2000)

@@ -12,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, NotSupportedError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from capabilities.runtime import owned
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of, is_unavailable
@@ -180,10 +181,13 @@ def list_missing_rights() -> list[str]:
 
 # Whether this process's threads borrow their connections of a pool: those of a server do, a command has its own.
 
-_pooled = Event()
-is_pooled = _pooled.is_set
+_pooled = owned(Event)
+
+
+def is_pooled() -> bool:
+    return _pooled().is_set()
 
 
 def pool_connections() -> None:
     """From now on a thread has a connection as long as it needs one; engines without a pool go on as before."""
-    _pooled.set()
+    _pooled().set()

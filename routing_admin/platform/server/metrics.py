@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from typing import Any
@@ -22,6 +22,7 @@ from prometheus_client.utils import INF, floatToGoString
 from capabilities.core.prices import NANO
 from capabilities.runtime import owned
 from routing_admin.core.fallback.endings import ending_of
+from routing_admin.platform.server.hooks import Sources, hooks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OTHER = "other"
@@ -207,21 +208,13 @@ class RequestMetrics:
         self._refused_keys.add(1, door, code)
 
 
-Sources = list[Callable[[], Iterable[MetricFamily]]]
-
-sources: Sources = []
-"""Who has families of the whole installation; filled by the rooms above, read at each scrape."""
 request_metrics = owned(RequestMetrics)
 """The counts of this process."""
-process_sources: Sources = [lambda: request_metrics().families()]
-"""Who has families of this process; read each second, so they ask no database."""
-filters: list[Callable[[MetricFamily], MetricFamily]] = []
-"""What leaves the series of what is configured no more out of a family; filled by the rooms above."""
 
 
-def read_sources(them: Sources) -> Iterator[MetricFamily]:
+def read_sources(sources: Sources) -> Iterator[MetricFamily]:
     """Return the families of the moment."""
-    return chain.from_iterable(source() for source in them)
+    return chain.from_iterable(source() for source in sources)
 
 
 def list_process_families(pids: Mapping[str, int]) -> Iterator[MetricFamily]:
@@ -239,7 +232,7 @@ def list_process_families(pids: Mapping[str, int]) -> Iterator[MetricFamily]:
 
 def render(families: Iterable[MetricFamily]) -> bytes:
     """Return families in Prometheus' text form, without those series that are left out."""
-    for leave_out in filters:
+    for leave_out in hooks.filters:
         families = map(leave_out, families)
     registry = CollectorRegistry()
     registry.register(_Families(families))

@@ -20,6 +20,7 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.server.draining import draining
+from routing_admin.platform.server.hooks import hooks
 
 log = logging.getLogger(__name__)
 
@@ -83,17 +84,15 @@ def _explain(error: Exception) -> str:
     return explain_failure(error) or f"{type(error).__name__}: {error}"
 
 
-CHECKS = [DependencyCheck("databases", check_writable), DependencyCheck("artifacts", _artifacts)]
-"""The dependencies of a server; the room of the configuration adds its own."""
-HAS_CONFIGURATION: list[Callable[[], bool]] = []
-"""Whether a configuration was read; filled with the check."""
+def own_checks() -> list[DependencyCheck]:
+    return [DependencyCheck("databases", check_writable), DependencyCheck("artifacts", _artifacts)]
 
 
 def check_dependencies() -> dict[str, str]:
     """Return the state of each dependency by its name, within `PROBE_SECONDS`."""
-    for each in CHECKS:
+    for each in hooks.checks:
         each.begin()
-    states = {each.name: OK if each.works() else FAILED for each in CHECKS}
+    states = {each.name: OK if each.works() else FAILED for each in hooks.checks}
     return states | ({"redis": OK if link().is_up else "away"} if link().is_set else {})
 
 
@@ -101,6 +100,6 @@ def state_of_server() -> str:
     """Return `ok` while calls can be answered, if need be from memory; else why not."""
     if draining().has_begun:
         return "draining"
-    if not all(has_configuration() for has_configuration in HAS_CONFIGURATION):
+    if not hooks.has_configuration():
         return "without configuration"
     return OK

@@ -10,6 +10,8 @@ from contextlib import suppress
 
 from django.conf import settings
 
+from capabilities.runtime import owned
+
 GENERATIONS = (10_000, 20, 50)
 """How many objects, and collections of the younger, come before each collection; Python's own are for scripts."""
 
@@ -31,17 +33,17 @@ def settle() -> None:
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
 
 
-_loops: list[asyncio.AbstractEventLoop] = []
+_loops = owned(list[asyncio.AbstractEventLoop])
 
 
 def note_loop() -> None:
     """Remembers the running loop as the one that serves."""
-    _loops[:] = [asyncio.get_running_loop()]
+    _loops()[:] = [asyncio.get_running_loop()]
 
 
 def count_tasks() -> int:
     """How many tasks the serving loop has that are not over; 0 where none was noted. For any thread."""
-    return sum(len(asyncio.all_tasks(each)) for each in _loops)
+    return sum(len(asyncio.all_tasks(each)) for each in _loops())
 
 
 # How many file descriptors the process may open, and how many of them its callers may have.

@@ -18,6 +18,7 @@ from routing_admin.platform.server.body_limit import headers_of_scope
 from routing_admin.platform.server.connections import process_connections
 from routing_admin.platform.server.direct_answers import Send, send_whole
 from routing_admin.platform.server.fair_semaphore import bodies, calls, lookups, requests
+from routing_admin.platform.server.hooks import hooks
 from routing_admin.platform.server.metrics import (
     CONTENT_TYPE,
     MetricFamily,
@@ -25,7 +26,6 @@ from routing_admin.platform.server.metrics import (
     number,
     read_sources,
     render,
-    sources,
     sum_families,
 )
 from routing_admin.platform.server.resources import count_tasks
@@ -84,7 +84,7 @@ def may_read_numbers(meta: Mapping[str, Any], proxies: int) -> bool:
 def write_numbers() -> bytes:
     """Return the numbers of the whole server, and of the installation as this process sees it."""
     counted, pids = board().collect()
-    return render(sum_families(counted, read_sources(sources), list_process_families(pids)))
+    return render(sum_families(counted, read_sources(hooks.families), list_process_families(pids)))
 
 
 def list_load() -> Iterator[MetricFamily]:

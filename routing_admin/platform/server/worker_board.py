@@ -23,7 +23,8 @@ from typing import Any
 
 from capabilities.runtime import owned
 from routing_admin.platform.server.file_locks import try_lock
-from routing_admin.platform.server.metrics import MetricFamily, Sources, process_sources, read_sources, sum_families
+from routing_admin.platform.server.hooks import Sources, hooks
+from routing_admin.platform.server.metrics import MetricFamily, read_sources, sum_families
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 log = logging.getLogger(__name__)
@@ -39,8 +40,8 @@ MAX_CPU_SHARE = 0.01
 class WorkerBoard:
     """This process's slot, and what all slots hold; without a folder this process is the whole server."""
 
-    def __init__(self, sources: Sources = process_sources) -> None:
-        self._sources = sources
+    def __init__(self, sources: Sources | None = None) -> None:
+        self._sources = hooks.process_families if sources is None else sources
         self._folder: Path | None = None
         self._slot, self._handle = 0, -1
         self._past: list[MetricFamily] = []

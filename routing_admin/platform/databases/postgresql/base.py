@@ -16,6 +16,7 @@ from psycopg.types.string import StrDumperUnknown
 from psycopg_pool import PoolTimeout
 
 from capabilities.core.storable import storable_text, write_json
+from capabilities.runtime import owned
 from routing_admin.platform.databases.explaining import is_pooled
 from routing_admin.platform.databases.lock_timeout import wait_seconds
 
@@ -54,7 +55,7 @@ class _Refused:
     error: OperationalError | None = None
 
 
-_refused = _Refused()
+_refused = owned(_Refused)
 
 
 class PooledConnection(Connection[Any]):
@@ -75,9 +76,9 @@ class PooledConnection(Connection[Any]):
         try:
             made = super().connect(conninfo, **more)
         except OperationalError as error:
-            _refused.error = error
+            _refused().error = error
             raise
-        _refused.error = None
+        _refused().error = None
         made.made_at = time.monotonic()
         return made
 
@@ -123,7 +124,7 @@ class DatabaseWrapper(DjangoWrapper):
             return super().get_new_connection(conn_params)
         self.isolation_level = psycopg_any.IsolationLevel.READ_COMMITTED
         pool.open()
-        seconds = wait_seconds(USUAL_SECONDS if _refused.error is None else REFUSED_SECONDS)
+        seconds = wait_seconds(USUAL_SECONDS if _refused().error is None else REFUSED_SECONDS)
         try:
             found = pool.getconn(timeout=seconds)
             if found.is_worth_replacing:
@@ -132,7 +133,7 @@ class DatabaseWrapper(DjangoWrapper):
                 found = pool.getconn(timeout=seconds)
             return found
         except PoolTimeout as late:
-            refusal = _refused.error
+            refusal = _refused().error
             if refusal is None:
                 raise
             raise OperationalError(str(refusal)) from late

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db import connections, transaction
 
+from capabilities.runtime import owned
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 AHEAD = 3
@@ -47,7 +48,7 @@ class _Days:
     bounds: tuple[datetime, datetime] | None = None
 
 
-_found = _Days()
+_found = owned(_Days)
 
 REQUESTS = DailyTable("routing_admin_requestlog", "started_at", "id")
 ATTEMPTS = DailyTable("routing_admin_attemptlog", "at", "request_id, position")
@@ -68,7 +69,7 @@ def make_days(now: datetime) -> int:
     missing = [(table, day) for table, day in wanted if table.part(day) not in names]
     parts = {*names, *(table.part(day) for table, day in wanted)}
     begins = [began for name in parts if (began := _day_of(name))]
-    _found.bounds = (min(begins), max(begins) + timedelta(days=1))
+    _found().bounds = (min(begins), max(begins) + timedelta(days=1))
     for table, day in missing:
         _make_day(table, day)
     return len(missing)
@@ -79,7 +80,7 @@ def days_there() -> tuple[datetime, datetime] | None:
 
     Days may be gone since, and what has no day stands in the rest.
     """
-    return _found.bounds
+    return _found().bounds
 
 
 def drop_days(before: datetime) -> int:
