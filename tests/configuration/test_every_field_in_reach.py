@@ -1,0 +1,101 @@
+"""Every field of the configuration can be set on a page and is in the document of the file that scripts write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capabilities.models import Provider, Service
+from routing_admin.console.providers.forms import ProviderForm
+from routing_admin.console.routes.forms import CandidateForm, RouteForm
+from routing_admin.console.services.forms import ServiceForm
+from routing_admin.core.configuration.specs import CandidateSpec, ProviderSpec, RouteSpec, ServiceSpec
+from routing_admin.core.files.entries import EntryKind, write_entry
+from tests.configuration.field_table import TABLE
+from tests.configuration.test_every_field_survives import with_sample
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
+KEPT = "kept as it is: what a file has and this version does not know"
+
+ELSEWHERE: Mapping[type, Mapping[str, str]] = {
+    ProviderSpec: {
+        "name": "its identity: set where it is made, and then in its address",
+        "key": "key_act",
+        "quirks": "quirk_",
+        "timeouts": "timeout_",
+        "in_routing_file": "the page of the export has a switch for each provider",
+        "extra": KEPT,
+        "more_keys": "the page of the provider's keys has a form for each",
+    },
+    ServiceSpec: {
+        "id": "service_id",
+        "base_url": "another way of writing its provider's address, kept as a file had it",
+        "capabilities": "cell",
+        "sources": "follows from who set a capability",
+        "capability_tags": "tags",
+        "limits": "limits_json",
+        "price": "a form of its own within this one",
+        "content": "policy",
+        "timeouts": "timeout_",
+        "extra_body": "extra_body_json",
+        "extra": KEPT,
+    },
+    RouteSpec: {
+        "candidates": "each has a form of its own",
+        "on_error": "preset",
+        "content": "policy",
+        "extra": KEPT,
+    },
+    CandidateSpec: {"extra": KEPT},
+}
+"""Another name or the beginning of the names in the form, or the reason why a field is not in it."""
+
+
+def form_fields(kind: type) -> set[str]:
+    if kind is ProviderSpec:
+        return set(ProviderForm(instance=Provider(endpoint="https://a.example/v1")).fields)
+    if kind is ServiceSpec:  # one that is there has switches, one that is not has an id
+        return {*ServiceForm(instance=Service()).fields, *ServiceForm(instance=Service(pk=1)).fields}
+    return set({RouteSpec: RouteForm, CandidateSpec: CandidateForm}[kind].base_fields)
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+@pytest.mark.django_db
+def test_every_field_is_in_its_form_or_left_out_for_a_reason(kind: type) -> None:
+    """A field that no administrator can set is one that a form forgot."""
+    there, other = form_fields(kind), ELSEWHERE[kind]
+    missing = [each.name for each in fields(kind) if each.name not in there and each.name not in other]
+    assert missing == []
+    words = [word for word in other.values() if " " not in word]
+    assert [word for word in words if not any(name.startswith(word) for name in there)] == []
+
+
+def entries_of(kind: type, name: str) -> Iterator[Any]:
+    """What `GET` of the administrators' API gives, and `PUT` takes, where the field has its sample."""
+    for made in with_sample(kind, name):
+        if kind is ProviderSpec:
+            yield write_entry(made, EntryKind.PROVIDER, made.providers[0].name)
+        elif kind is ServiceSpec:
+            yield write_entry(made, EntryKind.SERVICE, made.services[0].id)
+        else:
+            yield write_entry(made, EntryKind.ROUTE, made.routes[0].task_type)
+
+
+def keys_in(entry: Mapping[str, Any]) -> Iterator[str]:
+    """The keys of an entry and of the candidates in it; what other objects hold is free."""
+    yield from entry
+    for candidate in (entry.get("primary"), *entry.get("fallback", ())):
+        yield from candidate if isinstance(candidate, Mapping) else ()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in ELSEWHERE for name in TABLE[kind]])
+def test_every_field_of_a_file_is_in_its_document(kind: type, name: str) -> None:
+    """docs/configuration.md is the schema that the administrators' API refers to."""
+    keys = {key for entry in entries_of(kind, name) for key in keys_in(entry) if not key.startswith("x-")}
+    assert keys
+    assert [key for key in sorted(keys) if not re.search(rf"\b{key}\b", DOCUMENT)] == []
