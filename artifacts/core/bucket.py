@@ -21,7 +21,7 @@ class BucketAddressError(ValueError):
     """An address that names no bucket; the sentence says what is wrong with it, and none of its values."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
     """A place in an object store. `endpoint` and `region` are empty where the service's own hold.
 
@@ -71,7 +71,12 @@ def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Buck
     _check_endpoint(endpoint, may_http)
     region = given.get("region", "")
     return Bucket(
-        parts.netloc, parts.path.strip("/"), endpoint.rstrip("/"), region, style == "virtual", endpoint[:5] == "http:"
+        name=parts.netloc,
+        prefix=parts.path.strip("/"),
+        endpoint=endpoint.rstrip("/"),
+        region=region,
+        is_virtual=style == "virtual",
+        allows_http=endpoint[:5] == "http:",
     )
 
 

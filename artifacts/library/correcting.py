@@ -146,15 +146,15 @@ def _name_byte_order(row: Artifact, words: dict[str, str | None]) -> dict[str, s
 def _as_detection(row: Artifact, verdict: Values) -> Detection:
     """What was detected of an artifact, as the core knows it."""
     return Detection(
-        verdict["mime_type"],
-        Kind(verdict["kind"]),
-        verdict["is_binary"],
-        verdict["encoding"] or None,
-        row.declared_mime_type or None,
-        row.detected_mime_type or None,
-        verdict["mismatch"],
-        tuple(Evidence(each["step"], each["says"], each["reason"]) for each in verdict["evidence"]),
-        verdict["encoding_certain"],
+        mime_type=verdict["mime_type"],
+        kind=Kind(verdict["kind"]),
+        is_binary=verdict["is_binary"],
+        encoding=verdict["encoding"] or None,
+        declared_mime_type=row.declared_mime_type or None,
+        detected_mime_type=row.detected_mime_type or None,
+        mismatch=verdict["mismatch"],
+        evidence=tuple(Evidence(each["step"], each["says"], each["reason"]) for each in verdict["evidence"]),
+        encoding_certain=verdict["encoding_certain"],
     )
 
 

@@ -14,4 +14,10 @@ def find_open_drill() -> DrillWindow | None:
 
 def window_of(row: FireDrill) -> DrillWindow:
     """A row as calls and pages know it."""
-    return DrillWindow(row.pk, row.provider, row.actor, row.started_at.timestamp(), row.ends_at.timestamp())
+    return DrillWindow(
+        number=row.pk,
+        provider=row.provider,
+        actor=row.actor,
+        began=row.started_at.timestamp(),
+        ends=row.ends_at.timestamp(),
+    )

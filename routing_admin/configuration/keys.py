@@ -87,7 +87,7 @@ class KeyFrom(StrEnum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyState:
     """A provider's key now, and whether the provider can be called; `reason` is the sentence when it cannot."""
 
@@ -187,16 +187,24 @@ def key_state(
     """One key: the variable `override` first, then what the row says; `refused` is why its address is not called."""
     value = read(override, env) if override else None
     if value and override:
-        return variable_state(provider, KeyState(KeyFrom.OVERRIDE, value, override, value[-4:], refused), origins)
+        return variable_state(
+            provider,
+            KeyState(source=KeyFrom.OVERRIDE, value=value, variable=override, last_four=value[-4:], reason=refused),
+            origins,
+        )
     if key.kind is KeyKind.NONE:
-        return KeyState(KeyFrom.NOT_NEEDED, reason=refused)
+        return KeyState(source=KeyFrom.NOT_NEEDED, reason=refused)
     if key.kind is KeyKind.STORED:
         return stored_key_state(provider, stored.get(key.fingerprint), refused)
     variable = key.variable or override or ""
     value = read(variable, env, allowed=ALLOWED_VARIABLES) if variable else None
     if value:
-        return variable_state(provider, KeyState(KeyFrom.ENVIRONMENT, value, variable, value[-4:], refused), origins)
-    return KeyState(KeyFrom.MISSING, None, variable, reason=no_key(provider.name, variable))
+        return variable_state(
+            provider,
+            KeyState(source=KeyFrom.ENVIRONMENT, value=value, variable=variable, last_four=value[-4:], reason=refused),
+            origins,
+        )
+    return KeyState(source=KeyFrom.MISSING, value=None, variable=variable, reason=no_key(provider.name, variable))
 
 
 def variable_state(provider: ProviderSpec, state: KeyState, origins: Mapping[str, Collection[str]]) -> KeyState:
@@ -206,7 +214,7 @@ def variable_state(provider: ProviderSpec, state: KeyState, origins: Mapping[str
         return state
     facts = {"name": provider.name, "variable": state.variable, "origin": origin}
     reason = translatable(KEY_BOUND, **facts, known=tuple(known)) if known else translatable(KEY_UNBOUND, **facts)
-    return KeyState(KeyFrom.MISSING, None, state.variable, reason=reason, unconfirmed=origin)
+    return KeyState(source=KeyFrom.MISSING, value=None, variable=state.variable, reason=reason, unconfirmed=origin)
 
 
 def no_key(name: str, variable: str) -> str:
@@ -219,9 +227,11 @@ def no_key(name: str, variable: str) -> str:
 def stored_key_state(provider: ProviderSpec, row: StoredKey | None, refused: str) -> KeyState:
     """The state of a key that is stored."""
     if row is None:
-        return KeyState(KeyFrom.MISSING, reason=translatable(KEY_GONE, name=provider.name))
+        return KeyState(source=KeyFrom.MISSING, reason=translatable(KEY_GONE, name=provider.name))
     try:
         value = open_key(row, provider.endpoint)
     except KeyUnreadableError as problem:
-        return KeyState(KeyFrom.MISSING, reason=translatable(KEY_UNREADABLE, name=provider.name, reason=problem.reason))
-    return KeyState(KeyFrom.STORED, value, "", row.last_four, refused)
+        return KeyState(
+            source=KeyFrom.MISSING, reason=translatable(KEY_UNREADABLE, name=provider.name, reason=problem.reason)
+        )
+    return KeyState(source=KeyFrom.STORED, value=value, last_four=row.last_four, reason=refused)

@@ -32,7 +32,7 @@ from routing_admin.models import Installation
 from routing_admin.platform.databases.router import one_moment
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Snapshot:
     """Everything a request needs to know, as it was at one moment."""
 
@@ -83,7 +83,16 @@ def build() -> Snapshot:
         catalogue = find_catalogue(configuration.catalogue)
         drill = find_open_drill()
     recording = installation.record_bodies
-    return Snapshot(installation.version, revision, configuration, keys, agents, recording, catalogue, drill)
+    return Snapshot(
+        stamp=installation.version,
+        revision=revision,
+        configuration=configuration,
+        provider_keys=keys,
+        agents=agents,
+        record_bodies=recording,
+        catalogue=catalogue,
+        drill=drill,
+    )
 
 
 def stamp() -> int:

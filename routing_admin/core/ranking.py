@@ -60,7 +60,7 @@ class Fit(IntEnum):
     KIND = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Findable:
     """Something that can be opened: by which names it is found, how it is called, where it is."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from capabilities.core.delivery.adaptation import CannotRead, TextStyle
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, prepare
@@ -31,6 +31,8 @@ from routing_admin.dispatch.model_endpoints import endpoint_at, with_key
 from routing_admin.dispatch.send import NetworkTransport, process_run_context
 from routing_admin.upstream import process_upstream, run_sync
 
+T = TypeVar("T", bound=Hashable)
+
 QUICK = Timeouts(connect=5, first_content=20, between=10, total=30)
 PATIENT = Timeouts(connect=5, first_content=60, between=30, total=90)
 """For questions that a model may have to think about."""
@@ -40,7 +42,7 @@ MAX_OPTIONS = 4
 """Refusals after each of which the greeting is sent again without what was refused."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
     """What a call to a provider's address gave: `fault` empty when it answered; `ms` until it did.
 
@@ -111,32 +113,24 @@ class ProviderChecker:
     def test_each(self, models: Mapping[str, str]) -> Mapping[str, CheckResult]:
         """One tiny chat request to a model of each provider, all at once."""
         found = {provider: _find_provider(provider) for provider in models}
-
-        async def greet_all() -> Sequence[CheckResult]:
-            return await asyncio.gather(*(self._greet(*found[name], model) for name, model in models.items()))
-
-        return dict(zip(models, run_sync(greet_all()), strict=True))
+        return _at_once({name: self._greet(*found[name], model) for name, model in models.items()})
 
     def test_keys(self, provider: str, model: str, names: Collection[str] = ()) -> Mapping[str, CheckResult]:
         """One tiny chat request with each key; one that answers is well again, and one that is refused rests."""
         state, spec = _find_provider(provider)
         every = state.provider_keys[provider].every
         keys = [each for each in every if not names or each.name in names]
-
-        async def greet_all() -> Sequence[CheckResult]:
-            return await asyncio.gather(*(self._greet_with(state, spec, model, key) for key in keys))
-
-        return dict(zip((each.name for each in keys), run_sync(greet_all()), strict=True))
+        return _at_once({key.name: self._greet_with(state, spec, model, key) for key in keys})
 
     async def _greet_with(self, state: Snapshot, spec: ProviderSpec, model: str, key: NamedKey) -> CheckResult:
         if key.state.reason:
             fault = Fault.KEY_MISSING if key.state.source is KeyFrom.MISSING else Fault.ORIGIN_REFUSED
-            return CheckResult(0, fault.value, message=key.state.reason)
+            return CheckResult(ms=0, fault=fault.value, message=key.state.reason)
         choice = PoolKey(key.name, key.mark)
         to = with_key(endpoint_at(state, spec, model or spec.default_model), state, choice)
         prepared = prepare(GREETING, to, TextStyle())
         if isinstance(prepared, CannotRead):  # words alone are always read
-            return CheckResult(0, prepared.reason.code.value)
+            return CheckResult(ms=0, fault=prepared.reason.code.value)
         began = time.monotonic()
         outcome = await NetworkTransport().call(prepared, to, QUICK, spec.proxy)
         failure = outcome if isinstance(outcome, Failure) else None
@@ -159,7 +153,7 @@ class ProviderChecker:
             asked = replace(to, target=replace(to.target, quirks={**to.target.quirks, **options}))
             prepared = prepare(GREETING, asked, TextStyle())
             if isinstance(prepared, CannotRead):  # words alone are always read
-                return CheckResult(0, prepared.reason.code.value)
+                return CheckResult(ms=0, fault=prepared.reason.code.value)
             began = time.monotonic()
             outcome = await NetworkTransport().call(prepared, asked, QUICK, spec.proxy)
             if isinstance(outcome, Answer):
@@ -177,17 +171,14 @@ class ProviderChecker:
             return [refused] * len(chats)
         to = endpoint_at(state, spec, model)
         prepared = [Prepared(to.protocol.encode(chat, to.target, stream=False), chat, ()) for chat in chats]
-
-        async def ask_all() -> Sequence[CheckResult]:
-            return await asyncio.gather(*(self._time(each, to, spec.proxy, PATIENT) for each in prepared))
-
-        return run_sync(ask_all())
+        checks = (self._time(each, to, spec.proxy) for each in prepared)
+        return list(_at_once(dict(enumerate(checks))).values())
 
     def models(self, provider: str) -> CheckResult:
         """The provider's own list."""
         state, spec = _find_provider(provider)
         if is_embedded(spec.endpoint):
-            return CheckResult(0, models=embedded.MODELS)
+            return CheckResult(ms=0, models=embedded.MODELS)
         if isinstance(refused := _refusal(state, spec), CheckResult):
             return refused
         to = endpoint_at(state, spec, spec.default_model)
@@ -200,9 +191,18 @@ class ProviderChecker:
         ids = tuple(_id(each) for each in entries)
         return replace(dialled_of(outcome, began, ids), entries=entries, text="")
 
-    async def _time(self, prepared: Prepared, to: ModelEndpoint, proxy: str, timeouts: Timeouts = QUICK) -> CheckResult:
+    async def _time(self, prepared: Prepared, to: ModelEndpoint, proxy: str) -> CheckResult:
         began = time.monotonic()
-        return dialled_of(await NetworkTransport().call(prepared, to, timeouts, proxy), began)
+        return dialled_of(await NetworkTransport().call(prepared, to, PATIENT, proxy), began)
+
+
+def _at_once(checks: Mapping[T, Coroutine[None, None, CheckResult]]) -> dict[T, CheckResult]:
+    async def run() -> dict[T, CheckResult]:
+        async with asyncio.TaskGroup() as group:
+            tasks = {name: group.create_task(check) for name, check in checks.items()}
+        return {name: task.result() for name, task in tasks.items()}
+
+    return run_sync(run())
 
 
 provider_checker = owned(ProviderChecker)
@@ -219,9 +219,16 @@ def dialled_of(outcome: Answer | Failure, began: float, models: tuple[str, ...] 
     """The outcome for a page; `began` by the monotonic clock."""
     took = (time.monotonic() - began) * 1000
     if isinstance(outcome, Failure):
-        return CheckResult(took, outcome.fault.value, outcome.status, outcome.message)
+        return CheckResult(ms=took, fault=outcome.fault.value, status=outcome.status, message=outcome.message)
     counted = outcome.usage
-    return CheckResult(took, "", 200, "", models, outcome.text, counted.prompt_tokens, counted.completion_tokens)
+    return CheckResult(
+        ms=took,
+        status=200,
+        models=models,
+        text=outcome.text,
+        prompt_tokens=counted.prompt_tokens,
+        completion_tokens=counted.completion_tokens,
+    )
 
 
 def _find_provider(name: str) -> tuple[Snapshot, ProviderSpec]:
@@ -238,4 +245,4 @@ def _refusal(state: Snapshot, provider: ProviderSpec) -> CheckResult | None:
     if key.usable:
         return None
     fault = Fault.KEY_MISSING if key.source is KeyFrom.MISSING else Fault.ORIGIN_REFUSED
-    return CheckResult(0, fault.value, message=key.reason)
+    return CheckResult(ms=0, fault=fault.value, message=key.reason)

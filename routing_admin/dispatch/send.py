@@ -363,7 +363,13 @@ def _ailment_in(value: Mapping[str, Any], age: float) -> CooldownState:
     typed = {"fault": Fault(fields["fault"]), "further_params": tuple(fields.get("further_params", ()))}
     failure = Failure(**fields | typed)
     seconds = None if value["seconds"] is None else value["seconds"] - age
-    return CooldownState(value["failures"], value["rounds"], seconds, value["probe_seconds"] - age, failure)
+    return CooldownState(
+        failures=value["failures"],
+        rounds=value["rounds"],
+        seconds=seconds,
+        probe_seconds=value["probe_seconds"] - age,
+        failure=failure,
+    )
 
 
 class SharedConversations:

@@ -59,7 +59,7 @@ class Stop:
         return self.attempt.waits if self.attempt else ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
     """The whole: every candidate of the chain, and what the caller gets. `status` and `code` as CONTRACT §6 says."""
 
@@ -152,7 +152,14 @@ def simulate(
         done = drive(run, play.call, play.clock.sleep)
     except RouterError as error:
         stops = _stops(play, error.attempts)
-        return Simulated(planned, stops, error.status, error.code, error.message, None, play.clock.now * 1000)
+        return Simulated(
+            planned=planned,
+            stops=stops,
+            status=error.status,
+            code=error.code,
+            message=error.message,
+            duration_ms=play.clock.now * 1000,
+        )
     return _from_answer(play, done)
 
 
@@ -167,10 +174,26 @@ def _from_answer(play: _Play, result: RunResult[Answer]) -> Simulated:
     took = play.clock.now * 1000
     if play.cut is None:
         stops = _stops(play, result.attempts)
-        return Simulated(play.planned, stops, 200, OK, result.answer.text, result.candidate, took)
+        return Simulated(
+            planned=play.planned,
+            stops=stops,
+            status=200,
+            code=OK,
+            message=result.answer.text,
+            answered_by=result.candidate,
+            duration_ms=took,
+        )
     attempts = (*result.attempts[:-1], cut_short(result.attempts[-1], play.cut, result.attempts[-1].duration_ms))
     code = caller_of(play.cut)[1]
-    return Simulated(play.planned, _stops(play, attempts), 200, code, play.cut.message, result.candidate, took)
+    return Simulated(
+        planned=play.planned,
+        stops=_stops(play, attempts),
+        status=200,
+        code=code,
+        message=play.cut.message,
+        answered_by=result.candidate,
+        duration_ms=took,
+    )
 
 
 def _stops(play: _Play, attempts: Sequence[Attempt]) -> tuple[Stop, ...]:

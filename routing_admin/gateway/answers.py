@@ -146,7 +146,15 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
         admitted.hold.expect(prices_at(admitted.hold, admitted.dispatch.planned, result.candidate))
     events = admitted.door.events(admitted.parsed, admitted.name_in(result), admitted.origin_of(result))
     reply = HttpReply(200, {"Content-Type": admitted.door.stream_type, **STREAM_HEADERS})
-    stream = AnswerStream(result, admitted.dispatch, recorder, events, call.request_id, admitted.agent, admitted.hold)
+    stream = AnswerStream(
+        result=result,
+        dispatch=admitted.dispatch,
+        recorder=recorder,
+        events=events,
+        request_id=call.request_id,
+        agent=admitted.agent,
+        hold=admitted.hold,
+    )
     stream.principal = admitted.principal
     if admitted.parsed.keep is not None:
         stream.at_end = getattr(events, "keep_items", None)

@@ -28,7 +28,7 @@ from routing_admin.request_log.recorder import LEFT_STATUS, RequestRecorder, fac
 from routing_admin.upstream import Stream
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class AnswerStream:
     """One stream: what came of it so far."""
 

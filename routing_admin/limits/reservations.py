@@ -255,7 +255,14 @@ class Reservation:
         ends_at = share.window.ends_at
         seconds = (ends_at - now).total_seconds() if ends_at else 1.0
         local = timezone.localtime(ends_at) if ends_at else None
-        need = RefusedNeed(holder.title, meter, share.limit, share.remaining, waiter.amount, holder.limits.currency)
+        need = RefusedNeed(
+            who=holder.title,
+            meter=meter,
+            limit=share.limit,
+            left=share.remaining,
+            need=waiter.amount,
+            currency=holder.limits.currency,
+        )
         sentence = sentence_of(need, local, now)
         code = RATE_EXCEEDED if meter in RATES else BUDGET_EXCEEDED
         raise LimitReachedError(429, code, sentence, seconds)

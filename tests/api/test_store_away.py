@@ -47,7 +47,7 @@ def away(row: Artifact, settings: Any) -> str:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    settings.ARTIFACTS_BUCKET = Bucket("files", endpoint=address, allows_http=True)
+    settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint=address, allows_http=True)
     return address
 
 
@@ -137,7 +137,7 @@ def test_a_first_start_without_its_store_is_one_line_and_nothing_half_done(
     settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What `make run` says; once the store is there the same command makes everything."""
-    settings.ARTIFACTS_BUCKET = Bucket("files", endpoint="http://127.0.0.1:9", allows_http=True)
+    settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint="http://127.0.0.1:9", allows_http=True)
     with pytest.raises(CommandError, match=r"artifact store s3://files at .* is not responding"):
         call_command("bootstrap")
     assert not Revision.objects.exists()
@@ -148,7 +148,7 @@ def test_a_first_start_without_its_store_is_one_line_and_nothing_half_done(
 def test_a_later_start_without_its_store_says_so_and_goes_on(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Calls without files can be answered."""
     call_command("bootstrap")
-    settings.ARTIFACTS_BUCKET = Bucket("files", endpoint="http://127.0.0.1:9", allows_http=True)
+    settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint="http://127.0.0.1:9", allows_http=True)
     call_command("bootstrap")
     assert "artifact store s3://files at http://127.0.0.1:9 is not responding" in capsys.readouterr().err
 

@@ -14,17 +14,20 @@ SECRET = "hunter2hunter2"
 @pytest.mark.parametrize(
     ("url", "bucket"),
     [
-        ("s3://files", Bucket("files", is_virtual=True)),
-        ("s3://files/a/b/", Bucket("files", "a/b", is_virtual=True)),
-        ("s3://files?region=eu-central-1&style=path", Bucket("files", region="eu-central-1")),
-        ("s3://files/p?endpoint_url=https://s3.example.com", Bucket("files", "p", "https://s3.example.com")),
+        ("s3://files", Bucket(name="files", is_virtual=True)),
+        ("s3://files/a/b/", Bucket(name="files", prefix="a/b", is_virtual=True)),
+        ("s3://files?region=eu-central-1&style=path", Bucket(name="files", region="eu-central-1")),
+        (
+            "s3://files/p?endpoint_url=https://s3.example.com",
+            Bucket(name="files", prefix="p", endpoint="https://s3.example.com"),
+        ),
         (
             "s3://files?endpoint_url=http%3A%2F%2Fminio:9000&allow_http=true&style=virtual",
-            Bucket("files", "", "http://minio:9000", is_virtual=True, allows_http=True),
+            Bucket(name="files", prefix="", endpoint="http://minio:9000", is_virtual=True, allows_http=True),
         ),
         (
             "s3://files?endpoint_url=http://127.0.0.1:9000",
-            Bucket("files", "", "http://127.0.0.1:9000", allows_http=True),
+            Bucket(name="files", prefix="", endpoint="http://127.0.0.1:9000", allows_http=True),
         ),
     ],
 )

@@ -228,7 +228,15 @@ def test_a_corrected_type_outranks_metadata_and_bytes() -> None:
     """Binary has no encoding; text has one, a guess where nobody knew it; a contradiction is settled."""
     image = correct(FOUND, mime_type="IMAGE/JPG; q=1")
     assert (image.mime_type, image.kind, image.is_binary, image.encoding) == ("image/jpeg", Kind.IMAGE, True, None)
-    noise = Detection("image/png", Kind.IMAGE, True, None, "text/plain", "image/png", True)
+    noise = Detection(
+        mime_type="image/png",
+        kind=Kind.IMAGE,
+        is_binary=True,
+        encoding=None,
+        declared_mime_type="text/plain",
+        detected_mime_type="image/png",
+        mismatch=True,
+    )
     text = correct(noise, mime_type="text/plain")
     assert (text.kind, text.encoding, text.encoding_certain, text.mismatch) == (Kind.TEXT, "utf-8", False, False)
     assert correct(noise, encoding="GBK").mime_type == "text/plain"

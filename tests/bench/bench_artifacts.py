@@ -115,7 +115,7 @@ def main() -> None:
         with program(Path(folder) / "files", {}) as server:
             rows.append(["files", *measure(server)])
         with bucket_server() as url:
-            S3Server(url, Bucket("artifacts")).make_bucket("artifacts")
+            S3Server(url, Bucket(name="artifacts")).make_bucket("artifacts")
             address = f"s3://artifacts/bench?endpoint_url={url}"
             with program(Path(folder) / "s3", {"ROUTING_ADMIN_ARTIFACTS_URL": address}) as server:
                 rows.append(["S3", *measure(server)])

@@ -237,12 +237,12 @@ def test_a_retirement_names_who_says_otherwise_and_the_successor_with_its_source
     """A successor is what the vendor names, never a guess."""
     found = SMALL.retirement("openai", "gpt-bird")
     assert found == Retirement(
-        "gpt-bird",
-        date(2026, 11, 30),
-        "Maker 3",
-        (("List 1", date(2026, 12, 1)),),
-        "gpt-hawk",
-        "https://example.org/ends",
+        model="gpt-bird",
+        day=date(2026, 11, 30),
+        source="Maker 3",
+        others=(("List 1", date(2026, 12, 1)),),
+        successor="gpt-hawk",
+        successor_source="https://example.org/ends",
     )
     assert (SMALL.retirement("openai", "gpt-fish") or found).successor == ""
 

@@ -141,7 +141,9 @@ def test_a_long_question_keeps_its_ends() -> None:
 
 def test_a_key_holds_what_a_description_depends_on() -> None:
     """The question as its hash, the language as the prompt knows it."""
-    assert description_key("c0ffee", "a/b", "zh-CN", None) == DescriptionKey("c0ffee", "a/b", PROMPT_VERSION, "zh", "")
+    assert description_key("c0ffee", "a/b", "zh-CN", None) == DescriptionKey(
+        content="c0ffee", describer="a/b", prompt_version=PROMPT_VERSION, language="zh", question=""
+    )
     key = description_key("c0ffee", "a/b", None, "What?")
     assert (key.language, key.question[:16]) == ("en", "a4949e2c96de2668")
 

@@ -355,7 +355,7 @@ def test_a_truncated_note_gives_its_numbers_and_reference_back(
 def test_the_lead_of_native_media_gives_its_name_back(name: str, language: str) -> None:
     """`工件内容 (report.pdf):` and its twin."""
     parsed = description.parse(description.artifact_lead(name, language))
-    assert parsed == description.ParsedDescription("lead", language, filename=name)
+    assert parsed == description.ParsedDescription(block="lead", language=language, filename=name)
 
 
 def test_the_lead_is_the_seeds() -> None:

@@ -28,12 +28,12 @@ OPERATION = {each.name: each for each in OPERATIONS}
 def encode(name: str, fields: dict[str, Any], shape: BodyShape = BodyShape.JSON, **target: Any) -> UpstreamRequest:
     """The call of an operation."""
     where = Target(**{"provider": "p", "endpoint": "https://llm.example/v1", "model": "m", "api_key": "k", **target})
-    return Passing(OPERATION[name], shape).encode(ChatRequest((), extra=fields), where, stream=False)
+    return Passing(operation=OPERATION[name], shape=shape).encode(ChatRequest((), extra=fields), where, stream=False)
 
 
 def decode(name: str, body: bytes, kind: str = "application/json", **call: Any) -> PassedAnswer | Failure:
     """What a whole response comes to."""
-    outcome = Passing(OPERATION[name], **call).decode(200, {"Content-Type": kind}, body)
+    outcome = Passing(operation=OPERATION[name], **call).decode(200, {"Content-Type": kind}, body)
     assert isinstance(outcome, PassedAnswer | Failure)
     return outcome
 
@@ -170,7 +170,7 @@ def test_a_stream_without_its_last_event_is_cut() -> None:
         b'data: {"type": "transcript.text.delta", "delta": "a"}\n\n',
         b'data: {"type": "transcript.text.done"}\n\n',
     )
-    cut, whole = (Passing(OPERATION["transcriptions"], stream=True).decoder() for _ in range(2))
+    cut, whole = (Passing(operation=OPERATION["transcriptions"], stream=True).decoder() for _ in range(2))
     assert [*cut.feed(first), *cut.close()][-1].fault is Fault.STREAM_TRUNCATED  # type: ignore[union-attr]
     assert isinstance([*whole.feed(first + last), *whole.close()][-1], Finish)
 
@@ -182,7 +182,7 @@ def test_a_stream_of_completions_is_whole_with_every_choice() -> None:
     goodbye = b"data: [DONE]\n\n"
 
     def last(expected: int, *events: bytes) -> Any:
-        decoder = Passing(OPERATION["completions"], stream=True, count=expected).decoder()
+        decoder = Passing(operation=OPERATION["completions"], stream=True, count=expected).decoder()
         return [*decoder.feed(b"".join(events)), *decoder.close()][-1]
 
     assert last(1, end) == Finish("", explains_silence=True)

@@ -140,7 +140,7 @@ ANSWERS = [
 @pytest.mark.parametrize(("name", "text", "reading"), ANSWERS)
 def test_an_answer_counts_as_what_it_says(name: str, text: str, reading: AnswerReading) -> None:
     """Right is who names what the file holds, exactly and only that; politeness, language and case do not matter."""
-    assert read_answer(PROBES[name], SECRETS[name], ProbeAnswer(text)) is reading
+    assert read_answer(PROBES[name], SECRETS[name], ProbeAnswer(text=text)) is reading
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_refusal_is_one_and_trouble_on_the_way_is_none(fault: Fault, reading: 
 @pytest.mark.parametrize("text", ["NONE", "The image is blank.", "It is empty.", "空白", "无", "I can't see a word."])
 def test_of_the_control_a_reader_says_that_there_is_nothing(text: str) -> None:
     """In whatever words."""
-    assert read_answer(PROBES["vision"], "", ProbeAnswer(text)) is AnswerReading.DENIED
+    assert read_answer(PROBES["vision"], "", ProbeAnswer(text=text)) is AnswerReading.DENIED
 
 
 RIGHT, REFUSED, DENIED, WRONG = AnswerReading.RIGHT, AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.WRONG
@@ -217,10 +217,10 @@ def test_an_answer_that_does_not_depend_on_the_file_is_right_for_one_word_at_mos
     probe = PROBES[name]
     named = [sorted(probe.vocabulary.find(text)) for text in answers[:2]]
     for text, words in zip(answers, named, strict=False):
-        right = [word for word in words if read_answer(probe, word, ProbeAnswer(text)) is AnswerReading.RIGHT]
+        right = [word for word in words if read_answer(probe, word, ProbeAnswer(text=text)) is AnswerReading.RIGHT]
         assert right == [] or right == words[:1] == words
     drawn = ("4711", "0815") if name == "audio" else ("YOGURT", "WILLOW")
     assume(not any(word in each for word in drawn for each in named))
     said = iter(answers)
-    (finding,) = conduct([probe], lambda chats: [ProbeAnswer(next(said)) for _ in chats], lambda *_: drawn)
+    (finding,) = conduct([probe], lambda chats: [ProbeAnswer(text=next(said)) for _ in chats], lambda *_: drawn)
     assert finding.outcome is not ProbeOutcome.YES

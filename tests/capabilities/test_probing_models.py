@@ -105,7 +105,7 @@ def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
             return [
                 ProbeAnswer(fault=each.fault.value, status=each.status)
                 if isinstance(each, Failure)
-                else ProbeAnswer(each.text)
+                else ProbeAnswer(text=each.text)
                 for each in outcomes
             ]
 

@@ -120,4 +120,6 @@ def test_two_texts_stand_side_by_side_with_their_line_numbers() -> None:
 
 def test_a_change_is_a_value_that_pages_can_say_in_their_own_words() -> None:
     """Kind, name, field path, before and after are there as data."""
-    assert diff(example(), changed(retries=1)) == (Change(ChangeKind.ADDED, "route", "planning", "retries", None, 1),)
+    assert diff(example(), changed(retries=1)) == (
+        Change(action=ChangeKind.ADDED, kind="route", name="planning", field="retries", before=None, after=1),
+    )

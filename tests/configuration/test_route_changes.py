@@ -17,22 +17,22 @@ def route(*names: str, **fields: object) -> RouteSpec:
 def test_a_moved_candidate_is_one_change_with_both_places() -> None:
     """The others kept their order and are not mentioned."""
     assert route_changes(route("a", "b", "c", "d"), route("a", "c", "d", "b")) == (
-        RouteChange(RouteChangeKind.MOVED, "b", before=2, after=4),
+        RouteChange(did=RouteChangeKind.MOVED, candidate="b", before=2, after=4),
     )
 
 
 def test_what_came_and_went_is_told_with_its_place() -> None:
     """Removed ones by where they stood, new ones by where they stand."""
     assert route_changes(route("a", "b"), route("b", "c/m")) == (
-        RouteChange(RouteChangeKind.REMOVED, "a", before=1),
-        RouteChange(RouteChangeKind.ADDED, "c/m", after=2),
+        RouteChange(did=RouteChangeKind.REMOVED, candidate="a", before=1),
+        RouteChange(did=RouteChangeKind.ADDED, candidate="c/m", after=2),
     )
 
 
 def test_a_repeat_that_is_removed_is_one_change() -> None:
     """Two equal candidates are told apart by their order."""
     assert route_changes(route("a", "b", "a"), route("a", "b")) == (
-        RouteChange(RouteChangeKind.REMOVED, "a", before=3),
+        RouteChange(did=RouteChangeKind.REMOVED, candidate="a", before=3),
     )
 
 
@@ -41,8 +41,8 @@ def test_parameters_are_told_with_their_candidate_and_the_routes_own_without() -
     before = route("a", enabled=True)
     after = RouteSpec("design", (CandidateSpec("a", temperature=0),), retries=1)
     assert route_changes(before, after) == (
-        RouteChange(RouteChangeKind.SET, "a", "temperature", None, 0),
-        RouteChange(RouteChangeKind.SET, "", "retries", None, 1),
+        RouteChange(did=RouteChangeKind.SET, candidate="a", field="temperature", before=None, after=0),
+        RouteChange(did=RouteChangeKind.SET, candidate="", field="retries", before=None, after=1),
     )
 
 

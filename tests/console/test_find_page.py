@@ -27,7 +27,7 @@ LIST = HTMX | {"HX-Target": "options"}
 
 
 def named(name: str, kind: FoundKind = FoundKind.SERVICE, *also: str) -> Findable:
-    return Findable(kind, name, f"/{name}/", (name, *also))
+    return Findable(kind=kind, label=name, url=f"/{name}/", names=(name, *also))
 
 
 def found(typed: str, *things: Findable) -> list[str]:

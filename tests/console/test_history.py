@@ -183,7 +183,14 @@ def test_pages_of_the_audit_log_keep_its_filters(admin: Client) -> None:
 
 def test_a_key_that_strayed_into_a_change_is_masked() -> None:
     """Unknown fields are kept as they came, and shown without what looks like a key."""
-    change = Change(ChangeKind.ADDED, "provider", "x", "extra.note", None, "sk-live-0123456789abcdef")
+    change = Change(
+        action=ChangeKind.ADDED,
+        kind="provider",
+        name="x",
+        field="extra.note",
+        before=None,
+        after="sk-live-0123456789abcdef",
+    )
     assert "0123456789" not in change_line(change).text
 
 

@@ -37,7 +37,7 @@ class ScriptedDial:
     def test(self, provider: str, model: str) -> CheckResult:
         """The greeting."""
         answer = self.script.get("text")
-        return answer if isinstance(answer, CheckResult) else CheckResult(12, text="Hello")
+        return answer if isinstance(answer, CheckResult) else CheckResult(ms=12, text="Hello")
 
     def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> list[CheckResult]:
         """The answers to probes."""
@@ -53,11 +53,11 @@ class ScriptedDial:
         if isinstance(answer, CheckResult):
             return answer
         word = word_in(Media("", data=b"".join(file.blob.blocks()))) or "NONE"
-        return CheckResult(90, text=word if answer is None else answer, prompt_tokens=300, completion_tokens=4)
+        return CheckResult(ms=90, text=word if answer is None else answer, prompt_tokens=300, completion_tokens=4)
 
     def models(self, provider: str) -> CheckResult:
         """Nobody asks."""
-        return CheckResult(0)
+        return CheckResult(ms=0)
 
 
 @pytest.fixture
@@ -79,9 +79,9 @@ def unknown_service() -> Service:
 
 SEES: Script = {
     "image/png": None,
-    "audio/wav": CheckResult(90, "http_400", 400, "audio is not supported"),
+    "audio/wav": CheckResult(ms=90, fault="http_400", status=400, message="audio is not supported"),
     "video/mp4": "NONE. I cannot see any video.",
-    "application/pdf": CheckResult(200, "http_429", 429, "slow down"),
+    "application/pdf": CheckResult(ms=200, fault="http_429", status=429, message="slow down"),
 }
 
 
@@ -157,7 +157,7 @@ def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin:
 def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> None:
     """When words alone fail, no file is sent, nothing is recorded, and the page says what to do."""
     unknown_service()
-    model = ScriptedDial({"text": CheckResult(40, "http_401", 401, "invalid key")})
+    model = ScriptedDial({"text": CheckResult(ms=40, fault="http_401", status=401, message="invalid key")})
     dial.provider_checker = lambda: model
     page = text_of(admin.post("/probe/new/"))
     assert model.asked == []

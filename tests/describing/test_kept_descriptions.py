@@ -27,8 +27,8 @@ from tests.gateway.plane import PNG
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 KEY = description_key("c" * 64, "seer", "en", None)
-WORDS = DescriptionOutcome("seer", "A cat.", "", 7, 3)
-FAILURE = DescriptionOutcome("seer", fault="http_500")
+WORDS = DescriptionOutcome(describer="seer", words="A cat.", fault="", prompt_tokens=7, completion_tokens=3)
+FAILURE = DescriptionOutcome(describer="seer", fault="http_500")
 
 
 def test_words_are_everybody_s() -> None:

@@ -92,7 +92,7 @@ def s3_server() -> S3Server:
     atexit.register(server.stop)
     host, port = server.get_host_and_port()
     url = f"http://{host}:{port}"
-    bucket = Bucket("artifacts", endpoint=url, region="us-east-1", allows_http=True)
+    bucket = Bucket(name="artifacts", endpoint=url, region="us-east-1", allows_http=True)
     made = S3Server(url, bucket)
     made.make_bucket(bucket.name)
     return made

@@ -12,7 +12,7 @@ from routing_admin.core.fallback.scripts import SKEW_SECONDS, DrillWindow
 from routing_admin.core.fallback.table import Action
 from tests.fallback.scripted_runs import FakeUpstream, Stage, chain
 
-DRILL = DrillWindow(1, "a", "Ada", began=1000.0, ends=1060.0)
+DRILL = DrillWindow(number=1, provider="a", actor="Ada", began=1000.0, ends=1060.0)
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -375,7 +375,7 @@ def test_words_of_thoughts_appear_where_they_are_asked_for():
         call = call_of(said("hi", generationConfig={"thinkingConfig": {"includeThoughts": asked}}))
         parts = response_json(answer, call, "m", ORIGIN)["candidates"][0]["content"]["parts"]
         assert parts == ([{"text": "Hm.", "thought": True}] if asked else []) + [{"text": "Yes"}]
-        streamed = GeminiChunks("m", ORIGIN, asked).write_delta(Delta("", "Hm."))
+        streamed = GeminiChunks(model="m", origin=ORIGIN, shows_thoughts=asked).write_delta(Delta("", "Hm."))
         assert bool(streamed) is asked
 
 
@@ -422,7 +422,7 @@ def test_what_a_model_made_comes_with_its_artifact():
 
 def test_a_call_is_one_part_as_soon_as_it_is_whole():
     """The second does not wait for the message's end, nor come before the first."""
-    chunks = GeminiChunks("m", ORIGIN)
+    chunks = GeminiChunks(model="m", origin=ORIGIN)
     written = [
         chunks.write_delta(Delta(tool_calls=(ToolCallDelta(0, "c0", "f", '{"a"'),))),
         chunks.write_delta(Delta(tool_calls=(ToolCallDelta(1, "c1", "g", "{}"),))),
@@ -561,7 +561,7 @@ def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recor
     answer = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
     if isinstance(answer, Answer):
         types.GenerateContentResponse.model_validate(response_json(answer, call, "m", ORIGIN))
-    chunks, decoder = GeminiChunks("m", ORIGIN, shows_thoughts=True), PROTOCOLS[protocol].decoder()
+    chunks, decoder = GeminiChunks(model="m", origin=ORIGIN, shows_thoughts=True), PROTOCOLS[protocol].decoder()
     written = b""
     sent = b"".join(b"data: %b\n\n" % json.dumps(each).encode() for each in recording.events)
     for event in (*decoder.feed(sent), *decoder.close()):

@@ -189,7 +189,7 @@ APIS: Mapping[str, tuple[Callable[[], Any], Callable[[bytes], Said]]] = {
     "chat completions": (lambda: Chunks("m"), read_chat),
     "messages": (lambda: MessageEvents("m"), read_messages),
     "responses": (lambda: ResponseEvents(ResponseHead("m", ChatRequest(()))), read_responses),
-    "gemini": (lambda: GeminiChunks("m", shows_thoughts=True), read_gemini),
+    "gemini": (lambda: GeminiChunks(model="m", shows_thoughts=True), read_gemini),
 }
 
 

@@ -84,7 +84,7 @@ EVENTS: list[Callable[[], AnswerEvents]] = [
     lambda: Chunks("m", include_usage=True, origin=ORIGIN),
     lambda: MessageEvents("m", ORIGIN),
     lambda: ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN),
-    lambda: GeminiChunks("m", ORIGIN, shows_thoughts=True),
+    lambda: GeminiChunks(model="m", origin=ORIGIN, shows_thoughts=True),
 ]
 
 

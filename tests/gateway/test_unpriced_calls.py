@@ -127,7 +127,7 @@ def test_what_costs_nothing_by_nature_is_no_unpriced_call(text_agent):
 
 def test_the_limits_of_a_row_say_what_happens_without_a_price():
     """Absent is to let pass, as before there was a choice."""
-    assert limits_of(BUDGET) == AgentLimits(None, {Meter.MONEY_PER_MONTH: 10**9}, "USD")
+    assert limits_of(BUDGET) == AgentLimits(models=None, most={Meter.MONEY_PER_MONTH: 10**9}, currency="USD")
     refusing, counting = (
         limits_of(BUDGET | {"unpriced": "refuse"}),
         limits_of(BUDGET | {"unpriced": "count", "unpricedPrice": "2.5"}),

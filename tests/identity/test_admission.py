@@ -6,7 +6,7 @@ import pytest
 
 from routing_admin.core.identity.admission import Admission, Identity, Owner, decide_admission, suggest_username
 
-INES = Identity("oidc", "ines-1", "ines", "Ines B", "ines@example.com")
+INES = Identity(provider="oidc", subject="ines-1", username="ines", name="Ines B", email="ines@example.com")
 ACTIVE, GONE = Owner(7, True), Owner(7, False)
 
 
@@ -34,7 +34,7 @@ def test_each_case_has_its_outcome(owner, claimant, newcomers, domains, admissio
 @pytest.mark.parametrize("email", ["", "ines@notexample.com", "ines@example.com.evil.net", "example.com"])
 def test_a_domain_is_the_whole_one_of_a_verified_address(email):
     """What ends alike is another domain, and without a verified address there is none."""
-    identity = Identity("oidc", "x", email=email)
+    identity = Identity(provider="oidc", subject="x", email=email)
     assert decide_admission(identity, None, None, newcomers=True, domains=("example.com",)) is Admission.OTHER_DOMAIN
 
 
@@ -42,10 +42,10 @@ def test_a_domain_is_the_whole_one_of_a_verified_address(email):
     ("identity", "name"),
     [
         (INES, "ines"),
-        (Identity("oidc", "1", "", "", "otto.b@example.com"), "otto.b"),
-        (Identity("feishu", "ou_1", "", "王 小明"), "王-小明"),
-        (Identity("weixin", "o1", "🙂", ""), "weixin"),
-        (Identity("oidc", "1", "x" * 400), "x" * 145),
+        (Identity(provider="oidc", subject="1", username="", name="", email="otto.b@example.com"), "otto.b"),
+        (Identity(provider="feishu", subject="ou_1", username="", name="王 小明"), "王-小明"),
+        (Identity(provider="weixin", subject="o1", username="🙂", name=""), "weixin"),
+        (Identity(provider="oidc", subject="1", username="x" * 400), "x" * 145),
     ],
 )
 def test_a_newcomers_name_is_made_of_what_the_provider_says(identity, name):

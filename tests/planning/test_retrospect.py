@@ -31,7 +31,7 @@ from routing_admin.core.planning.retrospect import (
 )
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-PICTURE = PastFile(0, 1, Kind.IMAGE, "image/png", 2000, "plan.png")
+PICTURE = PastFile(message=0, part=1, kind=Kind.IMAGE, mime_type="image/png", size=2000, filename="plan.png")
 OK, DOWN = PastTry("ok"), PastTry("http_503", 503)
 BLIND, SEEING = ("echo", "text"), ("echo", "vision")
 
@@ -158,7 +158,10 @@ files = st.tuples(
     st.sampled_from(list(Kind)), st.sampled_from(["image/png", "application/pdf"]), st.sampled_from(SIZES)
 )
 pictures = st.lists(files, max_size=3).map(
-    lambda found: tuple(PastFile(0, at, kind, mime, size) for at, (kind, mime, size) in enumerate(found))
+    lambda found: tuple(
+        PastFile(message=0, part=at, kind=kind, mime_type=mime, size=size)
+        for at, (kind, mime, size) in enumerate(found)
+    )
 )
 past = st.lists(st.builds(PastRequest, st.uuids().map(str), st.just(NOW), pictures, tries), max_size=6)
 chains = st.builds(

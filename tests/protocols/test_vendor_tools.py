@@ -552,7 +552,7 @@ def test_parts_of_googles_own_tools_and_their_sources_come_back_unchanged_whole_
     assert candidate["content"]["parts"] == PARTS
     assert {name: candidate[name] for name in SOURCES} == SOURCES
     for size in (17, 100_000):
-        stream = written(events_from("gemini", gemini_events(), size), GeminiChunks("m", "0123456789ab"))
+        stream = written(events_from("gemini", gemini_events(), size), GeminiChunks(model="m", origin="0123456789ab"))
         chunks = [json.loads(each.removeprefix("data: ")) for each in stream.decode().strip().split("\r\n\r\n")]
         for chunk in chunks:
             gemini_types.GenerateContentResponse.model_validate(chunk)

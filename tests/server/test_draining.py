@@ -97,7 +97,14 @@ async def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event_and_the
     silent = asyncio.Event()
     dispatch = Dispatch(planned, Endless(silent))
     done = await record_stream(dispatch, recorder)
-    flow = AnswerStream(done, dispatch, recorder, Chunks("echo-text"), "drained-one", "text-agent").blocks()
+    flow = AnswerStream(
+        result=done,
+        dispatch=dispatch,
+        recorder=recorder,
+        events=Chunks("echo-text"),
+        request_id="drained-one",
+        agent="text-agent",
+    ).blocks()
     assert key
     assert b'"content":"so far"' in await anext(flow)
     waiting = asyncio.ensure_future(anext(flow))

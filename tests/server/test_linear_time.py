@@ -104,7 +104,9 @@ BY_HAND: dict[str, Callable[[str], Any]] = {
     "a sentence": lambda text: insert_facts("%(a)s %(a)s", {"a": text}),
     "a template": lambda text: insert_facts(text, {"a": "b"}),
     "sentences": lambda text: join_sentences(text.splitlines()),
-    "a search of things": lambda text: rank(text, [Findable(FoundKind.AGENT, ("text-agent",), "/")] * 50),
+    "a search of things": lambda text: rank(
+        text, [Findable(kind=FoundKind.AGENT, label=("text-agent",), url="/")] * 50
+    ),
     "a path of the API": lambda text: near_misses("GET", text, ["GET /api/v1/services", "GET /api/v1/agents"]),
     "a model's name": lambda text: provider_and_model(EMPTY, text),
     "a place": lambda text: find_place({}, text),

@@ -43,7 +43,7 @@ def hanging(settings: Any) -> Iterator[Bucket]:
     """Artifacts are in a bucket whose service takes a connection and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
-        settings.ARTIFACTS_BUCKET = Bucket("files", endpoint=endpoint, region="us-east-1", allows_http=True)
+        settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint=endpoint, region="us-east-1", allows_http=True)
         yield settings.ARTIFACTS_BUCKET
 
 

@@ -161,7 +161,10 @@ def _look_inside(match: Match, size: int, read_at: ReadAt, claimed: str | None) 
     inner = INSPECT[match.family](read_at, size) if match.family else None
     if inner:
         also = (claimed,) if claimed and _is_alike(claimed, inner) else ()
-        return Match(inner, match.proves, "", also), (*notes, Evidence("container", inner, "container"))
+        return Match(mime=inner, proves=match.proves, also=also), (
+            *notes,
+            Evidence("container", inner, "container"),
+        )
     return match, notes
 
 
@@ -199,7 +202,13 @@ def _trust_bytes(
     reason = "bytes" if claimed is None else "agrees" if claimed == mime else "overruled"
     mismatch = reason == "overruled" and (declared is not None or not _same_media_container(claimed, mime))
     return Detection(
-        mime, kind_of(mime), True, None, declared, detected, mismatch, (*notes, Evidence("verdict", mime, reason))
+        mime_type=mime,
+        kind=kind_of(mime),
+        is_binary=True,
+        declared_mime_type=declared,
+        detected_mime_type=detected,
+        mismatch=mismatch,
+        evidence=(*notes, Evidence("verdict", mime, reason)),
     )
 
 
@@ -227,7 +236,17 @@ def _text(
     mime = (by_name or own or PLAIN_TEXT) if wrong or claimed is None else claimed
     reason = "overruled" if wrong else "bytes" if claimed is None else "kept"
     final = Evidence("verdict", mime, reason)
-    return Detection(mime, Kind.TEXT, False, encoding, declared, own or PLAIN_TEXT, wrong, (*notes, final), certain)
+    return Detection(
+        mime_type=mime,
+        kind=Kind.TEXT,
+        is_binary=False,
+        encoding=encoding,
+        declared_mime_type=declared,
+        detected_mime_type=own or PLAIN_TEXT,
+        mismatch=wrong,
+        evidence=(*notes, final),
+        encoding_certain=certain,
+    )
 
 
 def _trust_metadata(
@@ -240,20 +259,48 @@ def _trust_metadata(
     if "empty" in reasons and (claimed is None or is_text_mime(claimed)):
         mime = claimed or PLAIN_TEXT
         final = Evidence("verdict", mime, "kept" if claimed else "unknown")
-        return Detection(mime, Kind.TEXT, False, "utf-8", declared, None, False, (*notes, final))
+        return Detection(
+            mime_type=mime,
+            kind=Kind.TEXT,
+            is_binary=False,
+            encoding="utf-8",
+            declared_mime_type=declared,
+            evidence=(*notes, final),
+        )
     if "failed" in reasons and (claimed is None or is_text_mime(claimed)):
         return _unknown(declared, notes)
     if claimed is not None and not is_text_mime(claimed):
         final = Evidence("verdict", claimed, "kept")
-        return Detection(claimed, kind_of(claimed), True, None, declared, hint, False, (*notes, final))
+        return Detection(
+            mime_type=claimed,
+            kind=kind_of(claimed),
+            is_binary=True,
+            declared_mime_type=declared,
+            detected_mime_type=hint,
+            evidence=(*notes, final),
+        )
     by_name = named if named and not is_text_mime(named) else None
     mime = by_name or hint or OCTET_STREAM
     reason = "overruled" if claimed else "bytes" if hint else "unknown"
     final = Evidence("verdict", mime, reason)
-    return Detection(mime, kind_of(mime), True, None, declared, hint, claimed is not None, (*notes, final))
+    return Detection(
+        mime_type=mime,
+        kind=kind_of(mime),
+        is_binary=True,
+        declared_mime_type=declared,
+        detected_mime_type=hint,
+        mismatch=claimed is not None,
+        evidence=(*notes, final),
+    )
 
 
 def _unknown(declared: str | None, notes: tuple[Evidence, ...]) -> Detection:
     """What could not be looked at is unknown binary (ABR-8.3)."""
     final = Evidence("verdict", OCTET_STREAM, "unknown")
-    return Detection(OCTET_STREAM, Kind.OTHER, True, None, declared, None, False, (*notes, final))
+    return Detection(
+        mime_type=OCTET_STREAM,
+        kind=Kind.OTHER,
+        is_binary=True,
+        declared_mime_type=declared,
+        evidence=(*notes, final),
+    )

@@ -52,7 +52,7 @@ class Evidence:
         return {"step": self.step, "says": self.says, "reason": self.reason, "because": self.because}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Detection:
     """What a file is: the type in effect, its kind, and the evidence; `encoding` for text only.
 

@@ -248,7 +248,7 @@ HEAD = 64 * 1024
 """Bytes of a file that detection looks at first; libmagic needs 8 KB for .xls, office files more."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """What a row says of a head: its type, and whether that is proof."""
 
@@ -300,9 +300,9 @@ def match(head: bytes) -> Match | None:
         if not start.startswith(row.fixed, row.offset) or not _has_brand(row, head):
             continue
         if row.structure is not None and row.structure(start):
-            return Match(row.mime, True, row.family, row.also, row.textual)
+            return Match(mime=row.mime, proves=True, family=row.family, also=row.also, textual=row.textual)
         if hint is None and len(row.fixed.replace(b"\0", b"")) >= TELLING:
-            hint = Match(row.mime, False, row.family, row.also, row.textual)
+            hint = Match(mime=row.mime, proves=False, family=row.family, also=row.also, textual=row.textual)
     return hint
 
 

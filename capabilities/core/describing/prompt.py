@@ -260,7 +260,7 @@ def question_for(chat: ChatRequest, message_index: int) -> str | None:
 # What two descriptions of the same content have in common, so that the second is never asked for.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptionKey:
     """One description: `content` is the hash of the file's bytes, `describer` the service or `provider/model`.
 
@@ -282,7 +282,9 @@ class DescriptionKey:
 def description_key(content: str, describer: str, language: str | None, question: str | None) -> DescriptionKey:
     """The key of what a describer would be asked today."""
     hashed = _hash(question) if question else ""
-    return DescriptionKey(content, describer, PROMPT_VERSION, nearest(language), hashed)
+    return DescriptionKey(
+        content=content, describer=describer, prompt_version=PROMPT_VERSION, language=nearest(language), question=hashed
+    )
 
 
 def _hash(text: str) -> str:

@@ -24,7 +24,7 @@ SPEAKS = "openai"
 """The protocol of the providers that operations pass through to."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Passing:
     """One caller's call of an operation, as a `WireProtocol`.
 
@@ -56,7 +56,14 @@ class Passing:
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         """The outcome of a whole response."""
         outcome = replies.decode(
-            OperationReply(self.operation, self.answer_format, status, headers, body, self.clock())
+            OperationReply(
+                operation=self.operation,
+                answer_format=self.answer_format,
+                status=status,
+                headers=headers,
+                body=body,
+                now=self.clock(),
+            )
         )
         if self.stream and not isinstance(outcome, Failure):
             return replace(outcome, text=whole_as_events(self.operation, outcome))

@@ -113,7 +113,7 @@ def _refuse(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperationReply:
     """A response to an operation, and the `response_format` that was asked for."""
 

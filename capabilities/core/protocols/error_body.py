@@ -72,7 +72,7 @@ MAX_REASONS = 20
 _BASE_RESP = "base_resp"  # MiniMax puts its status here, with HTTP 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
     """An error in one shape: `words` is what classification reads, `status` the HTTP status named inside.
 
@@ -149,7 +149,10 @@ def _minimax(base: Mapping[str, Any]) -> ErrorBody:
     kinds = {1026: "content_filter", 1027: "content_filter", 1039: "context_length_exceeded"}
     status = known.get(code, 400 if code in kinds else 500) if isinstance(code, int) else 500
     return ErrorBody(
-        _text(base.get("status_msg")), str(code), kinds.get(code) if isinstance(code, int) else None, None, status
+        message=_text(base.get("status_msg")),
+        code=str(code),
+        kind=kinds.get(code) if isinstance(code, int) else None,
+        status=status,
     )
 
 
@@ -162,7 +165,9 @@ def _fastapi(detail: Any) -> ErrorBody:
     first = next((item for item in items if item.get("type") == "extra_forbidden"), items[0] if items else {})
     place = [str(step) for step in _list(first.get("loc")) if step != "body"]
     message = f"{'.'.join(place)}: {_text(first.get('msg'))}" if place else _text(first.get("msg"))
-    return ErrorBody(message, kind=_text(first.get("type")) or None, param=place[0] if len(place) == 1 else None)
+    return ErrorBody(
+        message=message, kind=_text(first.get("type")) or None, param=place[0] if len(place) == 1 else None
+    )
 
 
 def _reasons(details: list[Mapping[str, Any]]) -> Iterator[str]:

@@ -52,7 +52,7 @@ class UnpricedPolicy(StrEnum):
     COUNT = "count"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLimits:
     """The limits of an agent, a key or a label: `models` are the names that may be used, None for all; `most` has an
     amount by meter.
@@ -84,13 +84,19 @@ def limits_of(stored: Mapping[str, Any]) -> AgentLimits | None:
     if not models and not most:
         return None
     currency = stored.get(CURRENCY, "")
-    return AgentLimits(models, most, currency, UnpricedPolicy(stored.get(UNPRICED, "allow")), _price(stored, currency))
+    return AgentLimits(
+        models=models,
+        most=most,
+        currency=currency,
+        unpriced=UnpricedPolicy(stored.get(UNPRICED, "allow")),
+        own_price=_price(stored, currency),
+    )
 
 
 def rights_of(*limits: AgentLimits | None) -> AgentLimits | None:
     """What may be used under several limits: only what all of them allow; None where none says anything."""
     models = [each.models for each in limits if each is not None and each.models is not None]
-    return AgentLimits(frozenset.intersection(*models)) if models else None
+    return AgentLimits(models=frozenset.intersection(*models)) if models else None
 
 
 def _price(stored: Mapping[str, Any], currency: str) -> Price | None:

@@ -19,7 +19,7 @@ PLACE = re.compile(r" \(artifact:[^ ]*$")
 """Where the reference begins: ids are written without spaces, so the last such place is not in a name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedDescription:
     """The fields of one block; None where the block has no such line.
 
@@ -122,18 +122,17 @@ def _read_attachment(at: _LineReader, language: str, say: Phrases) -> Found | No
     readers = tuple(read_back(agent) for agent in agents.split(", ")) if agents else ()
     filename, reference, url = names
     return ParsedDescription(
-        "attachment",
-        language,
-        kinds[0],
-        filename,
-        reference,
-        url,
-        size,
-        mime_type,
-        None,
-        readers,
-        unreadable,
-        names_tool,
+        block="attachment",
+        language=language,
+        content_type=kinds[0],
+        filename=filename,
+        artifact_ref=reference,
+        url=url,
+        size=size,
+        mime_type=mime_type,
+        agents=readers,
+        unreadable=unreadable,
+        names_tool=names_tool,
     ), at.position
 
 
@@ -145,8 +144,8 @@ def _read_unreadable(at: _LineReader, language: str, say: Phrases) -> Found | No
         return None
     name, _, reference = first.rpartition(" (")
     return ParsedDescription(
-        "unreadable",
-        language,
+        block="unreadable",
+        language=language,
         filename=read_back(name),
         artifact_ref=read_back(reference),
         size=size,
@@ -159,7 +158,9 @@ def _read_failed(at: _LineReader, language: str, say: Phrases) -> Found | None:
     if name is None or not at.take(say.error) or not at.take(say.check):
         return None
     reference = at.name(say.reference)
-    return ParsedDescription("failed", language, filename=name, artifact_ref=reference, unreadable=True), at.position
+    return ParsedDescription(
+        block="failed", language=language, filename=name, artifact_ref=reference, unreadable=True
+    ), at.position
 
 
 @cache
@@ -180,8 +181,8 @@ def _read_truncated(at: _LineReader, language: str, _: Phrases) -> Found | None:
     total, start, end, shown = (int(number.replace(",", "")) if number else 0 for number in match.groups()[:4])
     reference = match[6] or match[7]
     return ParsedDescription(
-        "truncated",
-        language,
+        block="truncated",
+        language=language,
         artifact_ref=read_back(reference) if reference else None,
         names_tool=match[5] is not None,
         total_chars=total,
@@ -193,7 +194,7 @@ def _read_truncated(at: _LineReader, language: str, _: Phrases) -> Found | None:
 
 def _read_lead(at: _LineReader, language: str, say: Phrases) -> Found | None:
     name = at.name(say.lead, "):")
-    return None if name is None else (ParsedDescription("lead", language, filename=name), at.position)
+    return None if name is None else (ParsedDescription(block="lead", language=language, filename=name), at.position)
 
 
 READERS = tuple(

@@ -209,7 +209,9 @@ def route_artifact(
     With `describe` a model describes a file that this one cannot read; this calls it and needs the scope
     `route`. 422 for an offset or limit (characters) out of range, 404 for an artifact this agent cannot find.
     """
-    caller = ToolCaller(principal_of(request).agent, agent_actor(request), choose_language(language))
+    caller = ToolCaller(
+        agent=principal_of(request).agent, actor=agent_actor(request), language=choose_language(language)
+    )
     asks = describer_for(request, caller.language) if describe else None
     found = read_artifact(
         caller, ref, service_id=serviceId, offset=offset, limit=limit, write=open_media, describe=asks

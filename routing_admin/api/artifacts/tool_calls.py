@@ -34,7 +34,7 @@ BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "ow
 """What a model is told of an artifact that it has not read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCaller:
     """Who calls a tool, and the language of the words about files.
 

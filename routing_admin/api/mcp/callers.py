@@ -43,7 +43,7 @@ class McpCaller:
         """The same for a tool."""
         agent = self.principal.agent
         actor = Actor("agent", agent, self.address, self.request_id)
-        return ToolCaller(agent, actor, language, self.principal.key, self.base_url)
+        return ToolCaller(agent=agent, actor=actor, language=language, key=self.principal.key, base_url=self.base_url)
 
 
 async def identify(scope: Mapping[str, Any], headers: Mapping[str, str], request_id: str) -> McpCaller | Refusal:

@@ -32,7 +32,7 @@ NAMES = 5
 """Agents that a list names of those one hands over to."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLine:
     """One agent of the list."""
 
@@ -122,7 +122,9 @@ def list_agents(q: str = "") -> list[AgentLine]:
         if lacks not in handed:
             handed[lacks] = tuple(dict.fromkeys(other for name in lacks for other in takers[name]))
         unread = tuple(name for name in lacks if not takers[name])
-        lines.append(AgentLine(row, tuple(reads.input), handed[lacks], unread, row.working))
+        lines.append(
+            AgentLine(row=row, reads=tuple(reads.input), hands_to=handed[lacks], unread=unread, keys=row.working)
+        )
     return lines
 
 

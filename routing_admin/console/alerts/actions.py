@@ -159,7 +159,7 @@ def _end(rows: QuerySet[Alert], at: datetime) -> None:
     lasting.update(ended_at=at, tries=0, error=None, next_try_at=at + CALM)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedAlert:
     """An alert that this caller alone is to tell of: that it began or, where `ended_at` is there, that it is over."""
 
@@ -187,7 +187,16 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
         if mine.update(tries=row.tries + 1, next_try_at=None if wait is None else now + wait):
             kind, sentence = AlertKind(row.kind), text_of(row.sentence)
             since, tries = row.first_seen_at, row.tries + 1
-            return ClaimedAlert(row.pk, kind, row.subject, sentence, since, row.ended_at, row.times, tries)
+            return ClaimedAlert(
+                id=row.pk,
+                kind=kind,
+                subject=row.subject,
+                sentence=sentence,
+                first_seen_at=since,
+                ended_at=row.ended_at,
+                times=row.times,
+                tries=tries,
+            )
     return None
 
 

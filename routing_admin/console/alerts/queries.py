@@ -31,7 +31,7 @@ MAX_LINES = 200
 """Alerts on the page, those that last first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlertLine:
     """One alert as pages and scripts show it; `error` is why the last sending failed, empty for none.
 
@@ -79,19 +79,19 @@ def _list_kept() -> list[Alert]:
 def _line_of(row: Alert) -> AlertLine:
     kind = AlertKind(row.kind)
     return AlertLine(
-        kind,
-        KINDS[kind],
-        row.subject,
-        text_of(row.sentence),
-        row.first_seen_at,
-        row.last_seen_at,
-        row.times,
-        row.ended_at,
-        row.sent_at,
-        row.end_sent_at,
-        row.next_try_at,
-        row.tries,
-        "" if row.error is None else text_of(row.error),
+        kind=kind,
+        row=KINDS[kind],
+        subject=row.subject,
+        sentence=text_of(row.sentence),
+        first_seen_at=row.first_seen_at,
+        last_seen_at=row.last_seen_at,
+        times=row.times,
+        ended_at=row.ended_at,
+        sent_at=row.sent_at,
+        end_sent_at=row.end_sent_at,
+        next_try_at=row.next_try_at,
+        tries=row.tries,
+        error="" if row.error is None else text_of(row.error),
     )
 
 

@@ -175,7 +175,16 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
                 each.next_try_at = now + WAITS[each.tries] if each.tries < len(WAITS) else None
                 each.tries += 1
                 kind, sentence = AlertKind(each.kind), text_of(each.sentence)
-                return ClaimedAlert(0, kind, each.subject, sentence, each.first_seen_at, None, 1, each.tries)
+                return ClaimedAlert(
+                    id=0,
+                    kind=kind,
+                    subject=each.subject,
+                    sentence=sentence,
+                    first_seen_at=each.first_seen_at,
+                    ended_at=None,
+                    times=1,
+                    tries=each.tries,
+                )
     return None
 
 

@@ -94,7 +94,9 @@ def _filter(request: HttpRequest) -> EndpointFilter:
     query = request.GET
     q, badge, page, opened = (query.get(name, "").strip() for name in ("q", "form", "page", "service"))
     badges = {badge for _, badge, _, _, _ in receiving.GROUPS}
-    return EndpointFilter(q, query.get("routed") == "1", badge if badge in badges else "", page, opened)
+    return EndpointFilter(
+        q=q, routed=query.get("routed") == "1", badge=badge if badge in badges else "", page=page, opened=opened
+    )
 
 
 def card(request: HttpRequest, row: Artifact, service: str, **more: object) -> HttpResponse:

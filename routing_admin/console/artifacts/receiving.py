@@ -95,7 +95,7 @@ def list_routed_services() -> frozenset[str]:
     return frozenset(link.name for route in routes for link in list_links(route.task_type))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointFilter:
     """Which services a page is asked for: words, those in a route alone, one group by its badge, and a page of it.
 

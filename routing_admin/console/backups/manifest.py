@@ -20,7 +20,7 @@ class BackupError(Exception):
     """A backup cannot be made or used; the sentence says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SavedDatabase:
     """One database: its file, the engine it was copied from, its migrations, and how many rows each table has.
 

@@ -75,8 +75,16 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
     databases.sync(path)
     applied = [list(each) for each in list_applied_in_file(path)]
     return {
-        DEFAULT_DB_ALIAS: SavedDatabase(path.name, POSTGRESQL, applied, databases.count_rows(path)),
-        LOGS: SavedDatabase(packed_rows.FOLDER, POSTGRESQL, applied, packed.rows, packed.text_bytes),
+        DEFAULT_DB_ALIAS: SavedDatabase(
+            file=path.name, engine=POSTGRESQL, migrations=applied, rows=databases.count_rows(path)
+        ),
+        LOGS: SavedDatabase(
+            file=packed_rows.FOLDER,
+            engine=POSTGRESQL,
+            migrations=applied,
+            rows=packed.rows,
+            text_bytes=packed.text_bytes,
+        ),
     }
 
 

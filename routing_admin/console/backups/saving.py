@@ -92,7 +92,9 @@ def copy_databases(part: Path) -> dict[str, SavedDatabase]:
         path = part / name
         databases.copy_database(alias, path)
         applied = [list(each) for each in list_applied_in_file(path)]
-        copies[alias] = SavedDatabase(name, connections[alias].vendor, applied, databases.count_rows(path))
+        copies[alias] = SavedDatabase(
+            file=name, engine=connections[alias].vendor, migrations=applied, rows=databases.count_rows(path)
+        )
     return copies
 
 

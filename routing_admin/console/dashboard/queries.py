@@ -170,7 +170,7 @@ def _of_agents(keeping: Keeping) -> Iterator[QuotaUse]:
 NOTHING = "–"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """One number as it is written, what stands beside it, its hours, and the requests it counts as a search."""
 
@@ -189,22 +189,22 @@ def figures_of(today: Day, yesterday: Day, first: FirstContent, now: datetime) -
     since = ("since", moment_text(start))
     return (
         Figure(
-            _("Requests, 24 h"),
-            f"{today.total:,}",
-            _("%(before)s the day before") % {"before": f"{yesterday.total:,}"},
-            today.requests,
+            label=_("Requests, 24 h"),
+            value=f"{today.total:,}",
+            beside=_("%(before)s the day before") % {"before": f"{yesterday.total:,}"},
+            series=today.requests,
             count=_("since %(time)s") % {"time": f"{localtime(start):%m-%d %H:%M}"},
             search=Search((since,)).to_text(),
         ),
         _share_figure(_("Answered by a fallback"), "fell_back", today, yesterday, ("warn", "fallback", since)),
         _share_figure(_("Failed"), "failed", today, yesterday, ("bad", "failed", since)),
         Figure(
-            _("First content, median"),
-            NOTHING if first.p50 is None else duration_text(first.p50),
-            _("no streamed answer")
+            label=_("First content, median"),
+            value=NOTHING if first.p50 is None else duration_text(first.p50),
+            beside=_("no streamed answer")
             if first.p95 is None
             else _("95%% within %(time)s") % {"time": duration_text(first.p95)},
-            first.series,
+            series=first.series,
         ),
     )
 
@@ -217,7 +217,15 @@ def _share_figure(label: str, part: str, today: Day, yesterday: Day, look: tuple
     tone, status, since = look
     count = ngettext("%(count)s request", "%(count)s requests", sum(hours)) % {"count": f"{sum(hours):,}"}
     search = Search((("status", status), since)).to_text()
-    return Figure(label, percent_text(today.share(hours)), beside, hours, tone if any(hours) else "", count, search)
+    return Figure(
+        label=label,
+        value=percent_text(today.share(hours)),
+        beside=beside,
+        series=hours,
+        tone=tone if any(hours) else "",
+        count=count,
+        search=search,
+    )
 
 
 def percent_text(share: float | None) -> str:

@@ -61,7 +61,7 @@ WORST_FIRST = ("down", "cooling", "slow", "no_key", "ok", "unknown", "unneeded",
 """The statuses in the order of the tiles. `unneeded` is a provider without a key that no enabled route leads to."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
     """One provider: its health, whether it can be called, for how many seconds it is left alone, whether a route
     leads to it.
@@ -99,7 +99,17 @@ def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
         seconds = round(cooling.seconds) if cooling else None
         reason = translate_sentence(state.keys[spec.name].reason)
         label, own = spec.display_name or spec.name, health.get(spec.name, Health())
-        tiles.append(Tile(spec.name, label, own, reason, seconds, spec.enabled, spec.name in used))
+        tiles.append(
+            Tile(
+                name=spec.name,
+                label=label,
+                health=own,
+                reason=reason,
+                cooling=seconds,
+                is_enabled=spec.enabled,
+                is_used=spec.name in used,
+            )
+        )
     return tuple(sorted(tiles, key=lambda tile: tile.rank))
 
 

@@ -22,7 +22,7 @@ from routing_admin.core.files.entries import NO_EXPECTATION, EntryKind, Expectat
 from routing_admin.core.files.importing import Imported
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntryChange:
     """What writing an entry did: whether it is new, what differs, what is to be known, the revision it made, and the
     entry as it is now.
@@ -49,12 +49,12 @@ def put_entry(
         merged = _merge(before, kind, name, value)
         changes, is_new = diff(before, merged.configuration), entry is None
         if not changes and not merged.keys:
-            return EntryChange(is_new, (), merged.problems, None, entry or {})
+            return EntryChange(is_new=is_new, changes=(), warnings=merged.problems, revision=None, entry=entry or {})
         act = AuditedAction(f"{kind}.{'add' if is_new else 'change'}", kind.value, name)
         with ledger.change(actor, act):
             rows.write(with_keys(merged.configuration, merged.keys, merged.further_keys))
         entry = write_entry(rows.read(), kind, name) or {}
-    return EntryChange(is_new, changes, merged.problems, act.revision, entry)
+    return EntryChange(is_new=is_new, changes=changes, warnings=merged.problems, revision=act.revision, entry=entry)
 
 
 def check_entry(kind: EntryKind, name: str, expected: Expectation) -> None:

@@ -58,7 +58,7 @@ def things_for(role: UserRole, typed: str, state: Snapshot) -> Iterator[Findable
 
 def thing(kind: FoundKind, label: str, url: str, names: Iterable[str], detail: str = "") -> Findable:
     """Something of the installation."""
-    return Findable(kind, label, url, tuple(names), detail, ICONS[kind])
+    return Findable(kind=kind, label=label, url=url, names=tuple(names), detail=detail, icon=ICONS[kind])
 
 
 def routes_of(state: Snapshot) -> Iterator[Findable]:
@@ -133,9 +133,13 @@ def searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
     found = []
     if asked := requests_search(typed, state):
         label = _("Search requests for “%(words)s”") % {"words": asked}
-        found.append(Findable(FoundKind.PAGE, label, f"{reverse('requests')}?{urlencode({'q': asked})}", ()))
+        found.append(
+            Findable(kind=FoundKind.PAGE, label=label, url=f"{reverse('requests')}?{urlencode({'q': asked})}", names=())
+        )
     label = _("Search artifacts for “%(words)s”") % {"words": typed}
-    found.append(Findable(FoundKind.PAGE, label, f"{reverse('artifacts')}?{urlencode({'q': typed})}", ()))
+    found.append(
+        Findable(kind=FoundKind.PAGE, label=label, url=f"{reverse('artifacts')}?{urlencode({'q': typed})}", names=())
+    )
     return tuple(found)
 
 
@@ -190,7 +194,13 @@ class FindRow:
     def to_findable(self) -> Findable:
         """The same in the reader's language, found by its names in every one."""
         label = str(self.label)
-        return Findable(self.kind, label, reverse(self.page) + self.place, (label, *names_of(self)), icon=self.icon)
+        return Findable(
+            kind=self.kind,
+            label=label,
+            url=reverse(self.page) + self.place,
+            names=(label, *names_of(self)),
+            icon=self.icon,
+        )
 
 
 def act(label: Any, page: str, icon: str, *also: str, place: str = "", needs: str = "", **more: Any) -> FindRow:

@@ -97,7 +97,7 @@ def _parameters(request: HttpRequest) -> dict[str, str]:
 def _filter(parameters: Mapping[str, str]) -> AuditFilter:
     action, actor, thing = (parameters.get(name, "") for name in TEXTS)
     since, until = (_day(parameters.get(name, "")) for name in DAYS)
-    return AuditFilter(action, actor, thing, since, until)
+    return AuditFilter(action=action, actor=actor, object=thing, since=since, until=until)
 
 
 def _day(text: str) -> date | None:
@@ -107,7 +107,7 @@ def _day(text: str) -> date | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLine:
     """An act as the log shows it."""
 
@@ -122,7 +122,13 @@ def audit_line(event: AuditEvent) -> AuditLine:
     """The act in words; its details, what looks like a key masked, and what came of a fire drill in words."""
     sentence = describe_noted_end(event.details) if event.action == DRILL_END else ""
     details = redact(" · ".join(f"{name}: {_text_of(value)}" for name, value in event.details.items()))
-    return AuditLine(event, words.act_text(event.action), ICONS.get(event.actor_kind, "user"), details, sentence)
+    return AuditLine(
+        event=event,
+        label=words.act_text(event.action),
+        icon=ICONS.get(event.actor_kind, "user"),
+        details=details,
+        sentence=sentence,
+    )
 
 
 def _text_of(value: Any) -> str:

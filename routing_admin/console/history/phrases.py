@@ -170,7 +170,7 @@ def _mask_line(line: str) -> str:
     return line if line.lstrip().startswith('"apiKey": ') else redact(line)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLine:
     """One change as a list item: badge, the kind and name of the thing, what is so now, what was."""
 
@@ -212,10 +212,19 @@ def change_line(change: Change) -> ChangeLine:
     tone, icon, label = BADGES[change.action]
     kind = KINDS.get(change.kind, change.kind)
     if change.action is ChangeKind.MOVED:
-        return ChangeLine(tone, icon, label, ORDERS.get(change.kind, change.kind), "", join_words(change.after))
+        return ChangeLine(
+            tone=tone,
+            icon=icon,
+            label=label,
+            kind=ORDERS.get(change.kind, change.kind),
+            name="",
+            text=join_words(change.after),
+        )
     if not change.field:
         thing = change.after if change.after is not None else change.before
-        return ChangeLine(tone, icon, label, kind, change.name, redact(_summary(change.kind, thing)))
+        return ChangeLine(
+            tone=tone, icon=icon, label=label, kind=kind, name=change.name, text=redact(_summary(change.kind, thing))
+        )
     after = value_text(change.field, change.after)
     was = (
         ""
@@ -226,7 +235,17 @@ def change_line(change: Change) -> ChangeLine:
     if change.field == READS:
         after = _reading_text(change) or after
     name = field_name(change.field)
-    return ChangeLine(tone, icon, label, kind, change.name, redact(after), redact(was), name, change.field)
+    return ChangeLine(
+        tone=tone,
+        icon=icon,
+        label=label,
+        kind=kind,
+        name=change.name,
+        text=redact(after),
+        was=redact(was),
+        field=name,
+        path=change.field,
+    )
 
 
 def _reading_text(change: Change) -> str:

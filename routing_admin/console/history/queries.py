@@ -73,7 +73,7 @@ def find_revision(number: int) -> PlacedRevision | None:
     return PlacedRevision(row, before or 0, after, numbers.last())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
     """Which acts are asked for: an action's name, parts of the names of who did it and to what, days; empty is any.
 
@@ -173,7 +173,7 @@ MAX_LATER = 200
 """So many later revisions are searched for the one that ends the window."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EffectWindow:
     """The routes, how long before and after the revision is looked at, and the revision that ends it, if one does.
 
@@ -204,7 +204,7 @@ def find_effect(row: Revision, before: Configuration, after: Configuration, now:
     later = [each for each in rows if each[0] % 2 and (each[-1] is None or each[-1] >= row.number)]
     effect = effect_between(_samples(then), _samples(later))
     is_sampled = most in Counter(part for part, *_ in rows).values()
-    return EffectWindow(tuple(names), length, number, effect, is_sampled)
+    return EffectWindow(routes=tuple(names), length=length, ends_with=number, effect=effect, is_sampled=is_sampled)
 
 
 def _find_end(

@@ -54,7 +54,7 @@ ICONS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionLine:
     """A line of the list: a revision, or several edits of the matrix; its first changes, how many more there are."""
 
@@ -132,7 +132,14 @@ def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
     stored = [change for one in (revision, *earlier) for change in one.changes]
     changes = words.change_lines(words.stored_changes(stored[:SHORT]))
     icon, message = ICONS.get(revision.actor_kind, "user"), words.act_text(revision.message)
-    return RevisionLine(revision, icon, message, changes, max(0, len(stored) - SHORT), earlier)
+    return RevisionLine(
+        revision=revision,
+        icon=icon,
+        message=message,
+        changes=changes,
+        more=max(0, len(stored) - SHORT),
+        earlier=earlier,
+    )
 
 
 @require_GET

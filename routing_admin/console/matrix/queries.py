@@ -46,7 +46,7 @@ class MatrixRow:
     cells: tuple[Square, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
     """The columns of both groups, the rows of one page, and how many of all services something is not known about."""
 
@@ -57,7 +57,7 @@ class Matrix:
     page: Page[Service]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixFilter:
     """Which services are asked for: words, a provider's name, `routed` or `unknown`; `extra` are columns to add."""
 
@@ -108,7 +108,13 @@ def read_matrix(matrix_filter: MatrixFilter) -> Matrix:
     page = Paginator(select_rows(matrix_filter), PER_PAGE).get_page(matrix_filter.page)
     doubts = find_doubts()
     rows = tuple(mark_doubts(build_row(service, reads, writes), doubts) for service in page)
-    return Matrix(reads, writes, rows, select_services(matrix_filter).filter(IS_UNKNOWN).count(), page)
+    return Matrix(
+        reads=reads,
+        writes=writes,
+        rows=rows,
+        unknown=select_services(matrix_filter).filter(IS_UNKNOWN).count(),
+        page=page,
+    )
 
 
 def list_page_ids(matrix_filter: MatrixFilter) -> list[int]:

@@ -51,7 +51,7 @@ def parse_filter(query: QueryDict) -> MatrixFilter:
     extra = ((side, name),) if name and side in SIDES else ()
     show = query.get("show", "")
     q, provider, page = (query.get(key, "").strip() for key in ("q", "provider", "page"))
-    return MatrixFilter(q, provider, show if show in SHOWS else "", page, extra)
+    return MatrixFilter(q=q, provider=provider, show=show if show in SHOWS else "", page=page, extra=extra)
 
 
 def matrix_page(request: HttpRequest) -> HttpResponse:

@@ -146,7 +146,13 @@ def _identity_of(sociallogin: Any) -> Identity:
     user, account = sociallogin.user, sociallogin.account
     emails = [each.email for each in sociallogin.email_addresses if each.verified]
     name = " ".join(word for word in (user.first_name, user.last_name) if word)
-    return Identity(account.provider, str(account.uid), user.username or "", name, emails[0] if emails else "")
+    return Identity(
+        provider=account.provider,
+        subject=str(account.uid),
+        username=user.username or "",
+        name=name,
+        email=emails[0] if emails else "",
+    )
 
 
 def _word_of(configured: IdentityProvider) -> str:

@@ -58,7 +58,7 @@ def list_identities(user: User) -> list[LinkedIdentity]:
 # What do the pages need to know of a person's sessions? Which there are, where and when each was seen.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLine:
     """A session as the page shows it; `is_this` is the one that asks. Times are None while it was never seen."""
 
@@ -84,14 +84,14 @@ def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
         program, system = program_and_system(newest.user_agent if newest else "")
         lines.append(
             SessionLine(
-                digest,
-                digest == own,
-                program,
-                system,
-                newest.address if newest else "",
-                row.first_seen if row else sight.at if sight else None,
-                sight.at if sight else row.last_seen if row else None,
-                session.expire_date,
+                digest=digest,
+                is_this=digest == own,
+                program=program,
+                system=system,
+                address=newest.address if newest else "",
+                first_seen=row.first_seen if row else sight.at if sight else None,
+                last_seen=sight.at if sight else row.last_seen if row else None,
+                ends_at=session.expire_date,
             )
         )
     return sorted(lines, key=lambda line: (not line.is_this, -(line.last_seen or line.ends_at).timestamp()))

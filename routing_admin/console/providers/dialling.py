@@ -49,7 +49,7 @@ ADVICE: Mapping[str, str | Promise] = {
 """What to do next, by the class of the fault."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DialResult:
     """What a call gave: `ok`, a sentence, and what to do where it failed; `models` the provider's own list.
 
@@ -108,12 +108,14 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
         told = ", ".join(f"{option} = {text}" for option, text in texts.items())
         query = urlencode({f"quirk_{option}": text for option, text in texts.items()})
         url = f"{reverse('provider', args=[name])}?{query}" if texts else ""
-        return DialResult(True, sentence, models=result.models, took=took, options=told, options_url=url)
+        return DialResult(ok=True, sentence=sentence, models=result.models, took=took, options=told, options_url=url)
     sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
     ours = isinstance(result.message, Translatable)
     advice = join_sentences((translate_sentence(result.message) if ours else "", advice_for(result.fault)))
     quoted = "" if ours else brief(result.message)
-    return DialResult(False, sentence, result.fault, result.status, advice, took=took, quoted=quoted)
+    return DialResult(
+        ok=False, sentence=sentence, fault=result.fault, status=result.status, advice=advice, took=took, quoted=quoted
+    )
 
 
 def advice_for(fault: str) -> str:

@@ -23,7 +23,7 @@ MOST = 1000
 """Lines offered at once; a host that lists more is narrowed by writing the names."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLine:
     """One model offered: what it would be called, what it can do as far as known, and what is wrong with the entry."""
 
@@ -127,7 +127,9 @@ def build_offer(
     entry = entry_for(provider, model)
     own = f"{provider.name}-{model}" if model in ids else model
     supported = frozenset(cell for cell, (on, _source) in (cells_of(entry) if entry else UNKNOWN_MODEL).items() if on)
-    return ModelLine(index, model, own, supported, use=use, entry=entry, there=there.get(model, ""))
+    return ModelLine(
+        index=index, model=model, service_id=own, cells=supported, use=use, entry=entry, there=there.get(model, "")
+    )
 
 
 def read_lines(provider: Provider, data: QueryDict) -> list[ModelLine]:
@@ -148,7 +150,15 @@ def read_line(provider: Provider, data: QueryDict, index: int, model: str, ids: 
     supported = frozenset((side, name) for side, name in cells if side in SIDES)
     use = f"use-{index}" in data
     own, alias = (data.get(f"{name}-{index}", "").strip() for name in ("id", "alias"))
-    line = ModelLine(index, model, own, supported, alias, use, entry_for(provider, model))
+    line = ModelLine(
+        index=index,
+        model=model,
+        service_id=own,
+        cells=supported,
+        alias=alias,
+        use=use,
+        entry=entry_for(provider, model),
+    )
     return replace(line, error=_find_error(line, ids)) if use else line
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 UNKNOWN_KEY = KeyNote("missing", reason="")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderLine:
     """One provider of the list: its row, its key, and what uses it."""
 
@@ -131,7 +131,7 @@ def list_by_preset() -> dict[str, list[ProviderLine]]:
     keys = list_key_notes()
     found: dict[str, list[ProviderLine]] = {}
     for row in Provider.objects.all():
-        line = ProviderLine(row, keys.get(row.name, UNKNOWN_KEY), (), ())
+        line = ProviderLine(row=row, key=keys.get(row.name, UNKNOWN_KEY), services=(), routes=())
         for name in {row.name, line.preset.name if line.preset else row.name}:
             found.setdefault(name, []).append(line)
     return found
@@ -146,7 +146,13 @@ def describe_provider(row: Provider) -> ProviderLine:
 def build_line(row: Provider, keys: Mapping[str, KeyNote], tests: Mapping[str, ProviderTest]) -> ProviderLine:
     """One provider with its key and its last test, of those given, and its users."""
     services = tuple(service.service_id for service in row.services.all())
-    return ProviderLine(row, keys.get(row.name, UNKNOWN_KEY), services, list_routes(row), tests.get(row.name))
+    return ProviderLine(
+        row=row,
+        key=keys.get(row.name, UNKNOWN_KEY),
+        services=services,
+        routes=list_routes(row),
+        test=tests.get(row.name),
+    )
 
 
 def list_routes(row: Provider) -> tuple[str, ...]:
@@ -171,7 +177,7 @@ class KeyRefusal:
     until: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyHealth:
     """One of a provider's keys: where it comes from, and how it does in this process and by the log.
 
@@ -232,14 +238,14 @@ def _note(facts: _Tries, at: datetime, one: Mapping[str, Any]) -> None:
 def _describe(provider: str, key: NamedKey, tries: _Tries) -> KeyHealth:
     cooling = process_run_context().pools.look(provider, PoolKey(key.name, key.mark)) if key.mark else None
     return KeyHealth(
-        key.name,
-        note_of(key.state),
-        key.enabled,
-        timezone.now() + timedelta(seconds=cooling.seconds) if cooling else None,
-        cooling.failure.fault.value if cooling else "",
-        tries.used,
-        tries.refused_at,
-        tries.refusal,
+        name=key.name,
+        note=note_of(key.state),
+        enabled=key.enabled,
+        rests_until=timezone.now() + timedelta(seconds=cooling.seconds) if cooling else None,
+        rest=cooling.failure.fault.value if cooling else "",
+        last_used=tries.used,
+        refused_at=tries.refused_at,
+        refusal=tries.refusal,
     )
 
 

@@ -73,7 +73,7 @@ HOPS = (
 """What is written between two cards, and a failure that stands for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CardView:
     """A card as the page shows it: its findings, and the loss that begins at it."""
 
@@ -94,7 +94,7 @@ class Conflict:
     differences: tuple[SideBySideRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EditorPage:
     """What the editor was asked with: the route as it is stored, its row, the draft, the button pressed."""
 
@@ -126,14 +126,17 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
     state = snapshot.current()
     if request.method == "GET":
         draft = draft_of(base, row.version if row else None)
-        return show(request, EditorPage(state, row, base, draft, EditorAction("open"), QueryDict()))
+        return show(
+            request,
+            EditorPage(state=state, row=row, base=base, draft=draft, press=EditorAction("open"), data=QueryDict()),
+        )
     press = read_action(request.POST)
     data = apply_action(request.POST, press, state.configuration)
     if row is not None:
         data["task_type"] = row.task_type
     editor = can_edit(request)  # a viewer's page has no fields to send: what is simulated is what is stored
     draft = draft_in(data) if editor else draft_of(base, row.version if row else None)
-    page = EditorPage(state, row, base, draft, press, data)
+    page = EditorPage(state=state, row=row, base=base, draft=draft, press=press, data=data)
     if press.verb == "past":  # the card alone, which is asked for once a draft has settled
         return render(request, "routes/past.html", render_retrospective(state, base if row else None, draft.spec(base)))
     return save(request, page) if press.verb == "save" else show(request, page)
@@ -268,7 +271,10 @@ def card_views(draft: Draft, checked: tuple[CheckedCandidate, ...]) -> list[Card
     last = len(draft.cards) - 1
     pairs = enumerate(zip(draft.cards, checked, strict=True))
     return [
-        CardView(card, one, words.badges(one), words.loss(one.loses), at == 0, at == last) for at, (card, one) in pairs
+        CardView(
+            card=card, checked=one, badges=words.badges(one), loss=words.loss(one.loses), first=at == 0, last=at == last
+        )
+        for at, (card, one) in pairs
     ]
 
 

@@ -131,7 +131,7 @@ def verdict_line(verdict: Verdict, policy: Policy) -> str:
     ) % {"count": policy.retries}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PastedError:
     """A pasted error: its class, what that means, what this route would do, and what a caller would see."""
 
@@ -150,7 +150,13 @@ def read_pasted(text: str, route: RouteSpec) -> PastedError | None:
     policy = policy_of(route)
     found = explain(failure, policy)
     meaning = translate_sentence(found.meaning)
-    return PastedError(found, failure, meaning, verdict_line(found.verdict, policy), tuple(dict.fromkeys(found.words)))
+    return PastedError(
+        explanation=found,
+        failure=failure,
+        meaning=meaning,
+        verdict=verdict_line(found.verdict, policy),
+        words=tuple(dict.fromkeys(found.words)),
+    )
 
 
 def failure_in(text: str) -> Failure:

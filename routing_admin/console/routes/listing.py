@@ -54,7 +54,7 @@ class ListedCandidate:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteRow:
     """A row of the list."""
 
@@ -105,13 +105,13 @@ def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic, drifts: Drift
         state.configuration, route, unusable_of(state), drifts, today=timezone.localdate(), catalogue=state.catalogue
     )
     return RouteRow(
-        route.task_type,
-        route.enabled,
-        route.task_type == DEFAULT_ROUTE,
-        tuple(_candidate(one) for one in found.candidates),
-        found.guaranteed,
-        tuple(warnings_of(found)),
-        traffic,
+        task_type=route.task_type,
+        enabled=route.enabled,
+        stays=route.task_type == DEFAULT_ROUTE,
+        chain=tuple(_candidate(one) for one in found.candidates),
+        guaranteed=found.guaranteed,
+        warnings=tuple(warnings_of(found)),
+        traffic=traffic,
     )
 
 

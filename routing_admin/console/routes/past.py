@@ -65,7 +65,7 @@ class PastExample:
     after: Text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PastRow:
     """One difference as the page shows it; `more` is how many requests are not among the examples."""
 
@@ -127,7 +127,9 @@ def _row(key: DifferenceKey, pairs: Sequence[PastPair], draft_past: DraftPast) -
     text = TEXTS[kind](len(pairs)) % {"count": len(pairs), "kind": KINDS.get(word, word), "name": word}
     hint = _hint(word, draft_past.shares.get(word)) if kind is DifferenceKind.UNKNOWN else ""
     examples = tuple(_example(kind, each) for each in pairs[:EXAMPLES])
-    return PastRow(TONES.get(kind, "ok"), text, hint, examples, max(0, len(pairs) - EXAMPLES))
+    return PastRow(
+        tone=TONES.get(kind, "ok"), text=text, hint=hint, examples=examples, more=max(0, len(pairs) - EXAMPLES)
+    )
 
 
 def _hint(name: str, share: AnswerShare | None) -> str:

@@ -101,7 +101,14 @@ def is_decided(finding: ProbeFinding) -> bool:
 
 def _ask_each(row: Service, chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
     return [
-        ProbeAnswer(each.text, each.fault, each.status, each.message, each.prompt_tokens, each.completion_tokens)
+        ProbeAnswer(
+            text=each.text,
+            fault=each.fault,
+            status=each.status,
+            message=each.message,
+            prompt_tokens=each.prompt_tokens,
+            completion_tokens=each.completion_tokens,
+        )
         for each in dial.provider_checker().ask_each(row.provider.name, row.model, chats)
     ]
 

@@ -221,7 +221,7 @@ def list_token_limits(row: Service, entry: CatalogueEntry | None) -> list[TokenL
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListedPrice:
     """The price of a list as the page writes it: amounts for a million tokens."""
 
@@ -250,7 +250,7 @@ def describe_list_price(row: Service) -> ListedPrice | None:
     rates = price.tiers[0].rates
     reads, writes = (f"{amount_of(rate or 0).normalize():f}" for rate in (rates.input, rates.output))
     source = " ".join(filter(None, (price.source, str(price.checked_on or ""))))
-    return ListedPrice(reads, writes, price.currency, source, price)
+    return ListedPrice(input=reads, output=writes, currency=price.currency, source=source, price=price)
 
 
 def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: int = 200, **more: Any) -> HttpResponse:

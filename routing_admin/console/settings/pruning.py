@@ -45,7 +45,7 @@ UNDO = timedelta(days=1)
 """How long a deleted artifact's bytes stay, so that its deletion can be taken back."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
     """How much went; `bytes` are of files that no artifact needs any more, `forgotten` those that never had a row."""
 
@@ -80,7 +80,16 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     sessions = prune_sessions(now)
     forgotten, more = sweep_bytes(now.timestamp())
     thumbnails += sweep_thumbnails()
-    done = Pruned(requests, artifacts, size + more, gone, sessions, leftovers, forgotten, thumbnails)
+    done = Pruned(
+        requests=requests,
+        artifacts=artifacts,
+        bytes=size + more,
+        agents=gone,
+        sessions=sessions,
+        leftovers=leftovers,
+        forgotten=forgotten,
+        thumbnails=thumbnails,
+    )
     with ledger.audit(
         actor, AuditedAction("installation.prune", "installation", details=asdict(done))
     ):  # it ran, if for nothing

@@ -32,7 +32,7 @@ LARGEST = 25 * 1024 * KIBIBYTE
 MAX_OF_A_KIND = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
     """A run as the page shows it: one sentence, chips, and every candidate; `answer` is what was really said."""
 

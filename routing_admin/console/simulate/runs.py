@@ -77,7 +77,11 @@ def run_view(simulated: Simulated) -> RunView:
         for view, stop in zip(stops, simulated.stops, strict=True)
     ]
     return RunView(
-        sentence(simulated), "ok" if simulated.ok else "bad", full, False, f"{simulated.status} {simulated.code}"
+        sentence=sentence(simulated),
+        tone="ok" if simulated.ok else "bad",
+        stops=full,
+        real=False,
+        code=f"{simulated.status} {simulated.code}",
     )
 
 
@@ -175,4 +179,6 @@ def _build_sent_view(
             size = prepared.request.content_length
             view = _add_payload(view, prepared.request.elide(), "", size, "")
         stops.append(view)
-    return RunView(headline, tone, stops, True, answer=answer, request_id=request_id_of(request))
+    return RunView(
+        sentence=headline, tone=tone, stops=stops, real=True, answer=answer, request_id=request_id_of(request)
+    )

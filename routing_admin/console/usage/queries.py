@@ -14,7 +14,7 @@ from routing_admin.models import LabelBudget
 from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLine:
     """One budget; `uses` are empty where every end user has one of their own."""
 
@@ -41,7 +41,7 @@ def list_budgets() -> list[BudgetLine]:
 
 def _line_of(row: LabelBudget) -> BudgetLine:
     kind, _, name = row.label.partition(":")
-    return BudgetLine(row.label, LabelKind(kind), name, row.limits, limits_of(row.limits))
+    return BudgetLine(label=row.label, kind=LabelKind(kind), name=name, stored=row.limits, limits=limits_of(row.limits))
 
 
 def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]:

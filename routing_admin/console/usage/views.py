@@ -83,7 +83,7 @@ class UsageRow(TypedDict):
     address: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsageBar:
     """One hour or day of the chart; x and width in percent, y and height in pixels."""
 
@@ -228,7 +228,11 @@ def _bar(
     when = start.strftime("%H:%M" if by_hour else "%Y-%m-%d")
     amount = money_text(weight, currency) if currency else f"{weight:,}"
     return UsageBar(
-        f"{x:.3f}%", f"{width * 0.8:.3f}%", f"{CHART_HEIGHT - height:.1f}", f"{height:.1f}", f"{when}: {amount}"
+        x=f"{x:.3f}%",
+        width=f"{width * 0.8:.3f}%",
+        y=f"{CHART_HEIGHT - height:.1f}",
+        height=f"{height:.1f}",
+        label=f"{when}: {amount}",
     )
 
 
@@ -269,7 +273,7 @@ def _name(name: Any, group: str) -> str:
 # The page of labels' budgets: what teams, projects and end users may use, and what they used.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetCard:
     """One budget as the page writes it: its limits with what is used, or the bare amounts where each user has them."""
 
@@ -298,7 +302,7 @@ def make_card(number: int, line: BudgetLine) -> BudgetCard:
     form = BudgetForm(auto_id=f"id_{number}_%s", initial={"kind": line.kind, "name": line.name}, limits=line.stored)
     uses = [(LIMITS[use.meter][0], use) for use in line.uses]
     amounts = [(LIMITS[meter][0], write_amount(meter, line.stored)) for meter in METERS if meter in line.stored]
-    return BudgetCard(line, KINDS[line.kind], form, uses, [] if uses else amounts)
+    return BudgetCard(line=line, kind=KINDS[line.kind], form=form, uses=uses, amounts=[] if uses else amounts)
 
 
 def write_amount(meter: Meter, stored: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ class ChangeKind(StrEnum):
     MOVED = "moved"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One difference. `kind` is a word of `LISTS`, or configuration; `name` the thing's;
     `field` the path inside it, empty for the whole thing. `before` and `after` are JSON values, None for none.
@@ -96,16 +96,16 @@ def _list_changes(kind: str, before: list[Any], after: list[Any], name: str) -> 
     new = {item[name]: item for item in after}
     for key in old:
         if key not in new:
-            yield Change(ChangeKind.REMOVED, kind, key, before=old[key])
+            yield Change(action=ChangeKind.REMOVED, kind=kind, name=key, before=old[key])
     for key, item in new.items():
         if key not in old:
-            yield Change(ChangeKind.ADDED, kind, key, after=item)
+            yield Change(action=ChangeKind.ADDED, kind=kind, name=key, after=item)
             continue
         for field in item:
             yield from _field_changes(kind, key, field, old[key][field], item[field])
     order_before, order_after = [key for key in old if key in new], [key for key in new if key in old]
     if order_before != order_after and kind not in UNORDERED:
-        yield Change(ChangeKind.MOVED, kind, "", before=order_before, after=order_after)
+        yield Change(action=ChangeKind.MOVED, kind=kind, name="", before=order_before, after=order_after)
 
 
 def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) -> Iterator[Change]:
@@ -118,9 +118,9 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
         for key in dict.fromkeys((*before, *after)):
             where = child(field, key)
             if key not in before:
-                yield Change(ChangeKind.ADDED, kind, name, where, None, after[key])
+                yield Change(action=ChangeKind.ADDED, kind=kind, name=name, field=where, after=after[key])
             elif key not in after:
-                yield Change(ChangeKind.REMOVED, kind, name, where, before[key], None)
+                yield Change(action=ChangeKind.REMOVED, kind=kind, name=name, field=where, before=before[key])
             else:
                 yield from _field_changes(kind, name, where, before[key], after[key])
         return
@@ -131,14 +131,14 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
         if after in (None, "", {})
         else ChangeKind.CHANGED
     )
-    yield Change(action, kind, name, field, before, after)
+    yield Change(action=action, kind=kind, name=name, field=field, before=before, after=after)
 
 
 def _order_change(kind: str, name: str, before: list[str], after: list[str]) -> Iterator[Change]:
     """The one change that says in which order further keys take turns, where those that stay have another one."""
     kept = [[key for key in keys if key in before and key in after] for keys in (before, after)]
     if kept[0] != kept[1]:
-        yield Change(ChangeKind.CHANGED, kind, name, MORE_KEYS, before, after)
+        yield Change(action=ChangeKind.CHANGED, kind=kind, name=name, field=MORE_KEYS, before=before, after=after)
 
 
 def sentence(change: Change) -> str:

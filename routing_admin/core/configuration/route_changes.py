@@ -28,7 +28,7 @@ class RouteChangeKind(StrEnum):
     SET = "set"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteChange:
     """One change: `candidate` is its name, empty for the route's own field; places count from 1."""
 
@@ -76,13 +76,15 @@ def _chain_changes(before: Sequence[CandidateSpec], after: Sequence[CandidateSpe
     old, new = _identities(before), _identities(after)
     for place, (key, spec) in enumerate(old.items(), start=1):
         if key not in new:
-            yield RouteChange(RouteChangeKind.REMOVED, name_of(spec), before=place)
+            yield RouteChange(did=RouteChangeKind.REMOVED, candidate=name_of(spec), before=place)
     for place, (key, spec) in enumerate(new.items(), start=1):
         if key not in old:
-            yield RouteChange(RouteChangeKind.ADDED, name_of(spec), after=place)
+            yield RouteChange(did=RouteChangeKind.ADDED, candidate=name_of(spec), after=place)
     places = {key: place for place, key in enumerate(old, start=1)}
     for key in _find_moved([key for key in old if key in new], [key for key in new if key in old]):
-        yield RouteChange(RouteChangeKind.MOVED, name_of(new[key]), before=places[key], after=list(new).index(key) + 1)
+        yield RouteChange(
+            did=RouteChangeKind.MOVED, candidate=name_of(new[key]), before=places[key], after=list(new).index(key) + 1
+        )
     for key, spec in new.items():
         if key in old:
             yield from _settings(old[key], spec)
@@ -99,11 +101,11 @@ def _settings(old: CandidateSpec, new: CandidateSpec) -> Iterator[RouteChange]:
     for field in CANDIDATE_FIELDS:
         before, after = getattr(old, field), getattr(new, field)
         if not same_json(before, after):
-            yield RouteChange(RouteChangeKind.SET, name_of(new), field, before, after)
+            yield RouteChange(did=RouteChangeKind.SET, candidate=name_of(new), field=field, before=before, after=after)
 
 
 def _field_changes(before: RouteSpec, after: RouteSpec) -> Iterator[RouteChange]:
     for field in ROUTE_FIELDS:
         old, new = getattr(before, field), getattr(after, field)
         if not same_json(old, new):
-            yield RouteChange(RouteChangeKind.SET, "", field, old, new)
+            yield RouteChange(did=RouteChangeKind.SET, field=field, before=old, after=new)

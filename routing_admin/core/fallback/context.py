@@ -47,7 +47,7 @@ class RetryBudget:
                 self._spent.pop(provider, None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
     """What a run reads from outside: seconds of a monotonic clock, randomness in [0, 1), and what is remembered."""
 
@@ -62,7 +62,7 @@ class RunContext:
 def local_context(clock: Callable[[], float], random: Callable[[], float], memory: Memory | None = None) -> RunContext:
     """A context that knows of no failure yet; `memory` is what is known of refusals, nothing by default."""
     cooldowns, pools = LocalCooldowns(clock, random), KeyPools(clock, LocalCooldowns(clock, random))
-    return RunContext(clock, random, cooldowns, memory or Memory(clock), pools)
+    return RunContext(clock=clock, random=random, cooldowns=cooldowns, memory=memory or Memory(clock), pools=pools)
 
 
 def process_context() -> RunContext:

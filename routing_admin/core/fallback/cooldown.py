@@ -65,7 +65,7 @@ class Cooldowns(Protocol):
         """Everything about a provider and its models is forgotten: somebody says that it is well."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _State:
     failures: int = 0
     rounds: int = 0
@@ -74,7 +74,7 @@ class _State:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CooldownState:
     """What is known of somebody's failures, as another process may take it over; seconds are from now.
 
@@ -175,7 +175,13 @@ class LocalCooldowns:
                 return None
             seconds = state.until - now if state.until else None
             failure = replace(state.failure, usage=None)  # what that one call was billed is nobody else's affair
-            return CooldownState(state.failures, state.rounds, seconds, state.probe_until - now, failure)
+            return CooldownState(
+                failures=state.failures,
+                rounds=state.rounds,
+                seconds=seconds,
+                probe_seconds=state.probe_until - now,
+                failure=failure,
+            )
 
     def take_over(self, key: Key, ailment: CooldownState | None) -> None:
         """What another process has found, None that all is well; nobody is told."""
@@ -186,7 +192,13 @@ class LocalCooldowns:
             now = self.clock()
             until = now + ailment.seconds if ailment.seconds is not None else 0.0
             probe_until = now + ailment.probe_seconds if ailment.probe_seconds > 0 else 0.0
-            self._states[key] = _State(ailment.failures, ailment.rounds, until, probe_until, ailment.failure)
+            self._states[key] = _State(
+                failures=ailment.failures,
+                rounds=ailment.rounds,
+                until=until,
+                probe_until=probe_until,
+                failure=ailment.failure,
+            )
 
     def _tell(self, keys: Iterable[Key]) -> None:
         for key in keys:

@@ -23,7 +23,7 @@ class ErrorPreset(StrEnum):
     STRICT = "strict"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What is done about one failure, and what the caller would see if it were the last word."""
 
@@ -64,7 +64,14 @@ class Policy:
         status, code = caller_of(failure)
         cools = action is Action.NEXT and row.cools_when_passed_on
         alert = row.alert or self.lets_go_on(failure.fault)
-        return Verdict(action, Effect.NOW if cools else row.effect, row.scope, status, code, alert)
+        return Verdict(
+            action=action,
+            effect=Effect.NOW if cools else row.effect,
+            scope=row.scope,
+            status=status,
+            code=code,
+            alert=alert,
+        )
 
     def lets_go_on(self, fault: Fault) -> bool:
         """Whether the preset lets a provider's own refusal go on to the next candidate."""

@@ -79,7 +79,7 @@ SKEW_SECONDS = 10.0
 NOT_CALLED = translatable("Fire drill by %(actor)s: not called.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrillWindow:
     """One drill: its number, the provider, who began it, and when it begins and ends, in seconds since 1970."""
 

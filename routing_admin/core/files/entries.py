@@ -71,11 +71,11 @@ def merge_entry(
     Paths of problems begin in the entry.
     """
     if not isinstance(value, Mapping):
-        return Imported(current, {}, (wrong_type("body", translatable("an object")),))
+        return Imported(configuration=current, keys={}, problems=(wrong_type("body", translatable("an object")),))
     field = NAME_FIELDS[kind]
     if value.get(field, name) != name:
         words = translatable("%(field)s differs from the name in the URL. Leave it out.", field=field)
-        return Imported(current, {}, (Problem(field, words, "range"),))
+        return Imported(configuration=current, keys={}, problems=(Problem(field, words, "range"),))
     if kind is EntryKind.SERVICE:
         return _merge_service(current, name, value, around)
     if kind is EntryKind.PROVIDER:
@@ -103,9 +103,9 @@ def _merge_provider(
     found = validate(file, around=with_stored_keys(current, around), beside=beside)
     problems = tuple(_within(each, "providers[0]") for each in found)
     if errors(problems):
-        return Imported(current, {}, problems)
+        return Imported(configuration=current, keys={}, problems=problems)
     merged, keys, further = merge_routing(current, file, False, mark)
-    return Imported(merged, keys, problems, (), further)
+    return Imported(configuration=merged, keys=keys, problems=problems, kept_unknown=(), further_keys=further)
 
 
 def _own_key(current: Configuration, name: str, value: Mapping[str, Any]) -> str:
@@ -125,17 +125,17 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
         problem = Problem("apiKey", translatable("A service has no key of its own. Set its provider's key."), "range")
     provider = current.provider(at) if isinstance(at, str) else None
     if provider is None or problem:
-        return Imported(current, {}, (problem or unknown_provider("provider", str(at)),))
+        return Imported(configuration=current, keys={}, problems=(problem or unknown_provider("provider", str(at)),))
     base = base_url_of(old, provider) if old and old.provider == provider.name else own_base(provider)
     usual = {"name": name, "baseURL": base, "capabilityTags": [], "description": ""}
     entry = {**usual, **{key: item for key, item in value.items() if key != "provider"}, "id": name}
     entry |= {"apiKey": key_text(provider), "providerName": provider.name}
     problems = tuple(_within(each, "services[0]") for each in validate_services({"services": [entry]}, around=around))
     if errors(problems):
-        return Imported(current, {}, problems)
+        return Imported(configuration=current, keys={}, problems=problems)
     problems += tuple(_within(each, "services[0]") for each in address_problems(current, {"services": [entry]}))
     services = merge_items(current.services, {name: read_service(entry, provider, old)}, lambda each: each.id)
-    return Imported(replace(current, services=services), {}, problems)
+    return Imported(configuration=replace(current, services=services), keys={}, problems=problems)
 
 
 def _within(problem: Problem, place: str) -> Problem:

@@ -47,7 +47,7 @@ class FileFormat(StrEnum):
     SERVICES = "llmservices"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
     """The outcome: the configuration as it would be (unchanged where `problems` holds an error), the plaintext keys
     by provider, those of its further keys, and the paths of the fields nobody here knows, which are kept.
@@ -105,7 +105,9 @@ def import_files(
     )
     if not unreadable:
         return outcome
-    return Imported(current, {}, unreadable + outcome.problems, outcome.kept_unknown)
+    return Imported(
+        configuration=current, keys={}, problems=unreadable + outcome.problems, kept_unknown=outcome.kept_unknown
+    )
 
 
 def import_values(
@@ -131,7 +133,7 @@ def import_values(
     problems = _first_of(wrong)
     unknown = tuple(path for value in sorted_values for path in unknown_fields(value))
     if errors(problems):
-        return Imported(current, {}, tuple(problems), unknown)
+        return Imported(configuration=current, keys={}, problems=tuple(problems), kept_unknown=unknown)
     result, keys, further = current, dict[str, str](), dict[str, tuple[str, ...]]()
     listed: set[str] = set()
     for value in sorted_values:
@@ -146,9 +148,11 @@ def import_values(
     result = with_own_addresses(result)
     problems += [*broken_references(result), *lost_aliases(result, sorted_values)]
     if errors(problems):
-        return Imported(current, {}, tuple(problems), unknown)
+        return Imported(configuration=current, keys={}, problems=tuple(problems), kept_unknown=unknown)
     kept = {name: key for name, key in keys.items() if result.provider(name)}
-    return Imported(result, kept, tuple(problems), unknown, further)
+    return Imported(
+        configuration=result, keys=kept, problems=tuple(problems), kept_unknown=unknown, further_keys=further
+    )
 
 
 def _first_of(problems: Iterable[Problem]) -> list[Problem]:

@@ -11,7 +11,7 @@ NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")
 """What user names do not have."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """An account elsewhere: its provider's word, what the provider calls it for ever, and what it says of the person.
 

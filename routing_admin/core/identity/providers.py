@@ -28,7 +28,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
 """Each provider's word in addresses and variables: how the package calls its protocol, and the name on its button."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityProvider:
     """One that is configured: its word, its name on the button, and how it knows this installation."""
 
@@ -86,11 +86,18 @@ def _read_provider(variables: Mapping[str, str], word: str) -> IdentityProvider 
         raise ValueError(f"{_variable(word, 'CLIENT_ID')} is set, {_variable(word, 'CLIENT_SECRET')} is not. Set both.")
     kind, name = KINDS[word]
     if word != OIDC:
-        return IdentityProvider(word, kind, name, client_id, secret)
+        return IdentityProvider(id=word, kind=kind, name=name, client_id=client_id, secret=secret)
     url = variables.get(_variable(word, "URL"), "").rstrip("/")
     if urlsplit(url).scheme not in ("https", "http") or not urlsplit(url).hostname:
         raise ValueError(f"{_variable(word, 'URL')} has to be the provider's address, as in https://id.example.com.")
-    return IdentityProvider(word, kind, variables.get(_variable(word, "NAME")) or name, client_id, secret, url)
+    return IdentityProvider(
+        id=word,
+        kind=kind,
+        name=variables.get(_variable(word, "NAME")) or name,
+        client_id=client_id,
+        secret=secret,
+        url=url,
+    )
 
 
 def _variable(word: str, what: str) -> str:

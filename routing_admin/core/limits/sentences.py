@@ -49,7 +49,7 @@ REACHED: Mapping[Meter, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedNeed:
     """What a request needs of a limit of `who` that has less left."""
 

@@ -66,7 +66,7 @@ OF_SKIP: Mapping[SkipReason, Finding] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedCandidate:
     """One candidate and what is to be known of it; `detail` is the sentence why its provider cannot be called.
 
@@ -196,7 +196,7 @@ def _check_candidates(
         elif provider is not None and service is None:
             findings.append(Finding.TEXT_ONLY)
         seen.add((spec.provider, model))
-        yield CheckedCandidate(spec, model, service, tuple(findings), detail)
+        yield CheckedCandidate(spec=spec, model=model, service=service, findings=tuple(findings), detail=detail)
 
 
 def _is_first_other(chain: list[CheckedCandidate], live: list[int], at: int) -> bool:

@@ -36,7 +36,7 @@ LONG = "x" * 50_000
 """Stands for a text: longer than any reader takes whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PastFile:
     """A file that a request carried, as far as the log tells; `size` in bytes, `width` in pixels, None where unknown.
 
@@ -110,13 +110,13 @@ def files_in(attempts: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[PastFile,
 
 def _file_of(delivery: Mapping[str, Any]) -> PastFile:
     return PastFile(
-        delivery["message"],
-        delivery["part"],
-        Kind(delivery["kind"]),
-        delivery["mimeType"],
-        delivery["size"],
-        delivery["filename"] or "",
-        delivery["artifactId"],
+        message=delivery["message"],
+        part=delivery["part"],
+        kind=Kind(delivery["kind"]),
+        mime_type=delivery["mimeType"],
+        size=delivery["size"],
+        filename=delivery["filename"] or "",
+        artifact_id=delivery["artifactId"],
     )
 
 

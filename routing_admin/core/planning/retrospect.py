@@ -70,7 +70,7 @@ class WalkEnd(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
     """A request's way along a chain: who is asked first, and who last; empty where nobody is.
 
@@ -119,11 +119,18 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
             break
         known = WalkEnd.LATER if at else WalkEnd.FIRST
         end = known if stride is _Stride.ANSWERS else WalkEnd.UNKNOWN
-        return Walk(end, first, place.name, at, form, has_reader)
+        return Walk(end=end, first=first, last=place.name, place=at, forms=form, has_reader=has_reader)
     if not first and resting is not None:  # all rest, so the one that wakes first is asked; the log does not say who
         place = chain.places[resting]
-        return Walk(WalkEnd.UNKNOWN, place.name, place.name, resting, forms[resting] or (), has_reader)
-    return Walk(WalkEnd.NOBODY, first, has_reader=has_reader)
+        return Walk(
+            end=WalkEnd.UNKNOWN,
+            first=place.name,
+            last=place.name,
+            place=resting,
+            forms=forms[resting] or (),
+            has_reader=has_reader,
+        )
+    return Walk(end=WalkEnd.NOBODY, first=first, has_reader=has_reader)
 
 
 def _forms(chat: ChatRequest, place: WalkPlace) -> tuple[DeliveryForm, ...] | None:

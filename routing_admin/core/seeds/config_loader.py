@@ -21,7 +21,7 @@ from routing_admin.core.files.llm_routing import CANDIDATE_KEYS, PROVIDER_OWN_KE
 Fallback = str | Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderConfig:
     """A provider as the file has it; `options` are our own optional keys that it sets."""
 
@@ -111,7 +111,13 @@ def _options(raw: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
 
 def _provider(raw: Mapping[str, Any]) -> ProviderConfig:
     options = _options(raw, PROVIDER_OWN_KEYS)
-    return ProviderConfig(raw["providerName"], raw["apiKey"], raw["endpoint"], raw["defaultModel"], options)
+    return ProviderConfig(
+        provider_name=raw["providerName"],
+        api_key=raw["apiKey"],
+        endpoint=raw["endpoint"],
+        default_model=raw["defaultModel"],
+        options=options,
+    )
 
 
 def _route(raw: Mapping[str, Any]) -> TaskRoute:

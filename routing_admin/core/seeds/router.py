@@ -39,7 +39,7 @@ class LLMRequest:
         return RoutingQuery(self.task_type, self.language, Params(self.temperature, self.max_tokens))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LLMResponse:
     """An answer, who gave it, and every attempt on the way to it."""
 
@@ -103,13 +103,13 @@ def chat_for(request: LLMRequest, plan: Plan, call: Call) -> ChatRequest:
 def _response(plan: Plan, result: RunResult[Answer]) -> LLMResponse:
     candidate = result.candidate
     return LLMResponse(
-        result.answer.text,
-        candidate.provider,
-        candidate.model,
-        plan.task_type,
-        plan.language,
-        result.answer,
-        result.attempts,
+        content=result.answer.text,
+        provider=candidate.provider,
+        model=candidate.model,
+        task_type=plan.task_type,
+        language=plan.language,
+        answer=result.answer,
+        attempts=result.attempts,
     )
 
 

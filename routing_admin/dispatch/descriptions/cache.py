@@ -110,7 +110,7 @@ class DescriptionCache:
             if not is_unavailable(error):
                 raise
             outcome = DescriptionOutcome(
-                key.describer, fault=UNAVAILABLE
+                describer=key.describer, fault=UNAVAILABLE
             )  # without rows nobody is asked, and paid, twice
         if outcome is not None:
             self.outcomes[key.digest] = outcome

@@ -144,7 +144,7 @@ class Describing:
         self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float
     ) -> DescriptionOutcome:
         """What comes of asking; never an error but the caller's leaving."""
-        failed = DescriptionOutcome(key.describer)
+        failed = DescriptionOutcome(describer=key.describer)
         if seconds <= 0:
             return replace(failed, fault=NO_TIME)
         self._count += 1
@@ -207,7 +207,12 @@ class Describing:
                 hold.close()
         name = planned.endpoint(result.candidate.index).name
         usage = result.answer.usage
-        return DescriptionOutcome(name, result.answer.text, "", usage.prompt_tokens, usage.completion_tokens)
+        return DescriptionOutcome(
+            describer=name,
+            words=result.answer.text,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+        )
 
 
 async def note_answer(dispatch: Dispatch, text: str, calls: Iterable[str]) -> None:

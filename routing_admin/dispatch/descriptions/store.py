@@ -20,7 +20,7 @@ SEEN_AGAIN = timedelta(hours=12)
 """How old the note of a description's last use gets before it is written anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptionOutcome:
     """What came of asking: the words of `describer`, or the fault for which there are none; the tokens it took.
 
@@ -54,7 +54,14 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
         return None
     if now - row.used_at > SEEN_AGAIN:
         FileDescription.objects.filter(pk=row.pk).update(used_at=now)
-    return DescriptionOutcome(row.describer, row.words, row.fault, row.prompt_tokens, row.completion_tokens, unsettled)
+    return DescriptionOutcome(
+        describer=row.describer,
+        words=row.words,
+        fault=row.fault,
+        prompt_tokens=row.prompt_tokens,
+        completion_tokens=row.completion_tokens,
+        unsettled=unsettled,
+    )
 
 
 def keep_description(

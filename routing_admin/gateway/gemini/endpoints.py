@@ -56,7 +56,9 @@ def _write_answer(answer: Answer, call: ChatCall, name: str, origin: str) -> Htt
 
 
 def _write_events(call: ChatCall, name: str, origin: str, *, as_list: bool) -> GeminiChunks:
-    return GeminiChunks(name, origin, shows_thoughts(call.chat), as_list, call.choice)
+    return GeminiChunks(
+        model=name, origin=origin, shows_thoughts=shows_thoughts(call.chat), as_list=as_list, choice=call.choice
+    )
 
 
 def _write_blocked(error: GatewayError, *, stream_type: str) -> tuple[str, bytes]:

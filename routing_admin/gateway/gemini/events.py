@@ -32,7 +32,7 @@ from routing_admin.gateway.gemini.rendering import (
 from routing_admin.gateway.messages.events import CallBlock
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class GeminiChunks:
     """The chunks of one answer: server-sent events, or with `as_list` the elements of one JSON list.
 

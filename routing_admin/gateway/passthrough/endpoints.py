@@ -48,7 +48,13 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
     stream = operation.is_streamed(_value(body, operation.stream[0]))
     answer_format, count = str(_value(body, FORMAT) or ""), str(_value(body, COUNT) or "")
     results = int(count) if count.isdecimal() and len(count) < 4 else 1
-    passing = Passing(operation, shape, stream, answer_format, results * _count_prompts(body))
+    passing = Passing(
+        operation=operation,
+        shape=shape,
+        stream=stream,
+        answer_format=answer_format,
+        count=results * _count_prompts(body),
+    )
     return ChatCall(ChatRequest((), extra=fields), wishes.model, wishes.task_type, stream=stream, passing=passing)
 
 

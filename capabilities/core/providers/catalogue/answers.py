@@ -124,7 +124,14 @@ class Catalogue:
                 (source, day), *others = days
                 heir = self._announced.get((host, name)) or self._announced.get((maker, name), {})
                 other_days = tuple((other, at) for other, at in others if at != day)
-                return Retirement(name, day, source, other_days, heir.get("successor", ""), heir.get("source", ""))
+                return Retirement(
+                    model=name,
+                    day=day,
+                    source=source,
+                    others=other_days,
+                    successor=heir.get("successor", ""),
+                    successor_source=heir.get("source", ""),
+                )
             if name in self.document.models.get(host, ()):
                 return None
         return None

@@ -88,7 +88,7 @@ class StatedLimit:
     statements: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
     """The day from which a model is no longer served, and who says so; `others` say another day.
 

@@ -64,7 +64,7 @@ class ProbeReason(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeAnswer:
     """What came back of one question: words, or the fault with its status and message; tokens where they were told."""
 

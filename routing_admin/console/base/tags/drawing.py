@@ -62,7 +62,7 @@ class Tick:
     shift: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
     """A rectangle; x and width in percent, y in pixels."""
 
@@ -82,7 +82,7 @@ class Line:
     y: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WaterfallRow:
     """A candidate as drawn: its number, empty for what was asked beside it, its name, boxes and waits."""
 
@@ -132,7 +132,7 @@ def split_boxes(counts: Mapping[str, int]) -> tuple[Box, ...]:
     x = 0.0
     for tone, count in present:
         width = room * count / whole
-        boxes.append(Box(tone, f"{x:.2f}%", f"{width:.2f}%"))
+        boxes.append(Box(tone=tone, x=f"{x:.2f}%", width=f"{width:.2f}%"))
         x += width + GAP
     return tuple(boxes)
 
@@ -165,7 +165,7 @@ def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
     for bar in track.bars:
         width = max(NARROWEST, percent(bar.end - bar.start, total))
         x = min(percent(bar.start, total), 100 - width)
-        boxes.append(Box(bar.tone, f"{x:.2f}%", f"{width:.2f}%", top + 17, bar.early))
+        boxes.append(Box(tone=bar.tone, x=f"{x:.2f}%", width=f"{width:.2f}%", y=top + 17, early=bar.early))
     waits = [
         Line(f"{percent(one.end, total):.2f}%", f"{percent(other.start, total):.2f}%", top + 23)
         for one, other in zip(track.bars, track.bars[1:], strict=False)
@@ -174,7 +174,9 @@ def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
     start = percent(track.bars[0].start, total) if track.bars else 0.0
     anchor = "end" if start > 65 else "start"
     place = f"{100.0 if anchor == 'end' else start:.2f}%"
-    return WaterfallRow(number, track.label, place, top + 11, anchor, tuple(boxes), tuple(waits))
+    return WaterfallRow(
+        number=number, label=track.label, x=place, y=top + 11, anchor=anchor, boxes=tuple(boxes), waits=tuple(waits)
+    )
 
 
 def waterfall(tracks: Sequence[Track], total: float | None = None) -> Waterfall:
