@@ -89,11 +89,6 @@ def tell_describing(configuration: Configuration, *routes: RouteSpec) -> dict[st
     return {"describing": state.value, "no_describer": NO_DESCRIBER.get(state, ""), "describe_url": url}
 
 
-def join_list(words: Sequence[Text]) -> str:
-    """A list as a sentence holds it."""
-    return join_words(words)
-
-
 def loss(capabilities: Sequence[str]) -> str:
     """What a candidate only gets described; empty when that is nothing."""
     if not capabilities:
@@ -103,7 +98,7 @@ def loss(capabilities: Sequence[str]) -> str:
 
 def join_kinds(capabilities: Sequence[str]) -> str:
     """What these capabilities read, as a sentence holds it."""
-    return join_list([CONTENTS.get(word, word) for word in capabilities])
+    return join_words([CONTENTS.get(word, word) for word in capabilities])
 
 
 def badges(checked: CheckedCandidate) -> list[dict[str, Any]]:
@@ -148,7 +143,7 @@ def value_text(value: Any) -> str:
     if value in (None, "", {}):
         return _("nothing")
     if isinstance(value, Mapping):
-        return join_list([f"{key} → {item}" for key, item in value.items()])
+        return join_words([f"{key} → {item}" for key, item in value.items()])
     return str(value)
 
 

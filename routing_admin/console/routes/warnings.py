@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from capabilities.core.translatable import insert_facts
+from capabilities.sentences import join_words
 from routing_admin.console.routes import phrases as words
 from routing_admin.core.planning.lint import ChainLint, Finding
 
@@ -51,7 +52,7 @@ def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
         yield (
             "warn",
             "say",
-            insert_facts(text, {"places": words.join_list([str(at) for at in found]), "kinds": words.join_kinds(lost)}),
+            insert_facts(text, {"places": join_words([str(at) for at in found]), "kinds": words.join_kinds(lost)}),
         )
 
 

@@ -202,12 +202,8 @@ def _read_file(part: Object, at: str, references: References) -> FilePart:
     return PARTS["file"]({"file": inner}, at, references)
 
 
-def _read_audio(part: Object, at: str, references: References) -> FilePart:
-    return PARTS["input_audio"](part, at, references)
-
-
 READERS: Mapping[str, Callable[[Object, str, References], FilePart]] = MappingProxyType(
-    {"input_image": _read_image, "input_file": _read_file, "input_audio": _read_audio}
+    {"input_image": _read_image, "input_file": _read_file, "input_audio": PARTS["input_audio"]}
 )
 """How each kind of part that holds a file is read."""
 

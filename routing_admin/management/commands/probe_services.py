@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -45,8 +44,4 @@ def describe(result: ProbeResult) -> str:
         ("declared otherwise, kept: ", result.contradicted),
         ("changed: ", list(result.changed)),
     ]
-    return "; ".join(text + _join(names) for text, names in parts if names)
-
-
-def _join(names: Iterable[str]) -> str:
-    return ", ".join(names)
+    return "; ".join(text + ", ".join(names) for text, names in parts if names)
