@@ -45,9 +45,9 @@ async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send
         return
     if scope["path"] not in CHAT_APIS:
         scope["path"] = meant_path(scope["path"])
-    door = find_chat_api(scope) if scope["type"] == "http" else None
-    if door is not None:
-        await answer_call(door, scope, receive, send)
+    api = find_chat_api(scope) if scope["type"] == "http" else None
+    if api is not None:
+        await answer_call(api, scope, receive, send)
     elif scope["path"] == MCP_PATH and scope["type"] == "http":
         await tools(scope, receive, limit_slow_readers(send))
     else:

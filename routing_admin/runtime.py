@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from django.db import connection
 
 from capabilities.runtime import owned, runtime
-from routing_admin.api.mcp.door import McpApp
+from routing_admin.api.mcp.application import McpApp
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.publishing import hints, publisher
 from routing_admin.console.alerts.conditions import watch

@@ -37,13 +37,13 @@ STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 @value_class
 class AdmittedCall:
-    """A call that is parsed and decided; `principal` makes it, at `door`.
+    """A call that is parsed and decided; `principal` makes it, by `api`.
 
     `name` is its model's in the answer, empty for that of who answers; `labels` say for whom it is made, `hold` is what
     it reserved of limits.
     """
 
-    door: ChatApi
+    api: ChatApi
     dispatch: Dispatch
     parsed: ChatCall
     name: str
@@ -108,7 +108,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
 
     def write(result: RunResult[Answer]) -> None:
         origin, name = admitted.origin_of(result), admitted.name_in(result)
-        written.append(admitted.door.answer(result.answer, admitted.parsed, name, origin))
+        written.append(admitted.api.answer(result.answer, admitted.parsed, name, origin))
 
     try:
         result = await record_answer(admitted.dispatch, recorder, write)
@@ -131,7 +131,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
 
 async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
     """Return the reply that streams the answer, at its first content. Raise `GatewayError` where there is none."""
-    if call.keep_alive is not None and admitted.door.keep_alive:
+    if call.keep_alive is not None and admitted.api.keep_alive:
         start_keep_alive(call, call.keep_alive, admitted, recorder)
     try:
         result = await record_stream(admitted.dispatch, recorder)
@@ -144,8 +144,8 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
     _charge(admitted, result.attempts)
     if admitted.hold is not None and admitted.hold.currencies:
         admitted.hold.expect(prices_at(admitted.hold, admitted.dispatch.planned, result.candidate))
-    events = admitted.door.events(admitted.parsed, admitted.name_in(result), admitted.origin_of(result))
-    reply = HttpReply(200, {"Content-Type": admitted.door.stream_type, **STREAM_HEADERS})
+    events = admitted.api.events(admitted.parsed, admitted.name_in(result), admitted.origin_of(result))
+    reply = HttpReply(200, {"Content-Type": admitted.api.stream_type, **STREAM_HEADERS})
     stream = AnswerStream(
         result=result,
         dispatch=admitted.dispatch,
@@ -172,10 +172,10 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
         return
 
     def headers() -> Mapping[str, str]:
-        id_headers = dict.fromkeys(("x-request-id", admitted.door.id_header or "x-request-id"), call.request_id)
+        id_headers = dict.fromkeys(("x-request-id", admitted.api.id_header or "x-request-id"), call.request_id)
         limits = admitted.hold.headers() if admitted.hold is not None else {}
         return {
-            "Content-Type": admitted.door.stream_type,
+            "Content-Type": admitted.api.stream_type,
             **STREAM_HEADERS,
             "x-content-type-options": "nosniff",
             **id_headers,
@@ -184,10 +184,10 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
 
     def write_error(error: GatewayError) -> bytes:
         alone = replace(admitted.parsed, choice=None)  # it is the only event
-        events = admitted.door.events(alone, admitted.name or alone.model, "")
+        events = admitted.api.events(alone, admitted.name or alone.model, "")
         return events.write_error(error, call.request_id)
 
-    block, left = admitted.door.keep_alive, seconds - recorder.elapsed_ms() / 1000
+    block, left = admitted.api.keep_alive, seconds - recorder.elapsed_ms() / 1000
     keep_alive.start(left, block, headers=headers, begun=recorder.mark_early_begin, write_error=write_error)
 
 

@@ -24,7 +24,7 @@ from routing_admin.gateway.http import HttpReply, RequestBytes, call_of_scope
 from routing_admin.gateway.keep_alive import KeepAlive
 from routing_admin.gateway.key_cache import cached_principal
 from routing_admin.gateway.messages.endpoints import MESSAGES
-from routing_admin.gateway.passthrough.endpoints import OPERATION_DOORS
+from routing_admin.gateway.passthrough.endpoints import OPERATION_APIS
 from routing_admin.gateway.responses.endpoints import RESPONSES
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.platform.server.body_limit import (
@@ -43,7 +43,7 @@ from routing_admin.platform.server.request_id import claim_scope_id
 from routing_admin.upstream.exchange import PhaseTimer, WaitTooLongError
 
 CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(
-    {door.path: door for door in (COMPLETIONS, MESSAGES, RESPONSES, *OPERATION_DOORS.values())}
+    {api.path: api for api in (COMPLETIONS, MESSAGES, RESPONSES, *OPERATION_APIS.values())}
 )
 """Where models are called, each in its own words; beside them Gemini's addresses, which name a model."""
 SLOWEST_READER_SECONDS = 60.0
@@ -58,12 +58,12 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 def find_chat_api(scope: Mapping[str, Any]) -> ChatApi | None:
-    """Return the door at the address of a request; None where models are not called."""
+    """Return the API at the address of a request; None where models are not called."""
     return CHAT_APIS.get(scope["path"]) or find_gemini(scope["path"], scope["query_string"].decode("latin-1"))
 
 
-async def answer_call(door: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-    """One call at a door; when its caller leaves, the work for it is cancelled."""
+async def answer_call(api: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    """One call of an API; when its caller leaves, its work is cancelled."""
     limit = received_limit(scope["path"])
     if announced_length(scope) > limit:
         return await refuse(scope, limit, send)
@@ -73,7 +73,7 @@ async def answer_call(door: ChatApi, scope: MutableMapping[str, Any], receive: R
         if body is not None and len(body.data) > limit:
             return await refuse(scope, limit, send)
         if body is not None:
-            await _answer_body(door, scope, receive, send, body)
+            await _answer_body(api, scope, receive, send, body)
     except UnknownCallerError:
         await refuse_unknown(scope, send)
     except OverloadedError as error:
@@ -83,11 +83,11 @@ async def answer_call(door: ChatApi, scope: MutableMapping[str, Any], receive: R
 
 
 async def _answer_body(
-    door: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send, body: RequestBytes
+    api: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send, body: RequestBytes
 ) -> None:
     watch, place, keep_alive = _Watch(receive), Slot(calls()), KeepAlive(send)
     try:
-        await _send_reply(scope, await _reply_to(door, scope, body, place, keep_alive), send, keep_alive)
+        await _send_reply(scope, await _reply_to(api, scope, body, place, keep_alive), send, keep_alive)
     except asyncio.CancelledError:
         if not watch.has_left():
             raise
@@ -136,14 +136,14 @@ async def _find_known(scope: Mapping[str, Any]) -> str:
 
 
 async def _reply_to(
-    door: ChatApi, scope: MutableMapping[str, Any], body: RequestBytes, place: Slot, keep_alive: KeepAlive
+    api: ChatApi, scope: MutableMapping[str, Any], body: RequestBytes, place: Slot, keep_alive: KeepAlive
 ) -> HttpReply:
     headers = headers_of_scope(scope)
     request_id = claim_scope_id(scope, headers)
     if not is_known_host(headers.get("host", ""), tuple(settings.ALLOWED_HOSTS)):
         message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
-        return reply_of(GatewayError(400, "host_not_allowed", message), request_id, door.error)
-    return await complete(door, call_of_scope(scope, request_id, headers, body, place, keep_alive))
+        return reply_of(GatewayError(400, "host_not_allowed", message), request_id, api.error)
+    return await complete(api, call_of_scope(scope, request_id, headers, body, place, keep_alive))
 
 
 async def _send_reply(scope: Mapping[str, Any], reply: HttpReply, send: Send, keep_alive: KeepAlive) -> None:

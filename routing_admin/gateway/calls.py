@@ -122,20 +122,20 @@ BLOCKED = TABLE[Fault.CONTENT_POLICY].code
 ONE_ANSWER = translatable("%(param)s must be 1: each request gets one answer, unless its route allows more (allowN).")
 
 
-async def complete(door: ChatApi, call: HttpCall) -> HttpReply:
+async def complete(api: ChatApi, call: HttpCall) -> HttpReply:
     """The reply to a call, errors included; nothing is raised but the caller's leaving."""
-    work = partial(_complete, door, call)
+    work = partial(_complete, api, call)
     if HEADER in call.headers:
-        work = partial(answer_once, call, door, partial(_reply, door, call, work))
-    reply = await _reply(door, call, work)
-    if door.id_header:
-        reply.headers[door.id_header] = call.request_id
+        work = partial(answer_once, call, api, partial(_reply, api, call, work))
+    reply = await _reply(api, call, work)
+    if api.id_header:
+        reply.headers[api.id_header] = call.request_id
     return reply
 
 
-async def _reply(door: ChatApi, call: HttpCall, work: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
+async def _reply(api: ChatApi, call: HttpCall, work: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
     try:
-        check_method(call.method, call.path, methods_of_call(door.path))
+        check_method(call.method, call.path, methods_of_call(api.path))
         return await work()
     except (DrainingError, OverloadedError) as error:
         refusal = later_error(error)
@@ -143,9 +143,9 @@ async def _reply(door: ChatApi, call: HttpCall, work: Callable[[], Awaitable[Htt
         refusal = error
     except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
         refusal = error_of_fault(error)
-    reply = reply_of(refusal, call.request_id, door.error)
-    if door.blocked is not None and refusal.code == BLOCKED:
-        reply.headers["Content-Type"], reply.body = door.blocked(refusal)
+    reply = reply_of(refusal, call.request_id, api.error)
+    if api.blocked is not None and refusal.code == BLOCKED:
+        reply.headers["Content-Type"], reply.body = api.blocked(refusal)
         reply.status = 200
     if call.keep_alive is not None and call.keep_alive.has_begun:  # its status has gone out
         reply.status, reply.blocks = 200, _write_once(call.keep_alive.write_error(refusal))
@@ -156,17 +156,17 @@ async def _write_once(block: bytes) -> AsyncGenerator[bytes, None]:
     yield block
 
 
-async def _complete(door: ChatApi, call: HttpCall) -> HttpReply:
+async def _complete(api: ChatApi, call: HttpCall) -> HttpReply:
     """The answer of whichever candidate gives one.
 
     Raises `GatewayError` when none does or the call is refused, what says that the call comes too early, and whatever
     went wrong in us; the log has it by then.
     """
-    recorder = RequestRecorder(call.request_id, door.surface)
+    recorder = RequestRecorder(call.request_id, api.surface)
     if tracing().writer is not None:
-        recorder.add_trace(door.path, call.headers)
+        recorder.add_trace(api.path, call.headers)
     try:
-        admitted = await _admit(door, call, recorder)
+        admitted = await _admit(api, call, recorder)
         work = answer_streamed if admitted.dispatch.planned.stream else answer_whole
         if admitted.parsed.count > 1:
             work = answer_several
@@ -183,14 +183,14 @@ async def _complete(door: ChatApi, call: HttpCall) -> HttpReply:
         raise
 
 
-async def _admit(door: ChatApi, call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
+async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
     """The key, the configuration, the request, the plan: from memory, and in a thread what rows and files are read for.
 
     Raises `GatewayError`, and `OverloadedError` where the agent finds no place; once it is known the log says so.
     """
-    principal = admit_known_caller(call.method, call.query, call.headers, door.path)
+    principal = admit_known_caller(call.method, call.query, call.headers, api.path)
     if principal is None:
-        principal = await look_up_caller(call, door.path)
+        principal = await look_up_caller(call, api.path)
     recorder.add_facts(agent=principal.agent, key=principal.key)
     requester.set(principal.key_owner)
     hold = reservation_of(principal.holders) if principal.holders else None
@@ -201,15 +201,15 @@ async def _admit(door: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Ad
         if hold is not None:
             await enter(hold, call, size)
         is_large = packed or not is_quick(call.body.data)
-        body = await _read_large(door, call, principal.key_owner) if is_large else door.read(call)
-        if door.resolve is not None:
-            body = await door.resolve(call, principal.agent, body)
+        body = await _read_large(api, call, principal.key_owner) if is_large else api.read(call)
+        if api.resolve is not None:
+            body = await api.resolve(call, principal.agent, body)
         state = snapshot.newest().fresh()
         if state is None:
             state = await run_in_thread(call, snapshot.current)
         is_heavy = is_large or is_crowded(body)
-        decide = partial(_decide, door, call, principal, state, body, recorder, is_heavy=is_heavy)
-        in_thread = is_heavy or door.needs_thread(body, size)
+        decide = partial(_decide, api, call, principal, state, body, recorder, is_heavy=is_heavy)
+        in_thread = is_heavy or api.needs_thread(body, size)
         admitted = await run_in_own_share(call, decide, is_heavy=is_heavy) if in_thread else decide()
         further = list_label_holders(state.configuration, principal.key_owner, admitted.labels)
         if further:
@@ -223,12 +223,12 @@ async def _admit(door: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Ad
         raise
 
 
-async def _read_large(door: ChatApi, call: HttpCall, name: str) -> Object:
+async def _read_large(api: ChatApi, call: HttpCall, name: str) -> Object:
     """The body, unpacked and parsed in a thread when its agent has a slot. Raises `GatewayError`, `OverloadedError`."""
     async with slot(parses(), name):
         if is_packed(call):
             await unpack(call, name)
-        return await run_in_thread(call, partial(door.read, call))
+        return await run_in_thread(call, partial(api.read, call))
 
 
 async def _join(hold: Reservation | None, call: HttpCall, holders: Sequence[LimitHolder]) -> Reservation:
@@ -245,7 +245,7 @@ async def _join(hold: Reservation | None, call: HttpCall, holders: Sequence[Limi
 
 
 def _decide(
-    door: ChatApi,
+    api: ChatApi,
     call: HttpCall,
     principal: Principal,
     state: snapshot.Snapshot,
@@ -255,7 +255,7 @@ def _decide(
     is_heavy: bool,
 ) -> AdmittedCall:
     """The request parsed and planned. Raises `GatewayError`."""
-    chat_call = door.parse(body, RowStore(principal.agent).part)
+    chat_call = api.parse(body, RowStore(principal.agent).part)
     if chat_call.is_stored:
         chat_call = replace(chat_call, keep=partial(kept_answers().keep, principal.agent, chat_call.turn), turn=None)
     recorder.add_facts(asked_model=chat_call.model or task_name(chat_call.task_type or ""), stream=chat_call.stream)
@@ -264,8 +264,8 @@ def _decide(
         recorder.add_facts(labels=labels)
     target = resolve_model(state, chat_call.model, chat_call.task_type, principal.rights)
     if chat_call.count > 1 and not target.route.allow_n:
-        sentence = Translatable(ONE_ANSWER.template, {"param": door.count_field})
-        raise BadRequestError(sentence, door.count_field, "unsupported_value")
+        sentence = Translatable(ONE_ANSWER.template, {"param": api.count_field})
+        raise BadRequestError(sentence, api.count_field, "unsupported_value")
     actor = Actor("agent", principal.agent, call.address, call.request_id)
     planned = plan_request(
         state,
@@ -295,7 +295,7 @@ def _decide(
         caller_headers=call.headers,
     )
     name = chat_call.model if target.stands_in_answers else ""
-    return AdmittedCall(door, dispatch, chat_call, name, principal, labels)
+    return AdmittedCall(api, dispatch, chat_call, name, principal, labels)
 
 
 def resolve_model(

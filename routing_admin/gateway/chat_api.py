@@ -1,7 +1,7 @@
-"""A door of the data plane: in which words a call comes in, and in which it is answered. What is between is common.
+"""A chat API of the data plane: how a vendor's calls are read, and how answers, events and errors are written.
 
-Each door reads its own shape into the canonical request and writes answers, events and errors in its own again; keys,
-plans, the walk through the chain and the log are those of `calls`.
+Each API reads its own shape into the canonical request. Keys, plans, the walk through the chain and the log are common:
+see `calls`.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ class ChatApi:
 
     `parse` raises `BadRequestError`; `needs_thread` says whether it may read rows or look into large files. `answer`
     and `events` get who the answer names as its model, and the mark of who answers. `error` is the body of a refusal.
-    `id_header` is where the door's clients look for the id of a call, beside `x-request-id`. `read` takes the body of a
-    call apart, and raises `BadRequestError`, too; `surface` is what the log calls the door, `stream_type` the content
+    `id_header` is where the API's clients look for the id of a call, beside `x-request-id`. `read` takes the body of a
+    call apart, and raises `BadRequestError`, too; `surface` is what the log calls the API, `stream_type` the content
     type of its streams. `keep_alive` is what a stream without content repeats; empty where it sends nothing before.
     `blocked` writes what a provider's policy refused as an answer, with its type, where an API has one for it.
     `resolve` puts what an agent refers to into the body, None where nothing can be referred to.

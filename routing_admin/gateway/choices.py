@@ -67,10 +67,10 @@ async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: Reque
         if call.keep_alive is not None:
             await call.keep_alive.stop()
     if not is_streamed:
-        return merge(admitted.door, replies, choices)
+        return merge(admitted.api, replies, choices)
     reply = interleave(replies, choices, abandon)
-    if admitted.door.enclose is not None and reply.blocks is not None:
-        reply.blocks = admitted.door.enclose(reply.blocks)
+    if admitted.api.enclose is not None and reply.blocks is not None:
+        reply.blocks = admitted.api.enclose(reply.blocks)
     return reply
 
 
@@ -101,9 +101,9 @@ async def _repeat(
     """The same call for a further answer, let in by the same limits. Raises `GatewayError`."""
     planned, number = admitted.dispatch.planned, choice.index + 1
     request_id = f"{call.request_id[:61]}~{number}"
-    its_recorder = recorder.beside(request_id, admitted.door.surface)
+    its_recorder = recorder.beside(request_id, admitted.api.surface)
     if tracing().writer is not None:
-        its_recorder.add_trace(admitted.door.path, call.headers)
+        its_recorder.add_trace(admitted.api.path, call.headers)
     record_plan(its_recorder, planned, planned.plan.task_type)
     parsed = admitted.parsed
     asked = parsed.model or task_name(parsed.task_type or "")
@@ -137,10 +137,10 @@ async def answer_all(calls: Sequence[Awaitable[HttpReply]], abandon: Abandon) ->
         raise
 
 
-def merge(door: ChatApi, replies: Sequence[HttpReply], choices: Choices) -> HttpReply:
+def merge(api: ChatApi, replies: Sequence[HttpReply], choices: Choices) -> HttpReply:
     """Return the first reply with the answers of all, and the sum of what was counted."""
-    assert door.merge is not None, door.path  # noqa: S101 - it can be asked for several, for the type checker
-    body = door.merge([orjson.loads(each.body) for each in replies], choices.usage)
+    assert api.merge is not None, api.path  # noqa: S101 - it can be asked for several, for the type checker
+    body = api.merge([orjson.loads(each.body) for each in replies], choices.usage)
     return HttpReply(200, replies[0].headers, orjson.dumps(body))
 
 

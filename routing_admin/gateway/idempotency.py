@@ -73,18 +73,18 @@ GONE = translatable(
 WRONG_KEY = translatable("An Idempotency-Key must have 1 to 255 printable ASCII characters.")
 
 
-async def answer_once(call: HttpCall, door: ChatApi, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
-    """The reply of `answer`, or what the same call got before at that door.
+async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
+    """The reply of `answer`, or what the same call got before from that API.
 
     Raises `GatewayError`: 401 and 403 as everywhere, 400 for a key that is none, 409 while the first call is being
     answered, 422 for another call, 410 for an outcome that was not stored; and what the database raises.
     """
-    principal = await find_caller(call, door.path)
-    recorder = RequestRecorder(call.request_id, door.surface)
+    principal = await find_caller(call, api.path)
+    recorder = RequestRecorder(call.request_id, api.surface)
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
         async with slot(parses(), principal.key_owner) if is_packed(call) else nullcontext():
-            found = await run_in_thread(call, partial(_claim, call, _address_of(call, door), principal))
+            found = await run_in_thread(call, partial(_claim, call, _address_of(call, api), principal))
         if isinstance(found, ConflictingCall):
             raise refusal_of(found)
     except (GatewayError, OverloadedError) as error:
@@ -95,9 +95,9 @@ async def answer_once(call: HttpCall, door: ChatApi, answer: Callable[[], Awaita
     return await _answer(call, found, answer)
 
 
-def _address_of(call: HttpCall, door: ChatApi) -> str:
+def _address_of(call: HttpCall, api: ChatApi) -> str:
     """What tells calls apart beside their bodies: Gemini's address names the model, and a stream may have two forms."""
-    return call.path + door.stream_type.removeprefix(SSE)
+    return call.path + api.stream_type.removeprefix(SSE)
 
 
 def _claim(call: HttpCall, path: str, principal: Principal) -> Claim | StoredOutcome | ConflictingCall:

@@ -37,7 +37,7 @@ class TokenCounting:
     """The counting call of an API: its path, the API whose requests it takes, and how it writes the number."""
 
     path: str
-    door: ChatApi
+    api: ChatApi
     write: Callable[[int], dict[str, Any]]
 
 
@@ -45,14 +45,14 @@ def count_reply(counting: TokenCounting, call: HttpCall) -> HttpReply:
     """The count of who would be asked first, else an estimate, as `x-routing-estimate` says; errors included."""
     reply = _count(counting, call)
     reply.headers["x-request-id"] = call.request_id
-    if counting.door.id_header:
-        reply.headers[counting.door.id_header] = call.request_id
+    if counting.api.id_header:
+        reply.headers[counting.api.id_header] = call.request_id
     return reply
 
 
 def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
-    door, path = counting.door, counting.path
-    refuse = partial(reply_of, request_id=call.request_id, write=door.error)
+    api, path = counting.api, counting.path
+    refuse = partial(reply_of, request_id=call.request_id, write=api.error)
     hold = None
     try:
         check_method(call.method, call.path, methods_of_call(path))
@@ -60,10 +60,10 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
         hold = enter_limited(principal, len(call.body.data))
         is_large = is_packed(call) or not is_quick(call.body.data)
         with heavy_work().hold(principal.key_owner) if is_large else nullcontext():
-            body = door.read(call)
-            if door.resolve is not None:
-                body = async_to_sync(door.resolve)(call, principal.agent, body)
-            parsed, state = door.parse(body, RowStore(principal.agent).part), snapshot.current()
+            body = api.read(call)
+            if api.resolve is not None:
+                body = async_to_sync(api.resolve)(call, principal.agent, body)
+            parsed, state = api.parse(body, RowStore(principal.agent).part), snapshot.current()
         target = resolve_model(state, parsed.model, parsed.task_type, principal.rights)
         planned = plan_request(
             state,

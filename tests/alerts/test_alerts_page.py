@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from capabilities.core.translatable import translatable
 from routing_admin.console.alerts.actions import claim_next, end_kind, note_failed, note_trouble
-from routing_admin.core.alerts.kinds import STATE, AlertKind, Condition, trouble_of
+from routing_admin.core.alerts.kinds import STATE, AlertKind, Condition, condition_of
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.models import AuditEvent
 from tests.cast import HTMX, token_of
@@ -34,11 +34,11 @@ def chat(settings: Any) -> Iterator[Chat]:
 def test_the_page_says_what_lasts_what_is_over_and_what_was_not_sent(viewer: Client) -> None:
     """For everybody who may see pages, in sentences, and where it stands what to do; the dashboard leads there."""
     now = timezone.now()
-    note_trouble(trouble_of(AlertKind.KEY_REFUSED, "openai", status=401), now)
+    note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now)
     claimed = claim_next(now)
     assert claimed is not None
     note_failed(claimed, "It answered with status 503: busy")
-    note_trouble(trouble_of(AlertKind.DISK, "data directory", free=12), now)
+    note_trouble(condition_of(AlertKind.DISK, "data directory", free=12), now)
     end_kind(AlertKind.DISK, timezone.now())
     answer = viewer.get("/alerts/")
     page = text_of(answer)
@@ -101,7 +101,7 @@ def test_only_administrators_send_tests(viewer: Client, editor: Client, chat: Ch
 
 def test_scripts_read_alerts_and_send_tests(admin_account: Any, chat: Chat) -> None:
     """With an administrator's token; the address is not in the answer either."""
-    note_trouble(trouble_of(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
+    note_trouble(condition_of(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
     headers = {"authorization": f"Bearer {token_of(admin_account)}"}
     answer = Client().get("/api/v1/admin/alerts", headers=headers)
     (line,) = answer.json()["alerts"]

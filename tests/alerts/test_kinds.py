@@ -10,7 +10,7 @@ from django.utils.translation import gettext, override
 
 from capabilities.core.translatable import data_of, text_of
 from capabilities.sentences import translate_sentence
-from routing_admin.core.alerts.kinds import KINDS, AlertKind, Stage, trouble_of
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, Stage, condition_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = {"name": "deepseek", "status": "401", "percent": 80, "meter": "Tokens per day", "free": 12}
@@ -35,7 +35,7 @@ def test_every_kind_links_to_a_heading_that_says_what_to_do(kind):
 @pytest.mark.parametrize(("kind", "stage"), SENTENCES)
 def test_every_alert_reads_in_both_languages(kind, stage):
     """The sentence is kept as data, holds its facts, and is another one in Chinese, as are title and remedy."""
-    found = trouble_of(kind, "subject", stage, **FACTS, **MORE_FACTS)
+    found = condition_of(kind, "subject", stage, **FACTS, **MORE_FACTS)
     kept = text_of(data_of(found.sentence))
     assert kept == found.sentence
     with override("zh-hans"):
@@ -48,4 +48,4 @@ def test_every_alert_reads_in_both_languages(kind, stage):
 
 def test_the_subject_is_the_name_where_no_other_is_given():
     """Most subjects are what people call the thing."""
-    assert "deepseek" in trouble_of(AlertKind.KEY_REFUSED, "deepseek", Stage.USUAL, status="401").sentence
+    assert "deepseek" in condition_of(AlertKind.KEY_REFUSED, "deepseek", Stage.USUAL, status="401").sentence

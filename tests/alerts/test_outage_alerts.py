@@ -28,7 +28,7 @@ from routing_admin.console.alerts.conditions import AlertWatch
 from routing_admin.console.alerts.queries import count_open, list_alerts
 from routing_admin.console.backups.saving import record_backup
 from routing_admin.console.settings.pruning import prune
-from routing_admin.core.alerts.kinds import AlertKind, Condition, is_overdue, trouble_of
+from routing_admin.core.alerts.kinds import AlertKind, Condition, condition_of, is_overdue
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.models import Alert
 from routing_admin.platform.redis.link import RedisLink
@@ -159,8 +159,8 @@ def test_an_outage_that_begins_after_the_end_of_another_was_sent_is_told(chat, d
     down.undo()
     watch = AlertWatch()
     watch.round()
-    ended = timezone.now() - ledger.CALM + timedelta(seconds=5)
-    Alert.objects.update(ended_at=ended, next_try_at=ended + ledger.CALM)
+    ended = timezone.now() - ledger.RESOLVE_DELAY + timedelta(seconds=5)
+    Alert.objects.update(ended_at=ended, next_try_at=ended + ledger.RESOLVE_DELAY)
     watch.round()
     down.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
     for seconds, begun in ((0, 1), (60, 2)):
@@ -177,7 +177,7 @@ def test_the_numbers_of_an_alert_that_lasts_are_the_newest():
     """In the rows, and in the file that stands for them."""
     for noting in (ledger, sending):
         for count in (110, 361):
-            noting.note_trouble(trouble_of(AlertKind.LOG_LOST, "one", count=count), NOON + count * MINUTE)
+            noting.note_trouble(condition_of(AlertKind.LOG_LOST, "one", count=count), NOON + count * MINUTE)
     assert "361" in list_alerts()[0].sentence
     assert "361" in str(alert_file().read()[("log_lost", "one")].sentence)
 
@@ -185,7 +185,7 @@ def test_the_numbers_of_an_alert_that_lasts_are_the_newest():
 def test_what_was_found_but_not_sent_is_sent_without_the_database(chat, down, monkeypatch):
     """A row that no chat has heard of keeps nothing back; one that was sent does."""
     down.undo()
-    redis = trouble_of(AlertKind.REDIS, "Redis", problem="It is silent.")
+    redis = condition_of(AlertKind.REDIS, "Redis", problem="It is silent.")
     monkeypatch.setattr(watching, "find_outages", lambda now: iter([redis]))
     chat.replies[:] = [(503, b"busy")]
     watch = AlertWatch()
@@ -204,7 +204,7 @@ def test_what_was_found_but_not_sent_is_sent_without_the_database(chat, down, mo
 def test_a_database_that_hangs_while_alerts_are_sent_is_being_asked(chat, monkeypatch):
     """Claiming is asking the database; waiting for the chat is not, however long it takes."""
     watch, asked = AlertWatch(), []
-    ledger.note_trouble(trouble_of(AlertKind.DISK, "data directory", free=1), timezone.now())
+    ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), timezone.now())
     claim, send = ledger.claim_next, sending.send
     monkeypatch.setattr(ledger, "claim_next", lambda now: (asked.append(watch.asking_since), claim(now))[1])
     monkeypatch.setattr(sending, "send", lambda *words: (asked.append(watch.asking_since), send(*words))[1])
@@ -265,7 +265,7 @@ def test_lost_entries_are_told_when_more_are_lost(monkeypatch):
 
 def test_a_webhook_that_fails_three_times_is_an_alert_until_something_arrives(chat, settings):
     """On the page; a delivery ends it."""
-    ledger.note_trouble(trouble_of(AlertKind.DISK, "data directory", free=1), NOON)
+    ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), NOON)
     chat.replies[:] = [(503, b"busy")] * 3
     for minutes in (0, 1, 3):
         assert AlertKind.WEBHOOK_FAILING not in [line.kind for line in list_alerts()]

@@ -21,7 +21,7 @@ from capabilities.core.providers.origins import OriginPolicy
 from routing_admin.console.alerts import sending
 from routing_admin.console.alerts.actions import end_kind, note_trouble
 from routing_admin.console.alerts.queries import list_alerts
-from routing_admin.core.alerts.kinds import KINDS, AlertKind, trouble_of
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, condition_of
 from routing_admin.core.alerts.shapes import ShapeName
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.upstream import Upstream
@@ -48,7 +48,7 @@ def chat() -> Iterator[Chat]:
 
 
 def trouble(kind: AlertKind, **facts: Any) -> Any:
-    return trouble_of(kind, "deepseek", next(iter(KINDS[kind].sentences)), **{**FACTS, "problem": "twice", **facts})
+    return condition_of(kind, "deepseek", next(iter(KINDS[kind].sentences)), **{**FACTS, "problem": "twice", **facts})
 
 
 def hook_of(chat: Chat, shape: str = "json", more: str = "") -> Any:

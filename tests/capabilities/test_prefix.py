@@ -231,8 +231,8 @@ def conversations(draw: st.DrawFn) -> list[tuple[Message, ...]]:
     return turns
 
 
-def endpoint_of(protocol: str, limits: dict[str, Any], ways: dict[str, Any], policy: str) -> ModelEndpoint:
-    target = Target("some", "https://models.example/v1", "m", quirks=ways)
+def endpoint_of(protocol: str, limits: dict[str, Any], quirks: dict[str, Any], policy: str) -> ModelEndpoint:
+    target = Target("some", "https://models.example/v1", "m", quirks=quirks)
     return ModelEndpoint(PROTOCOLS[protocol], target, reader(limits, protocol, policy))
 
 
@@ -258,12 +258,12 @@ def assert_continues(protocol: str, earlier: dict[str, Any], later: dict[str, An
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini", "echo"])
-@given(turns=conversations(), limits=LIMITS, ways=WAYS, policy=POLICIES, shape=st.none() | st.just(JSON_SHAPE))
+@given(turns=conversations(), limits=LIMITS, quirks=WAYS, policy=POLICIES, shape=st.none() | st.just(JSON_SHAPE))
 def test_each_turn_begins_with_the_turn_before_it(
     protocol: str,
     turns: list[tuple[Message, ...]],
     limits: dict[str, Any],
-    ways: dict[str, Any],
+    quirks: dict[str, Any],
     policy: str,
     shape: dict[str, Any] | None,
 ) -> None:
@@ -271,7 +271,7 @@ def test_each_turn_begins_with_the_turn_before_it(
 
     Where a protocol merges what one speaker says into a turn, the last turn may grow.
     """
-    to = endpoint_of(protocol, limits, ways, policy)
+    to = endpoint_of(protocol, limits, quirks, policy)
     chats = [inject_directive(ChatRequest(turn, response_format=shape), "Please respond in English.") for turn in turns]
     for earlier, later in itertools.pairwise(chats):
         before, after = prepare(earlier, to, ENGLISH), prepare(later, to, ENGLISH)

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from capabilities.core.operations.table import OPERATIONS
-from routing_admin.gateway.passthrough.endpoints import OPERATION_DOORS
+from routing_admin.gateway.passthrough.endpoints import OPERATION_APIS
 from routing_admin.models import RequestLog
 from routing_admin.request_log.operations import OPERATION_NAMES
 
@@ -30,7 +30,7 @@ def request_row(db: Any) -> RequestLog:
 
 def test_every_operation_has_a_name_that_its_column_holds() -> None:
     """The log calls it by its door's."""
-    surfaces = {door.surface for door in OPERATION_DOORS.values()}
+    surfaces = {door.surface for door in OPERATION_APIS.values()}
     assert surfaces == set(OPERATION_NAMES)
     assert len(surfaces) == len(OPERATIONS)
     assert max(map(len, surfaces)) <= (RequestLog._meta.get_field("surface").max_length or 0)

@@ -1,8 +1,8 @@
 """The ledger of alerts: troubles begin, go on and end; exactly one process sends what is due.
 
 What is noted may come late and from several processes: it carries its own time, and nothing older than what is known
-changes anything. A trouble that comes back within `CALM` of its end was never over, so that one which comes and goes
-is told once, and so is its end.
+changes anything. A condition that returns within `RESOLVE_DELAY` of its end was never over, so one that comes and goes
+is sent once, and so is its end.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from routing_admin.platform.server.alert_file import KeptAlert, alert_file
 
 log = logging.getLogger(__name__)
 
-CALM = timedelta(minutes=2)
-"""How long an end has to last before anybody is told of it."""
-OFTEN = 3
-"""A trouble that is looked at all the time is written down anew after such a part of the time that it lasts."""
-WAITS = tuple(timedelta(seconds=each) for each in (30, 60, 120, 240, 480, 960, 1800, 3600, 3600))
-"""How long after each failed sending the next one waits; the one after the last is the last."""
-STAY = timedelta(days=90)
-"""How long what is over stays on the page; `prune` removes it then."""
+RESOLVE_DELAY = timedelta(minutes=2)
+"""How long an end has to last before it is sent."""
+REFRESHES_PER_LIFETIME = 3
+"""A watched condition is written again after this fraction of its lifetime."""
+RETRY_DELAYS = tuple(timedelta(seconds=each) for each in (30, 60, 120, 240, 480, 960, 1800, 3600, 3600))
+"""Waits between failed sendings; after the last one no more is tried."""
+RETENTION = timedelta(days=90)
+"""How long ended alerts stay on the page before `prune` removes them."""
 
 
 def note_trouble(trouble: Condition, at: datetime) -> None:
@@ -54,7 +54,7 @@ def _go_on(rows: QuerySet[Alert], row: Alert, trouble: Condition, at: datetime) 
 
     Its sentence is the newest, too: its numbers grow.
     """
-    step = trouble.lasts / OFTEN if trouble.is_state else timedelta(0)
+    step = trouble.lasts / REFRESHES_PER_LIFETIME if trouble.is_state else timedelta(0)
     if at - row.last_seen_at > step:
         expires_at, sentence = max(row.expires_at, at + trouble.lasts), data_of(trouble.sentence)
         rows.filter(last_seen_at__lt=at).update(last_seen_at=at, expires_at=expires_at, sentence=sentence)
@@ -76,7 +76,7 @@ def _begin_again(ended: QuerySet[Alert], row: Alert, trouble: Condition, at: dat
 
 
 def _is_flapping(row: Alert, at: datetime) -> bool:
-    return row.ended_at is not None and at - row.ended_at <= CALM
+    return row.ended_at is not None and at - row.ended_at <= RESOLVE_DELAY
 
 
 def adopt_kept_alerts() -> None:
@@ -110,7 +110,7 @@ Known = Mapping[tuple[str, str], datetime | None]
 
 def list_known(now: datetime, *, only_sent: bool) -> Known:
     """Return the alerts, or those that were sent, that last or ended so recently that they may come back."""
-    rows = Alert.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - CALM))
+    rows = Alert.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - RESOLVE_DELAY))
     found = rows.filter(sent_at__isnull=False) if only_sent else rows
     return {(kind, subject): ended_at for kind, subject, ended_at in found.values_list("kind", "subject", "ended_at")}
 
@@ -156,7 +156,7 @@ def _end(rows: QuerySet[Alert], at: datetime) -> None:
     lasting = rows.filter(ended_at=None)
     for kind, subject in lasting.values_list("kind", "subject"):
         log.warning("alert %s about %s is over", kind, subject)
-    lasting.update(ended_at=at, tries=0, error=None, next_try_at=at + CALM)
+    lasting.update(ended_at=at, tries=0, error=None, next_try_at=at + RESOLVE_DELAY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +183,7 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
     for row in Alert.objects.filter(begun | ended, next_try_at__lte=now).order_by("next_try_at"):
         same = Q(pk=row.pk, tries=row.tries, next_try_at=row.next_try_at)
         mine = Alert.objects.filter(same & (begun if row.ended_at is None else ended))
-        wait = WAITS[row.tries] if row.tries < len(WAITS) else None
+        wait = RETRY_DELAYS[row.tries] if row.tries < len(RETRY_DELAYS) else None
         if mine.update(tries=row.tries + 1, next_try_at=None if wait is None else now + wait):
             kind, sentence = AlertKind(row.kind), text_of(row.sentence)
             since, tries = row.first_seen_at, row.tries + 1
@@ -226,4 +226,4 @@ def record_test(actor: Actor, webhook: Webhook | None, *, arrived: bool) -> None
 
 def prune_alerts(now: datetime) -> None:
     """Removes what is over for long."""
-    Alert.objects.filter(ended_at__lt=now - STAY).delete()
+    Alert.objects.filter(ended_at__lt=now - RETENTION).delete()

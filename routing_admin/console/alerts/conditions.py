@@ -24,7 +24,7 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.alerts import actions as rows
 from routing_admin.console.alerts import sending
 from routing_admin.console.alerts.actions import (
-    CALM,
+    RESOLVE_DELAY,
     Known,
     Living,
     adopt_kept_alerts,
@@ -36,7 +36,7 @@ from routing_admin.console.alerts.queries import list_budget_uses
 from routing_admin.console.alerts.sending import AlertLedger, send_due
 from routing_admin.console.catalogue.queries import list_endings
 from routing_admin.console.routes.queries import list_ready
-from routing_admin.core.alerts.kinds import KINDS, STATE, AlertKind, Condition, Stage, is_overdue, trouble_of
+from routing_admin.core.alerts.kinds import KINDS, STATE, AlertKind, Condition, Stage, condition_of, is_overdue
 from routing_admin.core.configuration.specs import Configuration, RouteSpec
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.dispatch.send import process_run_context
@@ -81,16 +81,16 @@ def find_outages(now: datetime) -> Iterator[Condition]:
     yield from find_low_disk()
     store, redis = byte_store().outage, link().outage
     if store is not None and now - store.since >= SETTLED:
-        yield trouble_of(AlertKind.ARTIFACT_STORE, "artifact store")
+        yield condition_of(AlertKind.ARTIFACT_STORE, "artifact store")
     if redis is not None and now - redis.since >= SETTLED:
-        yield trouble_of(AlertKind.REDIS, "Redis", problem=redis.sentence)
+        yield condition_of(AlertKind.REDIS, "Redis", problem=redis.sentence)
     waiting = {AlertKind.LOG_WAITING: journal().behind_since, AlertKind.CONFIGURATION_STALE: snapshot.unread_since()}
     for kind, since in waiting.items():
         if since is not None and now - since >= BACKLOG:
-            yield trouble_of(kind, SERVER, seconds=int((now - since).total_seconds()))
+            yield condition_of(kind, SERVER, seconds=int((now - since).total_seconds()))
     if journal().disk_is_full:
         count = len(journal().waiting)
-        yield trouble_of(AlertKind.LOG_WAITING, f"{SERVER} memory", Stage.IN_MEMORY, server=SERVER, count=count)
+        yield condition_of(AlertKind.LOG_WAITING, f"{SERVER} memory", Stage.IN_MEMORY, server=SERVER, count=count)
 
 
 def find_overdue(now: datetime) -> Iterator[Condition]:
@@ -99,7 +99,7 @@ def find_overdue(now: datetime) -> Iterator[Condition]:
     for kind, action in jobs.items():
         runs = list_runs(action)
         if is_overdue(runs, now):
-            yield trouble_of(kind, KINDS[kind].subject, day=f"{runs[0]:%Y-%m-%d}")
+            yield condition_of(kind, KINDS[kind].subject, day=f"{runs[0]:%Y-%m-%d}")
 
 
 def find_cooling(state: Snapshot) -> Iterator[Condition]:
@@ -108,10 +108,10 @@ def find_cooling(state: Snapshot) -> Iterator[Condition]:
     routes = [route for route in state.configuration.routes if route.enabled and route.candidates]
     cooling = [route.task_type for route in routes if _is_cooling(state, route, cooldowns)]
     if len(cooling) > 1 and len(cooling) == len(routes):
-        yield trouble_of(AlertKind.ALL_COOLING, EVERYWHERE, Stage.EVERY_PROVIDER)
+        yield condition_of(AlertKind.ALL_COOLING, EVERYWHERE, Stage.EVERY_PROVIDER)
         return
     for task_type in cooling:
-        yield trouble_of(AlertKind.ALL_COOLING, task_type)
+        yield condition_of(AlertKind.ALL_COOLING, task_type)
 
 
 def _is_cooling(state: Snapshot, route: RouteSpec, cooldowns: Cooldowns) -> bool:
@@ -133,16 +133,16 @@ def find_budgets(state: Snapshot) -> Iterator[Condition]:
     for use in list_budget_uses(state.configuration):
         subject, name, meter = f"{use.holder} {use.meter}", use.name, METERS[use.meter]
         percent = min(use.percent, SPENT)
-        yield trouble_of(AlertKind.BUDGET, subject, Stage.WARNED, name=name, meter=meter, percent=percent)
+        yield condition_of(AlertKind.BUDGET, subject, Stage.WARNED, name=name, meter=meter, percent=percent)
         if use.percent >= SPENT:
-            yield trouble_of(AlertKind.BUDGET, f"{subject} {SPENT}%", Stage.SPENT, name=name, meter=meter)
+            yield condition_of(AlertKind.BUDGET, f"{subject} {SPENT}%", Stage.SPENT, name=name, meter=meter)
 
 
 def find_low_disk() -> Iterator[Condition]:
     """The data directory's disk, where little is left on it."""
     free = low_disk_space()
     if free is not None:
-        yield trouble_of(AlertKind.DISK, "data directory", free=free // MIB)
+        yield condition_of(AlertKind.DISK, "data directory", free=free // MIB)
 
 
 def find_retired() -> Iterator[Condition]:
@@ -151,7 +151,7 @@ def find_retired() -> Iterator[Condition]:
         if ending.is_over:
             subject = f"{ending.end.provider}/{ending.end.model}"
             day = ending.end.retirement.day.isoformat()
-            yield trouble_of(AlertKind.RETIRED_MODEL, subject, lasts=STATE, day=day)
+            yield condition_of(AlertKind.RETIRED_MODEL, subject, lasts=STATE, day=day)
 
 
 # The watch of this process: every few seconds it looks at what is known, writes it down, and sends what is due.
@@ -244,7 +244,7 @@ class AlertWatch:
         now, since = timezone.now(), self.asking_since
         if since is None or now - since < SETTLED:
             return
-        troubles = [trouble_of(AlertKind.DATABASE, "database", self._stage, server=SERVER), *find_outages(now)]
+        troubles = [condition_of(AlertKind.DATABASE, "database", self._stage, server=SERVER), *find_outages(now)]
         self._note_events(sending, now)
         for trouble in troubles:
             if not self._is_known(trouble, since):
@@ -253,10 +253,10 @@ class AlertWatch:
             send_due(settings.ALERT_WEBHOOK, now, sending)
 
     def _is_known(self, trouble: Condition, since: datetime) -> bool:
-        """Whether the chat has it as lasting: its end is not sent before `CALM`, and not without the database."""
+        """Whether the chat has it as lasting: no end is sent before `RESOLVE_DELAY`, or without the database."""
         key = (trouble.kind.value, trouble.subject)
         ended_at = self._known.get(key)
-        return key in self._known and (ended_at is None or since - ended_at <= CALM)
+        return key in self._known and (ended_at is None or since - ended_at <= RESOLVE_DELAY)
 
     def look(self, now: datetime) -> None:
         """Writes down what is wrong, and what is no longer. Raises what the database raises; no sign is lost then."""
@@ -279,10 +279,10 @@ class AlertWatch:
         """Write down what happened once; it waits where that fails."""
         if crashes := process_mark().count_crashes():
             log.error("processes of this server that ended without shutting down: %s", crashes)
-            self._events.append((trouble_of(AlertKind.PROCESS_CRASHED, SERVER), now))
+            self._events.append((condition_of(AlertKind.PROCESS_CRASHED, SERVER), now))
         if journal().lost > self._lost:
             self._lost = journal().lost
-            self._events.append((trouble_of(AlertKind.LOG_LOST, SERVER, count=self._lost), now))
+            self._events.append((condition_of(AlertKind.LOG_LOST, SERVER, count=self._lost), now))
         for event in tuple(self._events):
             ledger.note_trouble(*event)
             self._events.remove(event)

@@ -16,9 +16,9 @@ from capabilities.core.message import ChatRequest
 from capabilities.core.translatable import Translatable, data_of, text_of, translatable
 from capabilities.core.wire import Answer, Failure, Fault, StreamDecoder, Target, UpstreamRequest
 from routing_admin.console.alerts import actions as rows
-from routing_admin.console.alerts.actions import WAITS, ClaimedAlert, log_begin
+from routing_admin.console.alerts.actions import RETRY_DELAYS, ClaimedAlert, log_begin
 from routing_admin.console.alerts.messages import write_notice, write_test
-from routing_admin.core.alerts.kinds import AlertKind, Condition, trouble_of
+from routing_admin.core.alerts.kinds import AlertKind, Condition, condition_of
 from routing_admin.core.alerts.shapes import Notice, ShapeName, refusal_in, write
 from routing_admin.core.alerts.webhook import Webhook
 from routing_admin.core.fallback.chain import Timeouts
@@ -137,7 +137,7 @@ def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, asking
                 log.warning("the alert %s about %s was not sent: %s", alert.kind, alert.subject, reason)
                 ledger.note_failed(alert, reason)
                 if alert.tries >= FAILURES:
-                    ledger.note_trouble(trouble_of(AlertKind.WEBHOOK_FAILING, webhook.host, problem=reason), now)
+                    ledger.note_trouble(condition_of(AlertKind.WEBHOOK_FAILING, webhook.host, problem=reason), now)
             else:
                 ledger.note_sent(alert, now)
                 ledger.end_kind(AlertKind.WEBHOOK_FAILING, now)
@@ -172,7 +172,7 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
     with alert_file().edit() as kept:
         for each in kept.values():
             if each.sent_at is None and each.next_try_at is not None and each.next_try_at <= now:
-                each.next_try_at = now + WAITS[each.tries] if each.tries < len(WAITS) else None
+                each.next_try_at = now + RETRY_DELAYS[each.tries] if each.tries < len(RETRY_DELAYS) else None
                 each.tries += 1
                 kind, sentence = AlertKind(each.kind), text_of(each.sentence)
                 return ClaimedAlert(

@@ -26,7 +26,7 @@ from routing_admin.configuration import rows
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.alerts.actions import end_kind, note_trouble
-from routing_admin.core.alerts.kinds import AlertKind, trouble_of
+from routing_admin.core.alerts.kinds import AlertKind, condition_of
 from routing_admin.core.configuration.checks import check, check_describers
 from routing_admin.core.configuration.diff import Change, diff
 from routing_admin.core.configuration.removals import removed_names
@@ -167,7 +167,7 @@ def telling_of_rejection(actor: Actor, now: datetime) -> Iterator[None]:
         yield
     except InvalidError as refusal:
         first = next((problem.message for problem in refusal.problems), str(refusal))
-        trouble = trouble_of(AlertKind.CONFIGURATION_REJECTED, f"{actor.kind} {actor.name}", problem=first)
+        trouble = condition_of(AlertKind.CONFIGURATION_REJECTED, f"{actor.kind} {actor.name}", problem=first)
         with suppress(DatabaseError, InterfaceError):
             note_trouble(trouble, now)
         raise

@@ -247,7 +247,7 @@ def context(page: EditorPage) -> dict[str, Any]:
         "spec": spec,
         "cards": list(card_views(draft, findings.candidates)),
         "guaranteed": findings.guaranteed,
-        "hops": hops(policy),
+        "fallback_conditions": fallback_conditions(policy),
         "changes": [words.change_text(each) for each in changes],
         "policy": errors.table(spec),
         "own_words": len(draft.on_error),
@@ -288,7 +288,7 @@ def inherit(draft: Draft, spec: RouteSpec) -> None:
             card.form.fields[name].widget.attrs["placeholder"] = default if value is None else str(value)
 
 
-def hops(policy: Policy) -> list[str]:
+def fallback_conditions(policy: Policy) -> list[str]:
     """On which errors the chain goes on from one card to the next."""
     return [word for word, failure in HOPS if policy.verdict(failure).action is not Action.RAISE]
 

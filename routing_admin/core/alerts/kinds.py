@@ -312,7 +312,7 @@ class Condition:
         return self.lasts <= STATE
 
 
-def trouble_of(
+def condition_of(
     kind: AlertKind, subject: str, stage: Stage = Stage.USUAL, lasts: timedelta | None = None, **facts: Fact
 ) -> Condition:
     """A trouble with the sentence of its stage; `name` in it is the subject where no other is given.

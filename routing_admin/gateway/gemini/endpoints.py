@@ -67,7 +67,7 @@ def _write_blocked(error: GatewayError, *, stream_type: str) -> tuple[str, bytes
     return (stream_type or JSON), framed.get(stream_type, data)
 
 
-def _door(verb: str, *, as_list: bool = False) -> ChatApi:
+def _api(verb: str, *, as_list: bool = False) -> ChatApi:
     events = partial(_write_events, as_list=as_list)
     stream_type = JSON if as_list else SSE
     blocked = partial(_write_blocked, stream_type=stream_type if verb == STREAMED else "")
@@ -89,25 +89,25 @@ def _door(verb: str, *, as_list: bool = False) -> ChatApi:
     )
 
 
-GENERATE, STREAM, LIST = _door(WHOLE), _door(STREAMED), _door(STREAMED, as_list=True)
+GENERATE, STREAM, LIST = _api(WHOLE), _api(STREAMED), _api(STREAMED, as_list=True)
 COUNTING = TokenCounting(f"{ROOT}{{name}}:{COUNTED}", GENERATE, lambda tokens: {"totalTokens": tokens})
 VERBS: Mapping[str, ChatApi] = MappingProxyType({WHOLE: GENERATE, STREAMED: LIST})
 
 
 def find_gemini(path: str, query: str) -> ChatApi | None:
-    """Return the door at an address of Gemini's, in which the model's name stands; None for any other address."""
+    """Return the API at an address of Gemini's, which contains the model's name; None for any other address."""
     if not path.startswith(ROOT):
         return None
-    door = VERBS.get(path.rpartition(":")[2])
-    return STREAM if door is LIST and "sse" in parse_qs(query).get("alt", ()) else door
+    api = VERBS.get(path.rpartition(":")[2])
+    return STREAM if api is LIST and "sse" in parse_qs(query).get("alt", ()) else api
 
 
 @csrf_exempt
 async def generate(request: HttpRequest, name: str) -> HttpResponseBase:
     """The view, for servers that run Django alone."""
-    door = find_gemini(request.path, request.META.get("QUERY_STRING", ""))
-    assert door is not None, name  # noqa: S101 - the URLconf leads here for these addresses alone
-    return response_of_reply(await complete(door, call_of(request)))
+    api = find_gemini(request.path, request.META.get("QUERY_STRING", ""))
+    assert api is not None, name  # noqa: S101 - the URLconf leads here for these addresses alone
+    return response_of_reply(await complete(api, call_of(request)))
 
 
 @csrf_exempt

@@ -1,4 +1,4 @@
-"""POST /v1/embeddings and the other operations beside chat: a door for each row of the table."""
+"""POST /v1/embeddings and the other operations beside chat: an API for each row of the table."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _write_events(_call: ChatCall, name: str, origin: str) -> PassedEvents:
     return PassedEvents(name, origin)
 
 
-def _door(operation: Operation) -> ChatApi:
+def _api(operation: Operation) -> ChatApi:
     def in_thread(body: Object, _size: int) -> bool:
         return needs_thread(operation, body)
 
@@ -174,15 +174,15 @@ def _door(operation: Operation) -> ChatApi:
     )
 
 
-OPERATION_DOORS: Mapping[str, ChatApi] = MappingProxyType({each.name: _door(each) for each in OPERATIONS})
-"""The doors by the names of their operations."""
+OPERATION_APIS: Mapping[str, ChatApi] = MappingProxyType({each.name: _api(each) for each in OPERATIONS})
+"""The APIs by the names of their operations."""
 
 
-def view_of(door: ChatApi) -> Callable[[HttpRequest], Coroutine[Any, Any, HttpResponseBase]]:
-    """The view of a door, for servers that run Django alone."""
+def view_of(api: ChatApi) -> Callable[[HttpRequest], Coroutine[Any, Any, HttpResponseBase]]:
+    """The view of an API, for servers that run Django alone."""
 
     @csrf_exempt
     async def operation(request: HttpRequest) -> HttpResponseBase:
-        return response_of_reply(await complete(door, call_of(request)))
+        return response_of_reply(await complete(api, call_of(request)))
 
     return operation

@@ -24,12 +24,14 @@ MAX_MARKS = 4
 """Ends of prefixes in one request; a fifth is refused."""
 
 
-def parameters_of(chat: ChatRequest, target: Target, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def parameters_of(
+    chat: ChatRequest, target: Target, quirks: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Everything but words, and the names of what this protocol or this provider does not take."""
-    refused = unwanted_params(ways, "anthropic")
+    refused = unwanted_params(quirks, "anthropic")
     thinking = thinking_of(chat, target, refused)
-    sampling = quirk(ways, "sampling", "anthropic") and not thinking.is_on
-    given, lost = split_params(_options(chat, ways, refused, thinking, sampling=sampling), refused)
+    sampling = quirk(quirks, "sampling", "anthropic") and not thinking.is_on
+    given, lost = split_params(_options(chat, quirks, refused, thinking, sampling=sampling), refused)
     given["max_tokens"] = chat.max_tokens or target.max_output_tokens or MAX_TOKENS
     if thinking.budget >= given["max_tokens"] and chat.max_tokens is None:
         given["max_tokens"] = thinking.budget + MAX_TOKENS
@@ -38,7 +40,7 @@ def parameters_of(chat: ChatRequest, target: Target, ways: Mapping[str, Any]) ->
 
 
 def _options(
-    chat: ChatRequest, ways: Mapping[str, Any], refused: set[str], thinking: Thinking, *, sampling: bool
+    chat: ChatRequest, quirks: Mapping[str, Any], refused: set[str], thinking: Thinking, *, sampling: bool
 ) -> dict[str, Any]:
     stops = [word for word in chat.stop if word.strip()]
     given: dict[str, Any] = {"stop_sequences": stops} if stops and "stop" not in refused else {}
@@ -49,7 +51,7 @@ def _options(
         given |= {"tools": tools, "tool_choice": _choice(chat, [tool.get("name") for tool in tools])}
     if chat.extra:
         given |= {name: value(chat.extra[name]) for name, value in EXTRAS.items() if name in chat.extra}
-    output = _output(chat, ways, thinking)
+    output = _output(chat, quirks, thinking)
     given |= {**thinking.fields, "output_config": output or None, **fields_among(chat.vendor)}
     return {name: value for name, value in given.items() if value is not None}
 
@@ -62,10 +64,10 @@ def _sampling(chat: ChatRequest) -> dict[str, Any]:
     return {**top, **({"top_k": chat.extra["top_k"]} if chat.extra.get("top_k") is not None else {})}
 
 
-def _output(chat: ChatRequest, ways: Mapping[str, Any], thinking: Thinking) -> dict[str, Any]:
+def _output(chat: ChatRequest, quirks: Mapping[str, Any], thinking: Thinking) -> dict[str, Any]:
     schema = schema_of(chat.response_format)
     output: dict[str, Any] = {}
-    if schema is not None and takes_schema(ways):
+    if schema is not None and takes_schema(quirks):
         output["format"] = {"type": "json_schema", "schema": schema}
     return {**output, "effort": thinking.effort} if thinking.effort else output
 
@@ -79,9 +81,9 @@ def rules_out_prefill(parameters: Mapping[str, Any]) -> bool:
     return thinks or "format" in parameters.get("output_config", {})
 
 
-def takes_schema(ways: Mapping[str, Any]) -> bool:
+def takes_schema(quirks: Mapping[str, Any]) -> bool:
     """Whether a schema goes into a field of its own."""
-    return bool(quirk(ways, "structured", "anthropic") == "json_schema")
+    return bool(quirk(quirks, "structured", "anthropic") == "json_schema")
 
 
 def _list_left_out(chat: ChatRequest, refused: set[str], thinking: Thinking, *, sampling: bool) -> tuple[str, ...]:

@@ -61,18 +61,18 @@ class Anthropic:
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request."""
-        ways = quirks_for(target.endpoint, target.quirks)
+        quirks = quirks_for(target.endpoint, target.quirks)
         chat, unmarked = keep_last_marks(chat) if chat.inner else (chat, ())
-        chat, moved, fits = fit_request(chat, CLAUDE, has_field=takes_schema(ways))
-        ways = ways if fits else {**ways, **IN_WORDS}
-        parameters, dropped = parameters_of(chat, target, ways)
+        chat, moved, fits = fit_request(chat, CLAUDE, has_field=takes_schema(quirks))
+        quirks = quirks if fits else {**quirks, **IN_WORDS}
+        parameters, dropped = parameters_of(chat, target, quirks)
         chat, unended = end_with_user(chat, target, is_barred=rules_out_prefill(parameters))
         dropped += (*unmarked, *moved, *unended)
-        system, messages = _conversation(chat, ways, target.origin(self.name))
+        system, messages = _conversation(chat, quirks, target.origin(self.name))
         payload = {"model": target.model, **parameters, **system, "messages": messages}
         if stream:
             payload["stream"] = True
-        version = str(quirk(ways, "anthropic_version", "anthropic"))
+        version = str(quirk(quirks, "anthropic_version", "anthropic"))
         betas = {item.path: item.value for item in chat.vendor if item.path == BETA_HEADER}
         headers = headers_for(target, "x-api-key", stream=stream, anthropic_version=version, **betas)
         body = merge(payload, target.extra_body)
@@ -88,11 +88,11 @@ class Anthropic:
 
 
 def _conversation(
-    chat: ChatRequest, ways: Mapping[str, Any], origin: str
+    chat: ChatRequest, quirks: Mapping[str, Any], origin: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The system field and the turns; `origin` marks the thoughts that are this model's own."""
     texts, rest = leading_system(chat.messages)
-    schema_sent = schema_of(chat.response_format) is not None and takes_schema(ways)
+    schema_sent = schema_of(chat.response_format) is not None and takes_schema(quirks)
     asked = [instruction(chat.response_format)] if wants_json(chat.response_format) and not schema_sent else []
     system = _system(chat.messages[: len(chat.messages) - len(rest)], [*texts, *asked], asked)
     talk, ids = Conversation("user", "assistant"), _Ids()
@@ -101,7 +101,7 @@ def _conversation(
             talk.model(_assistant(message, ids, origin))
             talk.postpone([_native(part) for part in natives_of(message)])
         else:
-            _add(message, talk, ids, ways)
+            _add(message, talk, ids, quirks)
     turns = [{"role": turn.speaker, "content": turn.content} for turn in talk.turns(OPENING)]
     return ({"system": system} if system else {}), turns
 
@@ -137,9 +137,9 @@ class _Ids:
         return original in self._sent
 
 
-def _add(message: Message, talk: Conversation, ids: _Ids, ways: Mapping[str, Any]) -> None:
+def _add(message: Message, talk: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
     if message.role is Role.TOOL and ids.knows(message.tool_call_id):
-        _result(message, talk, ids, ways)
+        _result(message, talk, ids, quirks)
     elif message.role is Role.TOOL:
         outcome = "error" if message.is_error else "result"
         talk.user([{"type": "text", "text": f"Tool {outcome}: {message.text}"}, *_media(message)])
@@ -185,8 +185,8 @@ def _thought(thought: ReasoningBlock) -> dict[str, Any]:
     return {"type": "thinking", "thinking": thought.text, "signature": thought.proof}
 
 
-def _result(message: Message, talk: Conversation, ids: _Ids, ways: Mapping[str, Any]) -> None:
-    way = quirk(ways, "tool_media", "anthropic")
+def _result(message: Message, talk: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
+    way = quirk(quirks, "tool_media", "anthropic")
     media = natives_of(message)
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.of(message.tool_call_id or "")}
     if message.is_error:

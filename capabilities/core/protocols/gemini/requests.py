@@ -71,15 +71,15 @@ class Gemini:
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request; its model stands in the URL."""
-        ways = quirks_for(target.endpoint, target.quirks)
-        has_field = _native_shape(chat, ways) and quirk(ways, "structured", "gemini") == "json_schema"
+        quirks = quirks_for(target.endpoint, target.quirks)
+        has_field = _native_shape(chat, quirks) and quirk(quirks, "structured", "gemini") == "json_schema"
         chat, moved, fits = fit_request(chat, GEMINI, has_field=has_field)
-        ways = ways if fits else {**ways, **IN_WORDS}
+        quirks = quirks if fits else {**quirks, **IN_WORDS}
         if any(item.name == COMPUTER for item in chat.vendor):
-            ways = {**ways, AS_OBJECTS: True}
-        options, dropped = _options(chat, target.model, ways)
+            quirks = {**quirks, AS_OBJECTS: True}
+        options, dropped = _options(chat, target.model, quirks)
         chat, unended = end_with_user(chat, target)
-        system, contents = _conversation(chat, ways, target.origin(self.name))
+        system, contents = _conversation(chat, quirks, target.origin(self.name))
         payload = {**system, "contents": contents, **_tools(chat)}
         if options:
             payload["generationConfig"] = options
@@ -119,7 +119,7 @@ def _model_part(target: Target) -> str:
     return quote(target.model.removeprefix("models/"), safe="-._~/:@")
 
 
-def _options(chat: ChatRequest, model: str, ways: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _options(chat: ChatRequest, model: str, quirks: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """generationConfig, and the names of the parameters that do not reach the model."""
     given: dict[str, tuple[str, Any]] = {
         "temperature": ("temperature", chat.temperature),
@@ -129,8 +129,8 @@ def _options(chat: ChatRequest, model: str, ways: Mapping[str, Any]) -> tuple[di
         **{name: (KNOWN_EXTRA[name], value) for name, value in chat.extra.items() if name in KNOWN_EXTRA},
         **_translated(chat, model),
     }
-    refused = unwanted_params(ways, "gemini")
-    if not quirk(ways, "sampling", "gemini"):
+    refused = unwanted_params(quirks, "gemini")
+    if not quirk(quirks, "sampling", "gemini"):
         refused |= {"temperature", "top_p", "top_k"}
     there = {name: pair for name, pair in given.items() if pair[1] is not None}
     by_alias = {name for name, (alias, _) in there.items() if alias in refused}
@@ -138,7 +138,7 @@ def _options(chat: ChatRequest, model: str, ways: Mapping[str, Any]) -> tuple[di
     kept.pop(SAFETY, None)  # beside the options
     options = {name: value for name, value in kept.values() if value != {}}
     left_out = _list_left_out(chat, there)
-    return {**options, **_shape(chat, ways)}, (*lost, *left_out, *dropped_fields(chat, "gemini"))
+    return {**options, **_shape(chat, quirks)}, (*lost, *left_out, *dropped_fields(chat, "gemini"))
 
 
 def _translated(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
@@ -176,29 +176,29 @@ def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, .
     return (*lost, *unsaid(chat, {*fields, CALLING_MODE} if chat.tools and _is_validated(chat) else fields))
 
 
-def _native_shape(chat: ChatRequest, ways: Mapping[str, Any]) -> bool:
+def _native_shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> bool:
     """Whether JSON is asked for in its own field; beside tools only where somebody says that the model takes it."""
-    if quirk(ways, "structured", "gemini") == "prompt":
+    if quirk(quirks, "structured", "gemini") == "prompt":
         return False
-    return not chat.tools or ways.get("structured") == "json_schema"
+    return not chat.tools or quirks.get("structured") == "json_schema"
 
 
-def _shape(chat: ChatRequest, ways: Mapping[str, Any]) -> dict[str, Any]:
-    if not wants_json(chat.response_format) or not _native_shape(chat, ways):
+def _shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any]:
+    if not wants_json(chat.response_format) or not _native_shape(chat, quirks):
         return {}
     schema = schema_of(chat.response_format)
     plain = {"responseMimeType": "application/json"}
-    if not schema or quirk(ways, "structured", "gemini") == "json_object":
+    if not schema or quirk(quirks, "structured", "gemini") == "json_object":
         return plain
     return {**plain, "responseJsonSchema": {name: value for name, value in schema.items() if name != "$schema"}}
 
 
-def _json_words(chat: ChatRequest, ways: Mapping[str, Any]) -> list[str]:
+def _json_words(chat: ChatRequest, quirks: Mapping[str, Any]) -> list[str]:
     """Words that ask for JSON where the field does not say it all."""
     if not wants_json(chat.response_format):
         return []
-    by_field = _native_shape(chat, ways)
-    only_mode = quirk(ways, "structured", "gemini") == "json_object" and bool(schema_of(chat.response_format))
+    by_field = _native_shape(chat, quirks)
+    only_mode = quirk(quirks, "structured", "gemini") == "json_object" and bool(schema_of(chat.response_format))
     return [] if by_field and not only_mode else [instruction(chat.response_format)]
 
 
@@ -239,11 +239,11 @@ def _declare(tool: Tool) -> dict[str, Any]:
 
 
 def _conversation(
-    chat: ChatRequest, ways: Mapping[str, Any], origin: str
+    chat: ChatRequest, quirks: Mapping[str, Any], origin: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """SystemInstruction and the contents; `origin` marks the thoughts that are this model's own."""
     texts, rest = leading_system(chat.messages)
-    texts = [*texts, *_json_words(chat, ways)]
+    texts = [*texts, *_json_words(chat, quirks)]
     talk = Conversation("user", "model")
     names: dict[str, str] = {}
     for message in rest:
@@ -252,14 +252,16 @@ def _conversation(
             talk.model(_model(message, origin))
             talk.postpone([_native(part) for part in natives_of(message)])
         else:
-            _add(message, talk, names, ways, origin)
+            _add(message, talk, names, quirks, origin)
     contents = [{"role": turn.speaker, "parts": turn.content} for turn in talk.turns(OPENING)]
     return ({"systemInstruction": {"parts": [{"text": text} for text in texts]}} if texts else {}), contents
 
 
-def _add(message: Message, talk: Conversation, names: Mapping[str, str], ways: Mapping[str, Any], origin: str) -> None:
+def _add(
+    message: Message, talk: Conversation, names: Mapping[str, str], quirks: Mapping[str, Any], origin: str
+) -> None:
     if message.role is Role.TOOL:
-        _result(message, talk, names, ways)
+        _result(message, talk, names, quirks)
     elif message.role is Role.SYSTEM:
         talk.postpone(_parts(message.parts))
     else:
@@ -303,16 +305,16 @@ def _calls(calls: Sequence[ToolCall], origin: str) -> list[dict[str, Any]]:
     return parts
 
 
-def _result(message: Message, talk: Conversation, names: Mapping[str, str], ways: Mapping[str, Any]) -> None:
+def _result(message: Message, talk: Conversation, names: Mapping[str, str], quirks: Mapping[str, Any]) -> None:
     """A function's response; files that may not stand in it follow in the same turn."""
     media = natives_of(message)
-    way = quirk(ways, "tool_media", "gemini")
+    way = quirk(quirks, "tool_media", "gemini")
     inside = [part for part in media if way == "native" and part.blob is not None and part.mime_type in IN_RESULTS]
     text = words_of(message.parts)
     if way == "text":
         text, media = "\n".join([text, *(placeholder(part) for part in media)]).strip(), []
     name = names.get(message.tool_call_id or "") or message.name or "tool"
-    is_object = ways.get(AS_OBJECTS) and text[:1] == "{" and not message.is_error
+    is_object = quirks.get(AS_OBJECTS) and text[:1] == "{" and not message.is_error
     said = object_of(text) if is_object else {}
     response: dict[str, Any] = {"name": name, "response": said or {"error" if message.is_error else "result": text}}
     if message.tool_call_id:

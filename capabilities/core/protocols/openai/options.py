@@ -24,31 +24,31 @@ FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 
 
 def parameters_of(
-    chat: ChatRequest, ways: Mapping[str, Any], *, stream: bool
+    chat: ChatRequest, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Everything but model and messages, and the names of what was left out."""
     given: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in UNPASSED}
     given |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
-    given |= _tools(chat, ways) | {"response_format": _response_format(chat, ways)}
-    given[limit_name(ways)] = chat.max_tokens
+    given |= _tools(chat, quirks) | {"response_format": _response_format(chat, quirks)}
+    given[limit_name(quirks)] = chat.max_tokens
     given = {name: value for name, value in given.items() if value is not None}
-    refused = unwanted_params(ways)
-    if "cache_control" in given and quirk(ways, "cache_marks") != "cache_control":
+    refused = unwanted_params(quirks)
+    if "cache_control" in given and quirk(quirks, "cache_marks") != "cache_control":
         refused |= {"cache_control"}
     if chat.extra:
         refused |= set(_list_anthropics(chat.extra))
-    if not quirk(ways, "sampling"):
+    if not quirk(quirks, "sampling"):
         refused |= {"temperature", "top_p"}
     kept, dropped = split_params(given, refused)
     if stream:
         kept["stream"] = True
         unwanted = chat.extra.get("stream_options", True) is None or "stream_options" in refused
-        if quirk(ways, "stream_usage") and not unwanted:
+        if quirk(quirks, "stream_usage") and not unwanted:
             kept["stream_options"] = {"include_usage": True}
     if not ELSEWHERE.isdisjoint(chat.extra):
         dropped += unsaid(chat, chat.extra.keys() - ELSEWHERE)
     if chat.inner:
-        dropped += (*dropped_fields(chat, "openai", _unspoken(ways)), *_empty_marks(chat))
+        dropped += (*dropped_fields(chat, "openai", _unspoken(quirks)), *_empty_marks(chat))
     return kept, dropped
 
 
@@ -61,14 +61,14 @@ def _list_anthropics(extra: Mapping[str, Any]) -> Iterator[str]:
         yield "metadata"
 
 
-def _unspoken(ways: Mapping[str, Any]) -> frozenset[str]:
+def _unspoken(quirks: Mapping[str, Any]) -> frozenset[str]:
     """What this host has no place for."""
-    plain = quirk(ways, "string_content_only")
+    plain = quirk(quirks, "string_content_only")
     return frozenset(
         (
-            *(CACHE_PLACES if plain or quirk(ways, "cache_marks") == "none" else ()),
-            *([IMAGE_DETAIL] if plain or quirk(ways, "image_url_as_string") else ()),
-            *([FILE_DETAIL] if plain or quirk(ways, "file_part") != "openai_file" else ()),
+            *(CACHE_PLACES if plain or quirk(quirks, "cache_marks") == "none" else ()),
+            *([IMAGE_DETAIL] if plain or quirk(quirks, "image_url_as_string") else ()),
+            *([FILE_DETAIL] if plain or quirk(quirks, "file_part") != "openai_file" else ()),
         )
     )
 
@@ -81,14 +81,14 @@ def _empty_marks(chat: ChatRequest) -> Iterator[str]:
                 yield part.cache.path
 
 
-def _response_format(chat: ChatRequest, ways: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    way = quirk(ways, "structured")
+def _response_format(chat: ChatRequest, quirks: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    way = quirk(quirks, "structured")
     if not wants_json(chat.response_format) or way == "json_schema":
         return chat.response_format
     return {"type": "json_object"} if way == "json_object" else None
 
 
-def _tools(chat: ChatRequest, ways: Mapping[str, Any]) -> dict[str, Any]:
+def _tools(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any]:
     """Tools and the choice among them; a choice without tools would be refused."""
     if not chat.tools:
         return {}
@@ -98,7 +98,7 @@ def _tools(chat: ChatRequest, ways: Mapping[str, Any]) -> dict[str, Any]:
     elif chat.allowed_tools:
         allowed = [_named(name, chat.tools) for name in chat.allowed_tools]
         choice = {"type": "allowed_tools", "allowed_tools": {"mode": choice or "auto", "tools": allowed}}
-    tools = [_tool(tool, ways) for tool in chat.tools]
+    tools = [_tool(tool, quirks) for tool in chat.tools]
     return {"tools": tools, "tool_choice": choice, "parallel_tool_calls": chat.parallel_tool_calls}
 
 
@@ -108,17 +108,17 @@ def _named(name: str, tools: tuple[Tool, ...]) -> dict[str, Any]:
     return {"type": kind, kind: {"name": name}}
 
 
-def _tool(tool: Tool, ways: Mapping[str, Any]) -> dict[str, Any]:
+def _tool(tool: Tool, quirks: Mapping[str, Any]) -> dict[str, Any]:
     if tool.custom is None:
-        return {"type": "function", "function": _function(tool), **cache_mark(tool.cache, ways)}
+        return {"type": "function", "function": _function(tool), **cache_mark(tool.cache, quirks)}
     described = {"description": tool.description} if tool.description else {}
     shaped = {"format": tool.custom} if tool.custom else {}
     return {"type": "custom", "custom": {"name": tool.name, **described, **shaped}}
 
 
-def cache_mark(mark: CacheMark | None, ways: Mapping[str, Any]) -> dict[str, Any]:
+def cache_mark(mark: CacheMark | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
     """The end of a prefix in the words of this host; nothing where it has none."""
-    words = quirk(ways, "cache_marks") if mark else "none"
+    words = quirk(quirks, "cache_marks") if mark else "none"
     if mark is None or words == "none":
         return {}
     names = ("5m", "1h", FIVE_MINUTES) if words == "cache_control" else ("30m", "12h", THIRTY_MINUTES)

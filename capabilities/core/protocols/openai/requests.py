@@ -48,15 +48,15 @@ class OpenAI:
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request."""
-        ways = quirks_for(target.endpoint, target.quirks)
+        quirks = quirks_for(target.endpoint, target.quirks)
         dialects = openais(target.endpoint)
         moved: tuple[str, ...] = ()
         if dialects:
-            has_field = quirk(ways, "structured") == "json_schema"
+            has_field = quirk(quirks, "structured") == "json_schema"
             chat, moved, _ = fit_request(chat, dialects, has_field=has_field)
-        parameters, dropped = parameters_of(chat, ways, stream=stream)
+        parameters, dropped = parameters_of(chat, quirks, stream=stream)
         chat, unended = end_with_user(chat, target)
-        messages = list(_messages(_with_instruction(chat, ways), ways, target.origin(self.name)))
+        messages = list(_messages(_with_instruction(chat, quirks), quirks, target.origin(self.name)))
         payload = merge({"model": target.model, "messages": messages, **parameters}, target.extra_body)
         headers = headers_for(target, "authorization", stream=stream)
         dropped += moved + unended
@@ -71,9 +71,9 @@ class OpenAI:
         return EventStream(ChunkReader(), lambda body: self.decode(200, {}, body))
 
 
-def _with_instruction(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[Message, ...]:
+def _with_instruction(chat: ChatRequest, quirks: Mapping[str, Any]) -> tuple[Message, ...]:
     """The messages, led by words that ask for JSON where the provider takes no schema."""
-    way, shape = quirk(ways, "structured"), chat.response_format
+    way, shape = quirk(quirks, "structured"), chat.response_format
     if not wants_json(shape) or way == "json_schema" or (way == "json_object" and schema_of(shape) is None):
         return chat.messages
     asked = TextPart(instruction(shape))
@@ -85,30 +85,30 @@ def _with_instruction(chat: ChatRequest, ways: Mapping[str, Any]) -> tuple[Messa
     return (*chat.messages[:first], joined, *chat.messages[first + 1 :])
 
 
-def _messages(messages: tuple[Message, ...], ways: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
+def _messages(messages: tuple[Message, ...], quirks: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
     """The messages in order; files outside a user message follow in one of their own, after a run of tool results."""
-    if quirk(ways, "system_role") == "first_user":
+    if quirk(quirks, "system_role") == "first_user":
         messages = _system_to_user(messages)
     waiting: list[NativePart] = []
     for message in messages:
         if waiting and message.role is not Role.TOOL:
-            yield _hoist(waiting, ways)
+            yield _hoist(waiting, quirks)
             waiting = []
-        yield _message(message, ways, origin)
-        waiting += _list_moved(message, ways)
+        yield _message(message, quirks, origin)
+        waiting += _list_moved(message, quirks)
     if waiting:
-        yield _hoist(waiting, ways)
+        yield _hoist(waiting, quirks)
 
 
-def _list_moved(message: Message, ways: Mapping[str, Any]) -> list[NativePart]:
+def _list_moved(message: Message, quirks: Mapping[str, Any]) -> list[NativePart]:
     """The files that a message of this role cannot hold."""
-    if message.role is Role.USER or (message.role is Role.TOOL and quirk(ways, "tool_media") != "hoist"):
+    if message.role is Role.USER or (message.role is Role.TOOL and quirk(quirks, "tool_media") != "hoist"):
         return []
     return natives_of(message)
 
 
-def _hoist(parts: list[NativePart], ways: Mapping[str, Any]) -> dict[str, Any]:
-    content = [{"type": "text", "text": HOISTED}, *(_native(part, ways) for part in parts)]
+def _hoist(parts: list[NativePart], quirks: Mapping[str, Any]) -> dict[str, Any]:
+    content = [{"type": "text", "text": HOISTED}, *(_native(part, quirks) for part in parts)]
     return {"role": "user", "content": content}
 
 
@@ -148,26 +148,26 @@ def _join(system: list[Message]) -> TextPart:
     return TextPart("\n\n".join(each.text for each in system), mark_of(part for each in system for part in each.parts))
 
 
-def _message(message: Message, ways: Mapping[str, Any], origin: str) -> dict[str, Any]:
-    role = "developer" if message.role is Role.SYSTEM and quirk(ways, "system_role") == "developer" else message.role
-    out: dict[str, Any] = {"role": str(role), "content": _content(message, ways)}
+def _message(message: Message, quirks: Mapping[str, Any], origin: str) -> dict[str, Any]:
+    role = "developer" if message.role is Role.SYSTEM and quirk(quirks, "system_role") == "developer" else message.role
+    out: dict[str, Any] = {"role": str(role), "content": _content(message, quirks)}
     if message.name:
         out["name"] = message.name
     if message.tool_call_id is not None:
-        out["tool_call_id"] = _call_id(message.tool_call_id, ways)
+        out["tool_call_id"] = _call_id(message.tool_call_id, quirks)
     if message.role is Role.ASSISTANT:
-        out |= _assistant(message, ways, origin)
+        out |= _assistant(message, quirks, origin)
     return out
 
 
-def _assistant(message: Message, ways: Mapping[str, Any], origin: str) -> dict[str, Any]:
+def _assistant(message: Message, quirks: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """Tool calls, and earlier reasoning where the provider wants it back."""
     out: dict[str, Any] = {}
     if message.tool_calls:
-        out["tool_calls"] = _calls(message.tool_calls, ways, origin)
+        out["tool_calls"] = _calls(message.tool_calls, quirks, origin)
         if not message.text:
             out["content"] = None
-    replay, name = quirk(ways, "replay_reasoning"), quirk(ways, "reasoning_field")
+    replay, name = quirk(quirks, "replay_reasoning"), quirk(quirks, "reasoning_field")
     if replay == "empty":
         out[name] = ""
     elif replay != "drop" and message.reasoning:
@@ -177,58 +177,58 @@ def _assistant(message: Message, ways: Mapping[str, Any], origin: str) -> dict[s
     return out | message_fields(thoughts_from(message.thoughts, origin))
 
 
-def _calls(calls: tuple[ToolCall, ...], ways: Mapping[str, Any], origin: str) -> list[dict[str, Any]]:
+def _calls(calls: tuple[ToolCall, ...], quirks: Mapping[str, Any], origin: str) -> list[dict[str, Any]]:
     """The calls with the proofs that this model gave them; a host that insists on one gets its stand-in."""
-    signed = quirk(ways, "call_signatures")
+    signed = quirk(quirks, "call_signatures")
     signatures = [call.signature_for(origin) if signed or call.origin else None for call in calls]
     if signed and not any(signatures):
         signatures[0] = NOT_SIGNED_HERE
-    return [_call(call, ways) | signature_field(signature) for call, signature in zip(calls, signatures, strict=True)]
+    return [_call(call, quirks) | signature_field(signature) for call, signature in zip(calls, signatures, strict=True)]
 
 
-def _call(call: ToolCall, ways: Mapping[str, Any]) -> dict[str, Any]:
-    out = {"id": _call_id(call.id, ways)}
+def _call(call: ToolCall, quirks: Mapping[str, Any]) -> dict[str, Any]:
+    out = {"id": _call_id(call.id, quirks)}
     if call.custom:
         return {**out, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
     return {**out, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
-def _call_id(call_id: str, ways: Mapping[str, Any]) -> str:
-    return short_call_id(call_id) if quirk(ways, "short_call_ids") else call_id
+def _call_id(call_id: str, quirks: Mapping[str, Any]) -> str:
+    return short_call_id(call_id) if quirk(quirks, "short_call_ids") else call_id
 
 
-def _content(message: Message, ways: Mapping[str, Any]) -> Any:
+def _content(message: Message, quirks: Mapping[str, Any]) -> Any:
     """One text where all is text, since some take nothing else there, else the list of parts."""
     given = result_parts(message)
     if len(given) == 1 and isinstance(given[0], TextPart) and given[0].cache is None:
         return given[0].text
-    moved = _list_moved(message, ways)
+    moved = _list_moved(message, quirks)
     parts = [part for part in given if part not in moved] if moved else list(given)
-    plain = quirk(ways, "string_content_only")
-    plain = plain or (message.role is Role.TOOL and quirk(ways, "tool_media") == "text")
+    plain = quirk(quirks, "string_content_only")
+    plain = plain or (message.role is Role.TOOL and quirk(quirks, "tool_media") == "text")
     if plain:
         parts = [TextPart(placeholder(part)) if isinstance(part, NativePart) else part for part in parts]
-    marked = not plain and mark_of(parts) is not None and quirk(ways, "cache_marks") != "none"
+    marked = not plain and mark_of(parts) is not None and quirk(quirks, "cache_marks") != "none"
     if not marked and not any(isinstance(part, NativePart) for part in parts):
         return words_of(parts)
     return [
-        ({"type": "text", "text": part.text} if isinstance(part, TextPart) else _native(part, ways))
-        | cache_mark(part.cache, ways)
+        ({"type": "text", "text": part.text} if isinstance(part, TextPart) else _native(part, quirks))
+        | cache_mark(part.cache, quirks)
         for part in parts
         if isinstance(part, TextPart | NativePart)
     ]
 
 
-def _native(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any]:
+def _native(part: NativePart, quirks: Mapping[str, Any]) -> dict[str, Any]:
     """The file in the provider's slot for its kind."""
     write = {Kind.IMAGE: _image, Kind.AUDIO: _audio, Kind.VIDEO: _video}.get(part.kind, _document)
-    return write(part, ways) or {"type": "text", "text": placeholder(part)}
+    return write(part, quirks) or {"type": "text", "text": placeholder(part)}
 
 
-def _image(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | None:
-    if part.blob is None and quirk(ways, "no_remote_image_urls"):
+def _image(part: NativePart, quirks: Mapping[str, Any]) -> dict[str, Any] | None:
+    if part.blob is None and quirk(quirks, "no_remote_image_urls"):
         return None
-    if quirk(ways, "image_url_as_string"):
+    if quirk(quirks, "image_url_as_string"):
         return {"type": "image_url", "image_url": address(part)}
     image: dict[str, Any] = {"url": address(part)}
     if part.detail:
@@ -236,8 +236,8 @@ def _image(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"type": "image_url", "image_url": image}
 
 
-def _audio(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | None:
-    shape = quirk(ways, "input_audio_shape")
+def _audio(part: NativePart, quirks: Mapping[str, Any]) -> dict[str, Any] | None:
+    shape = quirk(quirks, "input_audio_shape")
     if shape == "audio_url":
         return {"type": "audio_url", "audio_url": {"url": address(part)}}
     if part.blob is None:
@@ -248,15 +248,15 @@ def _audio(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"type": "input_audio", "input_audio": {"data": bare_base64(part), "format": word}}
 
 
-def _video(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | None:
-    if quirk(ways, "video_part") == "none":
+def _video(part: NativePart, quirks: Mapping[str, Any]) -> dict[str, Any] | None:
+    if quirk(quirks, "video_part") == "none":
         return None
     return {"type": "video_url", "video_url": {"url": address(part)}}
 
 
-def _document(part: NativePart, ways: Mapping[str, Any]) -> dict[str, Any] | None:
-    shape = quirk(ways, "file_part")
-    if shape == "none" or (part.blob is None and not quirk(ways, "file_urls")):
+def _document(part: NativePart, quirks: Mapping[str, Any]) -> dict[str, Any] | None:
+    shape = quirk(quirks, "file_part")
+    if shape == "none" or (part.blob is None and not quirk(quirks, "file_urls")):
         return None
     if shape == "document_url":
         named = {"document_name": part.filename} if part.filename else {}

@@ -32,26 +32,26 @@ THIRTY_MINUTES = 1800
 
 
 def parameters_of(
-    chat: ChatRequest, model: str, ways: Mapping[str, Any], *, stream: bool
+    chat: ChatRequest, model: str, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Everything but model and items, and the names of what was left out."""
-    refused = unwanted_params(ways, PROTOCOL)
+    refused = unwanted_params(quirks, PROTOCOL)
     extra = {name: value for name, value in chat.extra.items() if name not in refused}
     given: dict[str, Any] = {"store": False, **{name: extra[name] for name in PASSED if name in extra}}
     given |= {"temperature": chat.temperature, "top_p": chat.top_p, "parallel_tool_calls": _parallel(chat)}
     given["max_output_tokens"] = None if chat.max_tokens is None else max(chat.max_tokens, LEAST_TOKENS)
-    given |= {"reasoning": _reasoning(extra), "text": _text(chat, extra, ways)}
+    given |= {"reasoning": _reasoning(extra), "text": _text(chat, extra, quirks)}
     given["include"] = _include(extra, model, chat) or None
     given |= {**_tools(chat), **fields_among(chat.vendor)}
     there = {name: value for name, value in given.items() if value is not None}
-    if not quirk(ways, "sampling", PROTOCOL):
+    if not quirk(quirks, "sampling", PROTOCOL):
         refused |= {"temperature", "top_p"}
     fields, lost = split_params(there, refused)
     if stream:
         fields["stream"] = True
     left_out = (*lost, *(["stop"] if chat.stop else []), *unsaid(chat, _sayable(extra)))
     if chat.inner:
-        left_out += (*dropped_fields(chat, PROTOCOL, _unspoken(ways)), *_empty_marks(chat))
+        left_out += (*dropped_fields(chat, PROTOCOL, _unspoken(quirks)), *_empty_marks(chat))
     return fields, left_out
 
 
@@ -60,9 +60,9 @@ def _sayable(extra: Mapping[str, Any]) -> set[str]:
     return {name for name, value in extra.items() if name in OURS and isinstance(value, KINDS.get(name, object))}
 
 
-def _unspoken(ways: Mapping[str, Any]) -> frozenset[str]:
+def _unspoken(quirks: Mapping[str, Any]) -> frozenset[str]:
     """What this host has no place for."""
-    return frozenset(CACHE_PLACES if quirk(ways, "cache_marks") != "prompt_cache_breakpoint" else ())
+    return frozenset(CACHE_PLACES if quirk(quirks, "cache_marks") != "prompt_cache_breakpoint" else ())
 
 
 def _empty_marks(chat: ChatRequest) -> Iterator[str]:
@@ -73,9 +73,9 @@ def _empty_marks(chat: ChatRequest) -> Iterator[str]:
                 yield part.cache.path
 
 
-def cache_mark(mark: CacheMark | None, ways: Mapping[str, Any]) -> dict[str, Any]:
+def cache_mark(mark: CacheMark | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
     """The end of a prefix in OpenAI's words; nothing where the host has none."""
-    if mark is None or quirk(ways, "cache_marks") != "prompt_cache_breakpoint":
+    if mark is None or quirk(quirks, "cache_marks") != "prompt_cache_breakpoint":
         return {}
     ttl = {} if mark.seconds is None else {"ttl": "30m" if mark.seconds <= THIRTY_MINUTES else "12h"}
     return {"prompt_cache_breakpoint": {"mode": "explicit", **ttl}}
@@ -93,15 +93,15 @@ def _reasoning(extra: Mapping[str, Any]) -> dict[str, Any] | None:
     return {**(own if isinstance(own, Mapping) else {}), **words} or None
 
 
-def _text(chat: ChatRequest, extra: Mapping[str, Any], ways: Mapping[str, Any]) -> dict[str, Any] | None:
+def _text(chat: ChatRequest, extra: Mapping[str, Any], quirks: Mapping[str, Any]) -> dict[str, Any] | None:
     """The form of the answer, and how much is to be said."""
-    out = {"format": _format(chat, ways), "verbosity": extra.get("verbosity")}
+    out = {"format": _format(chat, quirks), "verbosity": extra.get("verbosity")}
     return {name: value for name, value in out.items() if value is not None} or None
 
 
-def _format(chat: ChatRequest, ways: Mapping[str, Any]) -> dict[str, Any] | None:
+def _format(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any] | None:
     """The schema flat, where chat completions have it in an object of its own."""
-    shape, way = chat.response_format, quirk(ways, "structured", PROTOCOL)
+    shape, way = chat.response_format, quirk(quirks, "structured", PROTOCOL)
     if shape is None or not wants_json(shape) or way == "prompt":
         return None
     if schema_of(shape) is None:

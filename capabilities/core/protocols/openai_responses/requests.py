@@ -48,15 +48,15 @@ class OpenAIResponses:
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
         """The call for a derived request."""
-        ways = quirks_for(target.endpoint, target.quirks)
+        quirks = quirks_for(target.endpoint, target.quirks)
         dialects = openais(target.endpoint)
         moved: tuple[str, ...] = ()
         if dialects:
-            has_field = quirk(ways, "structured", "openai-responses") == "json_schema"
+            has_field = quirk(quirks, "structured", "openai-responses") == "json_schema"
             chat, moved, _ = fit_request(chat, dialects, has_field=has_field)
-        parameters, dropped = parameters_of(chat, target.model, ways, stream=stream)
+        parameters, dropped = parameters_of(chat, target.model, quirks, stream=stream)
         chat, unended = end_with_user(chat, target)
-        items = [*_asked_in_words(chat, ways), *_items(chat.messages, ways, target.origin(self.name))]
+        items = [*_asked_in_words(chat, quirks), *_items(chat.messages, quirks, target.origin(self.name))]
         payload = merge({"model": target.model, "input": items, **parameters}, target.extra_body)
         headers = headers_for(target, "authorization", stream=stream)
         dropped += moved + unended
@@ -71,15 +71,15 @@ class OpenAIResponses:
         return EventStream(ItemEventReader(), lambda body: self.decode(200, {}, body))
 
 
-def _asked_in_words(chat: ChatRequest, ways: Mapping[str, Any]) -> Items:
+def _asked_in_words(chat: ChatRequest, quirks: Mapping[str, Any]) -> Items:
     """Words that ask for JSON where the provider takes no schema."""
-    way, shape = quirk(ways, "structured", "openai-responses"), chat.response_format
+    way, shape = quirk(quirks, "structured", "openai-responses"), chat.response_format
     if not wants_json(shape) or way == "json_schema" or (way == "json_object" and schema_of(shape) is None):
         return []
     return [{"type": "message", "role": "system", "content": instruction(shape)}]
 
 
-def _items(messages: Sequence[Message], ways: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
+def _items(messages: Sequence[Message], quirks: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
     """The messages as items; files that one cannot hold follow as a user's, after a run of tool results."""
     waiting: list[NativePart] = []
     custom: set[str] = set()
@@ -91,21 +91,21 @@ def _items(messages: Sequence[Message], ways: Mapping[str, Any], origin: str) ->
         if message.role is Role.ASSISTANT:
             yield from _assistant(message, origin)
         elif message.role is Role.TOOL:
-            yield _result(message, ways, custom=message.tool_call_id in custom)
+            yield _result(message, quirks, custom=message.tool_call_id in custom)
         else:
             if message.parts or not message.vendor:
-                yield {"type": "message", "role": str(message.role), "content": _content(message.parts, ways)}
+                yield {"type": "message", "role": str(message.role), "content": _content(message.parts, quirks)}
             yield from (item.value for item in message.vendor)
-        waiting += _list_moved(message, ways)
+        waiting += _list_moved(message, quirks)
     if waiting:
         yield _hoist(waiting)
 
 
-def _list_moved(message: Message, ways: Mapping[str, Any]) -> list[NativePart]:
+def _list_moved(message: Message, quirks: Mapping[str, Any]) -> list[NativePart]:
     """The files that an item of this role cannot hold."""
     if message.role in (Role.USER, Role.SYSTEM):
         return []
-    if message.role is Role.TOOL and quirk(ways, "tool_media", "openai-responses") != "hoist":
+    if message.role is Role.TOOL and quirk(quirks, "tool_media", "openai-responses") != "hoist":
         return []
     return natives_of(message)
 
@@ -159,24 +159,24 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {"type": "function_call", **named, "arguments": call.arguments}
 
 
-def _result(message: Message, ways: Mapping[str, Any], *, custom: bool) -> dict[str, Any]:
+def _result(message: Message, quirks: Mapping[str, Any], *, custom: bool) -> dict[str, Any]:
     """What a tool gave, files among it where they stay."""
-    way = quirk(ways, "tool_media", "openai-responses")
+    way = quirk(quirks, "tool_media", "openai-responses")
     parts = [part for part in result_parts(message) if way == "native" or isinstance(part, TextPart)]
     if way == "text":
         parts += [TextPart(placeholder(part)) for part in natives_of(message)]
     kind = "custom_tool_call_output" if custom else "function_call_output"
-    return {"type": kind, "call_id": message.tool_call_id or "", "output": _content(tuple(parts), ways)}
+    return {"type": kind, "call_id": message.tool_call_id or "", "output": _content(tuple(parts), quirks)}
 
 
-def _content(parts: tuple[Part, ...], ways: Mapping[str, Any]) -> Any:
+def _content(parts: tuple[Part, ...], quirks: Mapping[str, Any]) -> Any:
     """One text where all is text and nothing is marked, else the list of parts."""
-    marked = any(cache_mark(part.cache, ways) for part in parts)
+    marked = any(cache_mark(part.cache, quirks) for part in parts)
     if not marked and not any(isinstance(part, NativePart) for part in parts):
         return words_of(parts)
     return [
         ({"type": "input_text", "text": part.text} if isinstance(part, TextPart) else _native(part))
-        | cache_mark(part.cache, ways)
+        | cache_mark(part.cache, quirks)
         for part in parts
         if isinstance(part, NativePart) or (isinstance(part, TextPart) and part.text)
     ]

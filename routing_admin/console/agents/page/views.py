@@ -19,7 +19,7 @@ from capabilities.core.services.limit_holders import id_of_agent
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import NAMES, find_guarantee, find_profile, list_keys, list_readings
 from routing_admin.configuration.offered_models import list_offered
-from routing_admin.console.agents.page.door import by_link
+from routing_admin.console.agents.page.access import by_link
 from routing_admin.console.agents.page.queries import find_call, list_calls
 from routing_admin.console.agents.queries import find_key_uses, list_key_lines, name_uses
 from routing_admin.console.agents.snippets import describe_use
