@@ -7,8 +7,9 @@ it fires is told 408 and closed, unless it is we who let it wait.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -17,7 +18,6 @@ from uvicorn.server import ServerState
 from routing_admin.platform.auth.addresses import address_in
 from routing_admin.platform.server.connections import HEALTH_PATHS, Connections, process_connections
 from routing_admin.platform.server.direct_answers import EXTENSION
-from routing_admin.platform.server.http_1_0 import without_chunks
 from routing_admin.platform.server.refusals import send_refusal
 from routing_admin.platform.server.request_reading import RequestReader
 
@@ -53,6 +53,8 @@ class Protocol(RequestReader):
         connections: Connections | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self._application: Any = self.app
+        self.app: Any = self._answer
         self._counted = process_connections() if connections is None else connections
         self._limits = self._counted.limits
         self._max_head = self._limits.head_bytes
@@ -207,16 +209,19 @@ class Protocol(RequestReader):
         elif left:
             self.loop.call_later(self._limits.unread_seconds, self._drop_unread, left if closing else None)
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        if self._only_health and cycle.scope["path"] not in HEALTH_PATHS:
+    def _answer(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        """Answer the request that has begun, `_running`: what the application has to know of its connection."""
+        app = self._application
+        if self._only_health and scope["path"] not in HEALTH_PATHS:
             app = _refuse_request
         elif self._limits.proxies:
             app = self._count_request(app)
-        if cycle.scope["http_version"] == "1.0":
-            app = without_chunks(cycle, app)
-        elif not cycle.access_log and cycle.scope["method"] != "HEAD":
-            cycle.scope["extensions"] = self._extensions
-        super()._start_asgi_task(cycle, app)
+        cycle = self._running
+        if cycle is not None and scope["http_version"] == "1.0":
+            app = _without_chunks(cycle, app)
+        elif not self.access_log and scope["method"] != "HEAD":
+            scope["extensions"] = self._extensions
+        return cast("Awaitable[None]", app(scope, receive, send))
 
     def _write_whole(self, status: int, lines: bytes, body: bytes) -> bool:
         """Sends an answer as the cycle would in its two steps; False where it cannot be sent at once, or is the last.
@@ -270,3 +275,26 @@ class Protocol(RequestReader):
 async def _refuse_request(scope: Any, receive: Any, send: Any) -> None:
     """Answer a request of a connection that was accepted for health checks alone."""
     await send_refusal(scope, 503, TOO_MANY, FULL_MESSAGE, send)
+
+
+def _without_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
+    """The application for HTTP/1.0, which knows no chunks: an answer of unknown length is sent as it is.
+
+    Each piece is all that the server expects; the connection is closed at the end anyhow.
+    """
+
+    async def answering(scope: Any, receive: Any, send: Any) -> None:
+        is_open = False
+
+        async def sending(message: Any) -> None:
+            nonlocal is_open
+            if message["type"] == "http.response.start":
+                is_open = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
+                cycle.chunked_encoding = False if is_open else None
+            elif is_open:
+                cycle.expected_content_length = len(message.get("body", b""))
+            await send(message)
+
+        await app(scope, receive, sending)
+
+    return answering

@@ -1,4 +1,4 @@
-"""How requests are read from a connection: uvicorn's parser, bounded and strict.
+"""How requests are read from a connection: uvicorn's parser, bounded and strict, by its public names alone.
 
 What two servers in a row may read differently is refused (RFC 9112, 11.2), trailers are dropped, and what a caller
 sends besides bodies is counted.
@@ -7,7 +7,7 @@ sends besides bodies is counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
@@ -105,7 +105,9 @@ class RequestReader(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Read the next bytes, or refuse them."""
         self._block = len(data)
-        self._unset_keepalive_if_required()
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
         try:
             self._parse(data)
         except httptools.HttpParserError:
@@ -134,6 +136,8 @@ class RequestReader(HttpToolsProtocol):
         if version == "1.0":
             self.expect_100_continue = False
         super().on_headers_complete()
+        if not self.pipeline:
+            self._running = self.cycle
         if b"transfer-encoding" in names:
             self.headers, self._framing = TRAILERS, -self._block
 
@@ -148,6 +152,12 @@ class RequestReader(HttpToolsProtocol):
         if not self.parser.should_upgrade():
             super().on_message_complete()
             self._whole = True
+
+    def on_response_complete(self) -> None:
+        """Begin the next request that waits."""
+        if self.pipeline:
+            self._running = self.pipeline[-1][0]
+        super().on_response_complete()
 
     def _parse(self, data: bytes) -> None:
         """Parse; a request for another protocol is read as one without, body and all, as RFC 9110, 7.8 allows."""
@@ -196,10 +206,6 @@ class RequestReader(HttpToolsProtocol):
         headers, body = refusal_parts(url.decode("latin-1"), status, code, message, request_id)
         lines = b"".join(b"%s: %s\r\n" % pair for pair in [*self.server_state.default_headers, *headers])
         self.transport.write(STATUS_LINE[status] + lines + b"\r\n" + body)
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._running = cycle
-        super()._start_asgi_task(cycle, app)
 
     def _stop_timer(self) -> None:
         """Stop waiting for what a request still owes."""
