@@ -27,6 +27,7 @@ from routing_admin.gateway.messages.endpoints import MESSAGES
 from routing_admin.gateway.passthrough.endpoints import OPERATION_APIS
 from routing_admin.gateway.responses.endpoints import RESPONSES
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
+from routing_admin.platform.server.answers import header_pairs, send_whole
 from routing_admin.platform.server.body_limit import (
     UnknownCallerError,
     announced_length,
@@ -35,7 +36,6 @@ from routing_admin.platform.server.body_limit import (
     refuse,
     refuse_unknown,
 )
-from routing_admin.platform.server.direct_answers import block_writer, header_pairs, send_whole
 from routing_admin.platform.server.fair_semaphore import OverloadedError, Slot, bodies, calls, lookups
 from routing_admin.platform.server.hosts import is_known_host
 from routing_admin.platform.server.refusals import send_refusal
@@ -87,7 +87,7 @@ async def _answer_body(
 ) -> None:
     watch, place, keep_alive = _Watch(receive), Slot(calls()), KeepAlive(send)
     try:
-        await _send_reply(scope, await _reply_to(api, scope, body, place, keep_alive), send, keep_alive)
+        await _send_reply(await _reply_to(api, scope, body, place, keep_alive), send, keep_alive)
     except asyncio.CancelledError:
         if not watch.has_left():
             raise
@@ -146,10 +146,10 @@ async def _reply_to(
     return await complete(api, call_of_scope(scope, request_id, headers, body, place, keep_alive))
 
 
-async def _send_reply(scope: Mapping[str, Any], reply: HttpReply, send: Send, keep_alive: KeepAlive) -> None:
+async def _send_reply(reply: HttpReply, send: Send, keep_alive: KeepAlive) -> None:
     reply.headers["x-content-type-options"] = "nosniff"
     if reply.blocks is None:
-        return await send_whole(scope, reply.status, reply.headers, reply.body, send)
+        return await send_whole(reply.status, reply.headers, reply.body, send)
     timer = PhaseTimer(FOREVER)
     try:
         if keep_alive.has_begun:
@@ -157,10 +157,7 @@ async def _send_reply(scope: Mapping[str, Any], reply: HttpReply, send: Send, ke
                 await send({"type": "http.response.body", "body": comments, "more_body": True})
         else:
             await send({"type": "http.response.start", "status": reply.status, "headers": header_pairs(reply.headers)})
-        write = block_writer(scope)
         async for block in reply.blocks:
-            if write(block):
-                continue
             with timer.within(SLOWEST_READER_SECONDS):
                 await send({"type": "http.response.body", "body": block, "more_body": True})
         await send({"type": "http.response.body", "body": b""})

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from routing_admin.platform.server.direct_answers import header_pairs
+from routing_admin.platform.server.answers import header_pairs
 
 if TYPE_CHECKING:
     from routing_admin.gateway.errors import GatewayError

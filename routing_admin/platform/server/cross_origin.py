@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from routing_admin.platform.server.body_limit import App, Receive, Send, headers_of_scope
-from routing_admin.platform.server.direct_answers import withdraw_direct_answers
 from routing_admin.platform.server.refusals import send_refusal
 from routing_admin.platform.server.url_aliases import meant_path
 
@@ -66,7 +65,7 @@ def share(app: App, origins: Collection[str]) -> App:
                 message = {**message, "headers": _add_grant(message["headers"], grant if origin else "", everybody)}
             await send(message)
 
-        await app(withdraw_direct_answers(scope), receive, sharing)
+        await app(scope, receive, sharing)
 
     return application
 

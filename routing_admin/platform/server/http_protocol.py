@@ -12,12 +12,11 @@ from enum import Enum
 from typing import Any, cast
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from routing_admin.platform.auth.addresses import address_in
 from routing_admin.platform.server.connections import HEALTH_PATHS, Connections, process_connections
-from routing_admin.platform.server.direct_answers import EXTENSION
 from routing_admin.platform.server.refusals import send_refusal
 from routing_admin.platform.server.request_reading import RequestReader
 
@@ -26,8 +25,6 @@ TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or 
 FULL_MESSAGE = "This server has as many open connections as it may have. Retry in a second."
 LAST_REQUEST_SECONDS = 0.5
 """How long an idle connection of a server that ends still takes a request: one may be on its way from a proxy."""
-JOINED_BYTES = 65_536
-"""A longer body is not copied to stand behind its head."""
 
 
 class Part(Enum):
@@ -60,7 +57,6 @@ class Protocol(RequestReader):
         self._max_head = self._limits.head_bytes
         self._timed, self._ends, self._only_health = NOTHING, False, False
         self._timer: asyncio.TimerHandle | None = None
-        self._extensions: Any = {EXTENSION: {"write_whole": self._write_whole, "write_block": self._write_block}}
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A caller has come: a head is due, if its address may have one more connection."""
@@ -219,40 +215,7 @@ class Protocol(RequestReader):
         cycle = self._running
         if cycle is not None and scope["http_version"] == "1.0":
             app = _without_chunks(cycle, app)
-        elif not self.access_log and scope["method"] != "HEAD":
-            scope["extensions"] = self._extensions
         return cast("Awaitable[None]", app(scope, receive, send))
-
-    def _write_whole(self, status: int, lines: bytes, body: bytes) -> bool:
-        """Sends an answer as the cycle would in its two steps; False where it cannot be sent at once, or is the last.
-
-        Nothing waits behind it: `self.cycle` is the one that is answered.
-        """
-        cycle = self.cycle
-        if self.pipeline or self.flow.write_paused or cycle.disconnected or not cycle.keep_alive:
-            return False
-        if cycle.response_started:
-            raise RuntimeError("the answer has begun already")
-        cycle.response_started = cycle.response_complete = True
-        cycle.waiting_for_100_continue = False
-        ours = b"".join([b"%b: %b\r\n" % pair for pair in cycle.default_headers])
-        head = b"%b%b%b\r\n" % (STATUS_LINE[status], ours, lines)
-        if len(body) > JOINED_BYTES:
-            self.transport.write(head)
-            self.transport.write(body)
-        else:
-            self.transport.write(head + body)
-        cycle.message_event.set()
-        cycle.on_response()
-        return True
-
-    def _write_block(self, block: bytes) -> bool:
-        """Sends a block of an answer without a length; False where the caller takes nothing just now."""
-        cycle = self.cycle
-        if self.pipeline or self.flow.write_paused or cycle.disconnected or not (cycle.chunked_encoding and block):
-            return False
-        self.transport.write(b"%x\r\n%b\r\n" % (len(block), block))
-        return True
 
     def _count_request(self, app: Any) -> Any:
         """The application, for so many requests at a time of the address that is behind the proxies."""

@@ -14,9 +14,9 @@ from django.views.decorators.http import require_safe
 
 from routing_admin.platform.auth.addresses import address_in
 from routing_admin.platform.databases.router import borrowed_connections
+from routing_admin.platform.server.answers import Send, send_whole
 from routing_admin.platform.server.body_limit import headers_of_scope
 from routing_admin.platform.server.connections import process_connections
-from routing_admin.platform.server.direct_answers import Send, send_whole
 from routing_admin.platform.server.fair_semaphore import bodies, calls, lookups, requests
 from routing_admin.platform.server.hooks import hooks
 from routing_admin.platform.server.metrics import (
@@ -65,7 +65,7 @@ async def answer_scrape(scope: Any, send: Send) -> None:
         status, kind, body = 403, TEXT, FOR_OURS.encode()
     else:
         body = await asyncio.to_thread(_write_in_thread)
-    await send_whole(scope, status, {"content-type": kind}, body, send)
+    await send_whole(status, {"content-type": kind}, body, send)
 
 
 def may_read_numbers(meta: Mapping[str, Any], proxies: int) -> bool:
