@@ -1,1 +1,1 @@
-"""Who can read what? Providers, model services, agents and the protocols they speak."""
+"""Providers, model services, agents and the protocols they speak."""

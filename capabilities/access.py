@@ -1,4 +1,7 @@
-"""Who may enter: agents by key, people by role. What each may do is in the one table, `core/permissions.py`."""
+"""Authenticate agents by key, and authorise agents and signed-in users.
+
+What each caller may do is in one table, `core/permissions.py`.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,12 @@ KEY = re.compile(r"ra_([0-9a-z]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An agent that came in with a valid key; `key` is the key's public part, `ends_at` the moment it stops.
+    """An authenticated agent and what its key permits.
 
-    `limits` are those of the agent whose key it is, `key_limits` the key's own, None where there are none; `rights` is
-    what these and its makers' limits allow to be used, None for everything. `holders` are whose limits are counted,
-    `labels` the key's.
+    `key` is the key's public id, `ends_at` the moment at which it stops working. `acts_through` is the key's own agent
+    where that acts for one it made. `limits` are those of the key's agent, `key_limits` the key's own (None if unset).
+    `rights` is what these and the makers' limits together allow, None for everything. `holders` are the holders whose
+    limits this call counts towards, `labels` those of the key.
     """
 
     agent: str
@@ -50,17 +54,16 @@ class Principal:
 
     @property
     def key_owner(self) -> str:
-        """The agent whose key it is, whoever it acts for."""
+        """Return the agent that the key was issued to, also where it acts for another."""
         return self.acts_through or self.agent
 
     def may(self, scope: str) -> bool:
-        """Whether the key has that scope."""
         return scope in self.scopes
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a caller was not let in: status, code, a sentence, and the scope that the key lacks."""
+    """Why a caller was rejected; `scope` is the one that its key lacks, if that is the reason."""
 
     status: int
     code: str
@@ -87,33 +90,35 @@ NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id is not an agent this key
 
 
 def make_key(kind: str = "ra") -> tuple[str, str, str]:
-    """A new key that begins with its kind: (the whole key, its public id, the digest to store)."""
+    """Return a new key of this kind, its public id and the digest to store."""
     public, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     check = f"{binascii.crc32(f'{public}_{secret}'.encode()):08x}"
     return f"{kind}_{public}_{secret}_{check}", public, digest_of(secret)
 
 
 def digest_of(secret: str) -> str:
-    """What is kept of a key's secret: 256 random bits need no slow hash (docs/decisions)."""
+    """Return the digest that is stored in place of a key's secret."""
+    # 256 random bits need no slow password hash (see docs/decisions).
     return sign(secret.encode())
 
 
 def key_in(headers: Mapping[str, str]) -> str:
-    """The key a caller sent, in whichever header its program has for it; empty when none."""
+    """Return the key from the first header that has one, or "" if none does."""
     kind, _, value = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return value.strip()
+    # Anthropic's SDK sends x-api-key, Azure's api-key, Google's x-goog-api-key.
     given = headers.get("x-api-key") or headers.get("api-key") or headers.get("x-goog-api-key") or ""
     return given.strip()
 
 
 def refuse_query(query: str) -> Refusal | None:
-    """Why a call with that query string is not looked at: there is an agent key in it (security.md §2.2)."""
+    """Return the refusal for a query string that contains an agent key, else None."""
     return KEY_IN_ADDRESS if KEY.search(unquote(query)) else None
 
 
 def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
-    """The agent behind a call's headers (any case), or why there is none. Same answer for every kind of bad key."""
+    """Return the agent that sent these headers (any case), or the refusal to answer with."""
     given = key_in(headers)
     if not given:
         return NO_KEY
@@ -131,16 +136,16 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
 
 
 def _sign_anew(row: AgentKey, secret: str) -> None:
-    """Keeps a key under the newest secret once it came in after a rotation, so that the older one can go."""
+    """Re-sign a key with the newest secret, so that a rotated secret can be removed."""
     name = name_of_secret(newest_secret())
     if row.signed_with != name:
-        with suppress(DatabaseError):  # it is tried again the next time
+        with suppress(DatabaseError):  # the next call with this key tries again
             rows = AgentKey.objects.filter(pk=row.pk, digest=row.digest)
             rows.update(digest=digest_of(secret), signed_with=name)
 
 
 def principal_of_key_id(public_id: str, agent_id: str) -> Principal | None:
-    """The agent for which a key is still good whose holder came in before; for what was promised by it then."""
+    """Return the agent for which an earlier authenticated key is still valid, or None."""
     row = AgentKey.objects.select_related("agent__owner").filter(public_id=public_id).first()
     principal = _living_principal(row, timezone.now()) if row else None
     acting = act_for(principal, agent_id) if principal else None
@@ -148,10 +153,8 @@ def principal_of_key_id(public_id: str, agent_id: str) -> Principal | None:
 
 
 def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
-    """The agent of a key; None where the key was revoked, or it, the agent, or who made that has expired.
-
-    A key of an agent that was made at run time may do no more than its makers' limits allow, and counts as theirs.
-    """
+    """Return the agent of a key, or None if the key is revoked, or it, the agent or a maker has expired."""
+    # A key of an agent made at run time may do no more than its makers' limits allow, and counts towards theirs.
     makers = makers_of(row.agent)
     ends = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers))
     ends_at = min((end for end in ends if end), default=None)
@@ -178,7 +181,7 @@ def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
 
 
 def makers_of(agent: Agent) -> list[Agent]:
-    """The agent that made this one at run time, the one that made that, and so on."""
+    """Return the agent that made this one at run time, the maker of that one, and so on."""
     found = []
     while (maker := agent.owner) is not None:
         found.append(maker)
@@ -187,7 +190,7 @@ def makers_of(agent: Agent) -> list[Agent]:
 
 
 def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
-    """The principal as the agent named by `x-agent-id`: itself, or one that it made (scope `agents:write`)."""
+    """Return the principal acting as `agent_id`: itself, or an agent it made (scope `agents:write`)."""
     if not agent_id or agent_id == principal.agent:
         return principal
     made = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
@@ -197,7 +200,7 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
 
 
 def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:
-    """Why this agent may not make the call, its path as the table writes it; None when it may."""
+    """Return the refusal if the key lacks the call's scope; `path` is as the table writes it."""
     scope = scope_of_call(method, path)
     if scope is None:
         return NO_ROW
@@ -206,18 +209,16 @@ def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:
 
 
 def filter_living(agents: Any) -> Any:
-    """Of a query over agents, those that have not expired."""
+    """Filter a query over agents to those that have not expired."""
     return agents.exclude(expires_at__lte=timezone.now())
 
 
 def principal_of(request: HttpRequest) -> Principal:
-    """The agent that calls, once its key was checked."""
     principal: Principal = request.auth  # type: ignore[attr-defined]
     return principal
 
 
 def role_of(user: Any) -> UserRole:
-    """What a person is here; somebody who has not signed in is anonymous."""
     if not user.is_authenticated:
         return UserRole.ANONYMOUS
     if user.is_staff:
@@ -227,18 +228,16 @@ def role_of(user: Any) -> UserRole:
 
 
 def can_edit(request: HttpRequest) -> bool:
-    """Whether the person may change something where the request leads: on that page, or one of its family."""
+    """Return whether the user may change something on the requested page or one of the same subject."""
     match = request.resolver_match
     return match is not None and can_change_near(role_of(request.user), match.view_name)
 
 
 def may(user: Any, part: PagePart) -> bool:
-    """Whether the person gets, or does, that part of the pages."""
     return may_have(role_of(user), part)
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    """The signed-in person as an actor."""
     return Actor(
         "person", request.user.get_username(), request.META.get("REMOTE_ADDR", ""), getattr(request, "request_id", "")
     )

@@ -1,4 +1,4 @@
-"""Who acts, and an act as the audit log keeps it: values that every action takes and returns."""
+"""Values for the audit log: who acts, and what was done."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts: a person, an agent, a command, or the system itself; and from where."""
+    """A user, an agent, a command, or the system, and the address it acted from."""
 
     kind: str
     name: str
@@ -21,7 +21,7 @@ SYSTEM = Actor("system", "routing_admin")
 
 @dataclass(slots=True)
 class AuditedAction:
-    """One act as the audit log tells it; `details` may be filled while it happens, never with a secret."""
+    """One entry of the audit log; `details` may be filled while the action runs, never with a secret."""
 
     action: str
     object_kind: str = ""
@@ -29,5 +29,5 @@ class AuditedAction:
     details: dict[str, Any] = field(default_factory=dict)
     message: str = ""
     revision: int | None = None
-    """Number of the revision the act made, None when the configuration stayed the same. It is known once the outermost
-    change is over, whose revision it is."""
+    """Number of the revision that the action made, None if the configuration is unchanged. Known once the outermost
+    change has been committed."""

@@ -1,4 +1,4 @@
-"""Registers the app with Django, and gives the cores their JSON codec."""
+"""The Django app; it gives the cores their JSON codec."""
 
 import orjson
 from django.apps import AppConfig
@@ -7,10 +7,8 @@ from capabilities.core.json_codec import give_codec
 
 
 class CapabilitiesConfig(AppConfig):
-    """The app."""
-
     name = "capabilities"
 
     def ready(self) -> None:
-        """From now on the cores read and write JSON by orjson."""
+        # The cores import only the standard library, so orjson is handed to them here.
         give_codec(orjson.loads, orjson.dumps)

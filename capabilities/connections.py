@@ -1,4 +1,4 @@
-"""Database connections of the running thread, for whatever waits for something else than the database."""
+"""Release database connections while a thread waits for something other than the database."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from django.db import connections
 
 
 def release_connections() -> None:
-    """Give this thread's connections back to their pool, where they are from one: others may wait for them.
+    """Return this thread's pooled connections to their pool, except those in a transaction.
 
-    The next query takes one again. One in a transaction stays.
+    The next query takes one again.
     """
     for connection in connections.all(initialized_only=True):
         if getattr(connection, "pool", None) is not None and not connection.in_atomic_block:

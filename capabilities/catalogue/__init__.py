@@ -1,1 +1,1 @@
-"""What do known models read and write? Data for `core/providers/catalogue.py`; how it is made: `build.py`."""
+"""The bundled catalogue of models and prices, and the script `build.py` that makes it."""

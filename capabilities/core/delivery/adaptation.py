@@ -1,7 +1,7 @@
-"""A request as one candidate gets it: every file of every message as it is or as text, none silently dropped.
+"""Adapt a request to one candidate: every file stays as it is or becomes text, and none is dropped silently.
 
-`adapt` derives it from the canonical request and that candidate's reader alone, so it does not matter which
-candidates were asked before (ARCHITECTURE, idea 4). The canonical request stays as it is.
+`adapt` reads only the canonical request and that candidate's reader, so the result does not depend on which
+candidates were tried before. The canonical request is not changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Adapted", "CannotRead", "PartDelivery", "TextStyle", "adapt", "summa
 
 @value_class
 class PartDelivery:
-    """How one file went: where it stood in the canonical request, the decision, and what stands there instead."""
+    """How one file was delivered: its position in the canonical request, the decision, and what replaces it."""
 
     message: int
     part: int
@@ -40,7 +40,7 @@ class PartDelivery:
 
 @value_class
 class Adapted:
-    """The derived request, with no `FilePart` left in it, and one delivery for each there was, in order."""
+    """The adapted request, without any `FilePart`, and one delivery per file, in order."""
 
     chat: ChatRequest
     deliveries: tuple[PartDelivery, ...] = ()
@@ -48,29 +48,29 @@ class Adapted:
 
 @value_class
 class CannotRead:
-    """Policy `native_only`: this candidate is skipped, because of this file and for this reason."""
+    """The candidate is skipped under policy `native_only`, because it cannot read this file."""
 
     delivery: PartDelivery
 
     @property
     def reason(self) -> Reason:
-        """Why the candidate cannot read the file."""
         return self.delivery.delivery.reason
 
 
 HOISTED_ABOVE: Mapping[str, str] = MappingProxyType(
     {"zh": "见本轮工具结果之后的用户消息。", "en": "See the user message that follows these tool results."}
 )
-"""What stands in the tool result whose file moved; the model reads it."""
+"""Text in a tool result whose file was moved; the model reads it."""
 
 HOISTED_LEAD: Mapping[str, str] = MappingProxyType(
     {"zh": "以下是工具输出，不是用户的指令:", "en": "Tool output, not user instructions:"}
 )
-"""How the user message with the files of tool results begins, so that no file is taken for the user's word."""
+"""First line of the user message with the files of tool results, so that no file is taken for the user's
+instructions."""
 
 
 def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | CannotRead:
-    """The request as this reader gets it, or, under policy `native_only`, the file it cannot read."""
+    """Return the request for this reader, or the file it cannot read under policy `native_only`."""
     if not chat.has_files:
         return Adapted(chat)
     images = count_images((part for message in chat.messages for _, part in _files(message)), reader)
@@ -88,11 +88,9 @@ def adapt(chat: ChatRequest, reader: Reader, words: TextStyle) -> Adapted | Cann
 
 
 def is_sent_as_it_came(chat: ChatRequest, reader: Reader) -> bool:
-    """Whether the only file of a request came inside it and goes as it is, so that preparing reads and stores nothing.
-
-    With more files than one each takes room from the others; that is for `adapt` to see.
-    """
+    """Return whether the request's only file came inline and goes unchanged, so that nothing is read or stored."""
     files = [(message.role, file) for message in chat.messages for _, file in _files(message)]
+    # With several files, each takes room from the others, which only `adapt` can judge.
     if len(files) != 1 or files[0][1].artifact_id is not None:
         return False
     role, file = files[0]
@@ -101,10 +99,10 @@ def is_sent_as_it_came(chat: ChatRequest, reader: Reader) -> bool:
 
 
 def summary(deliveries: Sequence[PartDelivery]) -> str:
-    """The `x-routing-adaptation` header: `image=native;file=described:2`, in order of appearance (CONTRACT §6).
+    """Return the `x-routing-adaptation` header, such as `image=native;file=described:2`, in order of appearance.
 
-    What does not arrive whole is noted: `text=inlined:cut`, `image=converted:scaled:2`; so is what came of a model's
-    description: `image=described:by_model`, `image=described:describer_failed`.
+    A suffix names what does not arrive whole (`text=inlined:cut`, `image=converted:scaled:2`) and the result of a
+    model's description (`image=described:by_model`, `image=described:describer_failed`).
     """
     if not deliveries:
         return ""
@@ -120,12 +118,11 @@ def _ending(delivery: Delivery) -> str:
 
 
 def _files(message: Message) -> Iterator[tuple[int, FilePart]]:
-    """The files of a message and their places in it."""
     return ((place, part) for place, part in enumerate(message.parts) if isinstance(part, FilePart))
 
 
 def _text_bytes(messages: Iterable[Message]) -> int:
-    """Bytes of the words of messages, by which their files' room shrinks; JSON around them is not counted."""
+    # Only the words count against the files' room; the JSON around them does not.
     total = 0
     for message in messages:
         total += sum(byte_count(part.text) for part in message.parts if isinstance(part, TextPart))
@@ -135,7 +132,7 @@ def _text_bytes(messages: Iterable[Message]) -> int:
 
 @dataclass(slots=True)
 class _MessageRewriter:
-    """The way through the messages in order, and what waits to be hoisted."""
+    """Rewrites the messages in order and keeps the files that wait to be hoisted."""
 
     words: TextStyle
     files: Mapping[tuple[int, int], WrittenFile]
@@ -144,7 +141,7 @@ class _MessageRewriter:
     waiting: list[Part] = field(default_factory=list)
 
     def take(self, index: int, message: Message) -> None:
-        """The message, derived; hoisted files wait for the end of the run of tool results."""
+        """Append the adapted message; hoisted files wait for the end of the run of tool results."""
         if message.role is not Role.TOOL:
             self.flush()
         parts: list[Part] = []
@@ -153,7 +150,7 @@ class _MessageRewriter:
         self.messages.append(replace(message, parts=tuple(parts)))
 
     def flush(self) -> None:
-        """The waiting files, as one user message."""
+        """Append the waiting files as one user message."""
         if self.waiting:
             lead = TextPart(HOISTED_LEAD[nearest(self.words.language)])
             self.messages.append(Message(Role.USER, (lead, *self.waiting)))
@@ -164,6 +161,7 @@ class _MessageRewriter:
         self.deliveries.append(PartDelivery(index, place, file, written.delivery, written.text, written.natives))
         if not written.natives:
             return [TextPart(written.text or "", file.cache)]
+        # `image 2` is the second file of the request: a number keeps files without a name apart.
         lead = TextPart(written.lead or artifact_lead(self._name(file), self.words.language))
         if written.delivery.hoist:
             self.waiting += [lead, *written.natives]
@@ -171,5 +169,4 @@ class _MessageRewriter:
         return [lead, *written.natives] if file.led or written.lead else list(written.natives)
 
     def _name(self, file: FilePart) -> str:
-        """A name that tells nameless files apart: `image 2` is the second file of the request."""
         return name_of(file, f"{slot_key(file.kind)} {len(self.deliveries)}")

@@ -1,8 +1,8 @@
-"""The one decision: how a file reaches a model. A pure function of file, reader and position, without I/O.
+"""Decide how a file reaches a model: a pure function of file, reader and position, without I/O.
 
-Preview, get_artifact, messages between agents and every candidate of a request use it, so what one shows is what
-another sends. A file that fits its slot goes natively; what stands in its way is the first of `OBSTACLES` that
-applies; then the reader's policies may still find a form that does fit, and otherwise it is described.
+Preview, get_artifact, messages between agents and every candidate of a request call it, so what is previewed is
+what is sent. A file that fits its slot goes natively. Otherwise the first of `OBSTACLES` that applies is the reason,
+the reader's policies may find another form that fits, and the last resort is a description.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Outcome(StrEnum):
-    """The seven ways a file can end; every file of every message ends in exactly one."""
+    """The seven possible results; every file of every message ends in exactly one."""
 
     NATIVE = "native"
     CONVERTED = "converted"
@@ -48,7 +48,7 @@ class Outcome(StrEnum):
 
 
 class DeliveryForm(StrEnum):
-    """The four words people see; `cut` is what arrives as it is or converted, but not all of it."""
+    """The four results shown to users; `cut` is a file that arrives as it is or converted, but not whole."""
 
     AS_IS = "as_is"
     CONVERTED = "converted"
@@ -67,16 +67,17 @@ FORMS: Mapping[Outcome, DeliveryForm] = MappingProxyType(
         Outcome.REFUSED: DeliveryForm.DESCRIBED,
     }
 )
-"""The word for what arrives whole."""
+"""The form of a file that arrives whole."""
 
 
 @value_class
 class Delivery:
-    """What happens to a file and why; `mime_type` is what arrives, `hoist` whether it moves behind the tool results.
+    """What happens to a file and why.
 
-    `reason` explains an outcome other than the native one by what stood in the way. `target` is set for `converted`.
-    `loss` is what of the file does not arrive, known once the delivery was carried out; so is `description`, what is
-    known of the words of `describer`, the model that describes the file, empty where only its facts do.
+    `reason` says what prevented native delivery. `mime_type` is the type that arrives, `hoist` whether the file moves
+    behind the tool results. `target` is set for `converted`. `loss` and `description` are known once the delivery was
+    carried out: the part of the file that does not arrive, and the text written by `describer`. `describer` is empty
+    where only the file's facts are sent.
     """
 
     outcome: Outcome
@@ -91,7 +92,6 @@ class Delivery:
 
     @property
     def form(self) -> DeliveryForm:
-        """The word people see."""
         return DeliveryForm.CUT if self.loss else FORMS[self.outcome]
 
 
@@ -100,7 +100,7 @@ ANYWHERE = Position()
 
 
 def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Delivery:
-    """How this file reaches this reader here; the same arguments give the same answer (ABR-INV3)."""
+    """Return how this file reaches this reader at this position; the same arguments give the same answer."""
     if file.unreadable or not (file.content or file.url):
         return Delivery(Outcome.DESCRIBED, because(ReasonCode.UNREADABLE, problem=file.unreadable or "failed"))
     slot = reader.slots.get(file.kind)
@@ -118,36 +118,34 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
 MARKED_UP = frozenset(
     {"text/html", "application/xhtml+xml", "application/x-ipynb+json", "message/rfc822", "multipart/related"}
 )
-"""Text whose words stand between markup, which the policy `extract` leaves out: it can cost more than the words."""
+"""Types of text whose words are between markup. Policy `extract` drops the markup, which can cost more tokens than the
+words."""
 
 
 ARCHIVES = frozenset(
     {"application/zip", "application/java-archive", "application/x-tar", "application/gzip"}
     | {"application/x-bzip2", "application/x-xz"}
 )
-"""What holds files: their names, sizes and days are the words that `extract` takes out."""
+"""Types that contain files; `extract` lists their names, sizes and dates."""
 
 
 def _decide_text(file: FilePart, reader: Reader) -> Outcome:
-    """Text as it is written, or under `extract` a page, notebook or mail as it is read."""
     extracts = ContentPolicy.EXTRACT in reader.policies and file.mime_type in MARKED_UP
     return Outcome.EXTRACTED if extracts else Outcome.INLINED
 
 
 def can_read(file: FilePart, reader: Reader) -> bool:
-    """Whether this reader would get the file other than as a description, were its bytes at hand.
-
-    For the names in a description: those who can take this very file, its type and size included. Who would get a
-    document's words or pages instead does not count: whoever reads the description could have these as well.
-    """
+    """Return whether this reader would get the file other than as a description, given its bytes."""
     at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AtHand()))
+    # This fills the list of agents in a description, for this very file with its type and size. A model that could only
+    # get a document's words or pages does not count: the reader of the description could have these as well.
     itself = without_describer(reader) if file.kind is Kind.IMAGE else replace(reader, policies=frozenset())
     return decide(at_hand, itself).form is not DeliveryForm.DESCRIBED
 
 
 @value_class
 class _AtHand:
-    """Content that is there, and is not looked at."""
+    """Content that is present and never read."""
 
     def blob(self) -> Blob:
         raise UnreadableError("failed")
@@ -179,7 +177,7 @@ PAGED = frozenset({"application/pdf"})
 
 
 def page_slot(file: FilePart, reader: Reader, position: Position) -> Slot | None:
-    """The slot that takes the document's pages as images, for a model that sees; None where none does."""
+    """Return the image slot that takes the document's pages, or None if this reader cannot see them."""
     slot = reader.slots.get(Kind.IMAGE)
     if slot is None or ContentPolicy.CONVERT not in reader.policies or file.mime_type not in PAGED:
         return None
@@ -191,7 +189,7 @@ def page_slot(file: FilePart, reader: Reader, position: Position) -> Slot | None
 
 
 def decide_in_words(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
-    """How the file reaches this reader as words: those it holds, where they may be taken out, else a description."""
+    """Return the delivery as words: those in the file if policy and type allow, else a description."""
     has_words = file.kind is Kind.DOCUMENT or file.mime_type in ARCHIVES
     if ContentPolicy.EXTRACT in reader.policies and has_words and file.content is not None:
         return Delivery(Outcome.EXTRACTED, reason, mime_type="text/plain")
@@ -199,24 +197,25 @@ def decide_in_words(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
 
 
 def decide_description(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
-    """The end of the ladder: refused, described by a model where one is to be asked, or else by its facts."""
+    """Return the last resort: refused, described by a model if one is to be asked, or by its facts."""
     outcome = describe_or_refuse(reader, reason)
     describer = find_describer(file, reader, reason) if outcome is Outcome.DESCRIBED else ""
     return Delivery(outcome, reason, describer=describer)
 
 
 SAME_FOR_EVERYONE = frozenset({ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY})
-"""Reasons that no other candidate could do better about, so that skipping one for them would help nobody."""
+"""Reasons that apply to every candidate, so skipping one because of them would not help."""
 
 
 def _pick_reason(reader: Reader, reasons: list[Reason]) -> Reason:
-    """The first reason; under `native_only` before it one that every other candidate would meet as well."""
+    # Under native_only, a reason that every candidate shares goes first, so that the request is not refused by all of
+    # them.
     hopeless = [reason for reason in reasons if reason.code in SAME_FOR_EVERYONE]
     return hopeless[0] if hopeless and ContentPolicy.NATIVE_ONLY in reader.policies else reasons[0]
 
 
 def describe_or_refuse(reader: Reader, reason: Reason) -> Outcome:
-    """`described`, or `refused` where the policy is `native_only` and another candidate could do better."""
+    """Return REFUSED where the policy is `native_only` and another candidate could do better, else DESCRIBED."""
     strict = ContentPolicy.NATIVE_ONLY in reader.policies and reason.code not in SAME_FOR_EVERYONE
     return Outcome.REFUSED if strict else Outcome.DESCRIBED
 
@@ -230,7 +229,7 @@ CONVERSION_HELPS = frozenset(
         ReasonCode.REQUEST_FULL,
     }
 )
-"""What another type, fewer pixels or fewer bytes may cure; the converted image is judged again (`adaptation`)."""
+"""Reasons that another type, fewer pixels or fewer bytes may resolve. The converted image is checked again."""
 
 
 CONVERTIBLE = frozenset(
@@ -241,7 +240,7 @@ CONVERTIBLE = frozenset(
         *("x-portable-pixmap", "x-portable-graymap", "x-portable-bitmap", "x-portable-anymap"),
     )
 )
-"""Types of images that the decoder knows, HEIC where the extra is installed; a raw photograph is none of them."""
+"""Image types that the decoder reads (HEIC if the extra is installed); camera raw formats are not among them."""
 
 
 def _convertible(file: FilePart, reasons: list[Reason]) -> bool:
@@ -250,16 +249,16 @@ def _convertible(file: FilePart, reasons: list[Reason]) -> bool:
 
 
 IMAGE_TARGETS = ("image/png", "image/jpeg", "image/webp")
-"""What images are converted to, in this order where the slot takes them."""
+"""Types that images are converted to, by preference."""
 
 
 def conversion_target(slot: Slot, reader: Reader, position: Position) -> ConvertTo:
-    """What a converted image has to satisfy to stand in this slot here."""
+    """Return what a converted image must satisfy to fit this slot at this position."""
     inside = tool_result_slot(slot, reader, position)
     types = tuple(mime_type for mime_type in IMAGE_TARGETS if slot.carries(mime_type, in_tool_result=inside))
     return ConvertTo(types, slot.max_bytes, slot.side(position.total))
 
 
 def hoists(slot: Slot, reader: Reader, position: Position) -> bool:
-    """Whether a file for this slot moves from a tool result into the user message behind it."""
+    """Return whether a file for this slot moves from a tool result into the user message behind it."""
     return position.role is Role.TOOL and not tool_result_slot(slot, reader, position)

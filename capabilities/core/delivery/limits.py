@@ -1,8 +1,8 @@
-"""What each protocol and each provider takes, as data: media types, bytes, counts, pixels, pages.
+"""Tables of what each protocol and provider accepts: media types, bytes, counts, pixels, pages.
 
-Every number here can be changed by its vendor, so it stands with its source and the day it was looked up, and an
-administrator can override it on a service in the same form (`slots.slots_for`). `maxBytes` counts the bytes of the
-file itself, before base64; `null` in place of a slot means that the provider has no place for that kind of content.
+Vendors change these numbers, so each has its source and the day it was looked up, and an administrator can override
+it on a service in the same form (`slot_choice.slots_for`). `maxBytes` counts the bytes of the file itself, before
+base64. `None` in place of a slot means that the provider has none for that kind of content.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ PAPERS = [
 
 
 def _add_source(source: str, *, checked: str = CHECKED, **slots: Any) -> Limits:
-    """The limits with source and day written into each slot."""
     said = {"source": source, "checkedOn": checked}
     return MappingProxyType(
         {key: {**said, **value} if isinstance(value, dict) else value for key, value in slots.items()}
@@ -52,7 +51,7 @@ OPENAI_IMAGES: Limits = MappingProxyType(
         "takesUrl": True,
     }
 )
-"""What OpenAI takes of images, whichever of its calls is used."""
+"""OpenAI's limits for images, the same for Chat Completions and Responses."""
 
 PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
     {
@@ -160,7 +159,7 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
         ),
     }
 )
-"""The slots of each protocol; a provider's own ways stand in `TEMPLATES`.
+"""The slots of each protocol; what single providers do differently is in `TEMPLATES`.
 
 Pages: developers.openai.com/api/docs/guides/images-vision and file-inputs (512 MB and 1,500 images a request, 30,000
 patches; that 50 MB of images are refused is measured), platform.claude.com/docs/en/build-with-claude/vision and
@@ -170,7 +169,7 @@ pdf-support, ai.google.dev/gemini-api/docs/file-input-methods (100 MB inline sin
 MODELS: Mapping[str, tuple[tuple[re.Pattern[str], Limits], ...]] = MappingProxyType(
     {"anthropic": ((re.compile(CLAUDE_FROM_4_6), {"image": {"maxCount": 600}, "file": {"maxPages": 600}}),)}
 )
-"""What single models of a protocol take beyond its slots: Claude has a window of a million tokens from 4.6 on."""
+"""What single models of a protocol accept beyond its slots: Claude has a window of a million tokens from 4.6 on."""
 
 CLAUDE_ON_A_CLOUD: Limits = _add_source(
     translatable("Anthropic: vision, on Bedrock and Vertex (5 MB of base64 an image, no addresses; AWS: 100 pages)"),
@@ -183,7 +182,7 @@ VIDEO_URL: Limits = _add_source(
     translatable("the video_url part that several compatible servers accept"),
     video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
 )
-"""The slot of a provider whose compatibility options say that it takes videos."""
+"""The video slot of a provider whose compatibility options say that it takes videos."""
 
 _MEASURED = translatable("measured request limits of hosted models, 2026-09-19")
 
@@ -262,7 +261,7 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
         "vertex": CLAUDE_ON_A_CLOUD,
     }
 )
-"""What single providers do otherwise, by the name of their preset or host."""
+"""What single providers do differently, by the name of their preset or host."""
 
 _SEEDS = translatable("the seeds' table (REQUIREMENTS, decision 1)")
 
@@ -274,7 +273,7 @@ MESSAGES: Limits = _add_source(
     video={"name": "video", "capabilities": ["video"], "minBytes": 0},
     file={"name": "file", "capabilities": ["file"], "minBytes": 0},
 )
-"""Messages between agents: capability alone decides (MCR-2.1 to 2.6)."""
+"""Messages between agents: only the capability matters (MCR-2.1 to 2.6)."""
 
 GET_ARTIFACT: Limits = _add_source(
     _SEEDS,

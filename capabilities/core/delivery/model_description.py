@@ -1,6 +1,6 @@
-"""The rung above the bare facts: another model's words about a file, for a model that cannot read it.
+"""Another model's description of a file, for a model that cannot read the file.
 
-What that model said comes in as a value, so a delivery stays a pure function; nobody is asked here.
+The description is passed in as a value, so a delivery stays a pure function and no model is called here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from capabilities.core.message import FilePart
 
 
 class DescriptionState(StrEnum):
-    """What is there of a model's description; the word stands in the `x-routing-adaptation` header."""
+    """Whether a model's description exists; the value appears in the `x-routing-adaptation` header."""
 
     BY_MODEL = "by_model"
     FAILED = "describer_failed"
@@ -24,7 +24,7 @@ class DescriptionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DescriberCall:
-    """The call that brought a description about, as the log names it; milliseconds from the request's beginning."""
+    """The call that produced a description, for the log; milliseconds count from the start of the request."""
 
     request_id: str
     started_ms: float
@@ -35,10 +35,10 @@ class DescriberCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelDescription:
-    """A model's description of a file as it is known by now.
+    """A model's description of a file, as far as it is known.
 
-    `text` is the marked block with its words, empty where there are none; `describer` who said them. `call` is set
-    where this request had it made, `fault` says why there are no words.
+    `text` is the marked block, empty if there is none; `describer` is the model that wrote it. `call` is set if this
+    request made it. `fault` says why there is no text.
     """
 
     state: DescriptionState
@@ -49,11 +49,11 @@ class ModelDescription:
 
 
 FindDescription = Callable[[FilePart, str, int], ModelDescription]
-"""(file, who would describe it, index of its message) → what is known of that description."""
+"""(file, describing model, index of its message) → what is known of that description."""
 
 
 def find_no_description(file: FilePart, describer: str, message: int) -> ModelDescription:
-    """Nobody was asked: for callers that know no descriptions."""
+    """Return that no model was asked, for callers without descriptions."""
     return ModelDescription(DescriptionState.NOT_ASKED, describer)
 
 
@@ -63,11 +63,11 @@ NOT_FOR_A_DESCRIBER = frozenset(
         *(ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL),
     }
 )
-"""Reasons with which nobody is asked: there is nothing to see, or the reader could see it and lacks the room."""
+"""Reasons for which no model is asked: the file shows nothing, or the reader could see it and only lacks room."""
 
 
 def find_describer(file: FilePart, reader: Reader, reason: Reason) -> str:
-    """Who describes a file that would end as its facts for this reason; empty where nobody does."""
+    """Return the model that describes a file not delivered for this reason, or "" if none does."""
     if ContentPolicy.DESCRIBER not in reader.policies or reason.code in NOT_FOR_A_DESCRIBER:
         return ""
     if file.content is None or file.unreadable or not file.size:
@@ -76,7 +76,6 @@ def find_describer(file: FilePart, reader: Reader, reason: Reason) -> str:
 
 
 def without_describer(reader: Reader) -> Reader:
-    """The reader, for whom no model is to describe anything."""
     if ContentPolicy.DESCRIBER not in reader.policies:
         return reader
     return replace(reader, policies=reader.policies - {ContentPolicy.DESCRIBER})

@@ -1,6 +1,6 @@
-"""Where a request goes: a model at a provider, what it reads, and where its protocol puts each part.
+"""The endpoint a request is sent to: a model at a provider, what it reads, and its protocol.
 
-Preview, simulation and every attempt of the data plane call `prepare`, so what is previewed is what is sent.
+Preview, simulation and every attempt call `prepare`, so what is previewed is what is sent.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target, UpstreamRequest, WireProtocol
 
 EVERYTHING = "*"
-"""Said instead of capabilities to withhold: all but text."""
+"""In place of capabilities to withhold: all but text."""
 
 
 @value_class
 class ModelEndpoint:
-    """Who receives: the wire protocol, where it goes, and the reader that deliveries are decided for.
+    """The wire protocol, the target, and the reader that deliveries are decided for.
 
-    `service_id` is None for a (provider, model) without a service row, which counts as text only (decision 9).
-    `passes` are the caller's headers that go along, and under which name. `vendor_tools` are the words of what it is
-    allowed of its vendor's own.
+    `service_id` is None for a (provider, model) without a service row, which counts as text only. `passes` maps the
+    caller's headers that are forwarded to the names they are sent under. `vendor_tools` names the vendor's own tools
+    that may be used.
     """
 
     protocol: WireProtocol
@@ -49,21 +49,21 @@ class ModelEndpoint:
 
     @property
     def origin(self) -> str:
-        """The mark of what it thinks, see `capabilities.core.thoughts`."""
+        """Return the mark on this model's reasoning, see `capabilities.core.thoughts`."""
         return self.target.origin(self.protocol.name)
 
     @property
     def name(self) -> str:
-        """The service's id, else `provider/model`."""
+        """Return the service's id, else `provider/model`."""
         return self.service_id or f"{self.target.provider}/{self.target.model}"
 
 
 @value_class
 class Prepared:
-    """A request ready to be sent to one endpoint, and how each file went.
+    """A request ready to be sent to one endpoint, and how each file was delivered.
 
-    `tool_names` are the caller's names of those tools that are sent under another one, by that one; `custom_tools` are
-    the names of its tools of free text that are sent as functions.
+    `tool_names` maps the names under which tools are sent to the caller's own. `custom_tools` are the caller's tools of
+    free text that are sent as functions.
     """
 
     request: UpstreamRequest
@@ -74,12 +74,11 @@ class Prepared:
 
     @property
     def to_describe(self) -> tuple[PartDelivery, ...]:
-        """The files that a model would describe, and was not asked about yet."""
+        """Return the files that a model would describe and was not asked about yet."""
         return tuple(each for each in self.deliveries if is_to_describe(each.delivery))
 
 
 def is_to_describe(delivery: Delivery) -> bool:
-    """Whether a model would describe the file, and was not asked yet."""
     found = delivery.description
     return found is not None and found.state is DescriptionState.NOT_ASKED
 
@@ -95,10 +94,10 @@ def model_endpoint(
     tokens: TokenLimits = UNKNOWN,
     vendor_tools: Collection[str] | None = None,
 ) -> ModelEndpoint:
-    """The endpoint for a target: slots of its protocol and host, with the administrator's limits on top.
+    """Return the endpoint for a target, with the slots of its protocol and host and the administrator's limits.
 
-    `content` is the content policy of the service or, where it has one, of the route: `{"policy": "extract+convert"}`.
-    `vendor_tools` is the provider's list, None where it has none of its own.
+    `content` is the content policy of the service or, if it has one, of the route: `{"policy": "extract+convert"}`.
+    `vendor_tools` is the provider's list, None if it has none of its own.
     """
     quirks = quirks_for(target.endpoint, target.quirks)
     template = limits_template(target.endpoint, protocol)
@@ -110,7 +109,7 @@ def model_endpoint(
 
 
 def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
-    """The policies of `content`; a word that is none, as an older file may hold, counts as `describe`."""
+    """Return the policies of `content`; an unknown word, as an older file may hold, counts as `describe`."""
     try:
         return policies_of(content.get("policy"))
     except (ValueError, AttributeError):
@@ -125,9 +124,9 @@ def prepare(
     stream: bool = False,
     without_capabilities: Collection[str] = (),
 ) -> Prepared | CannotRead:
-    """The request as this endpoint gets it, written in its protocol; `CannotRead` under policy `native_only`.
+    """Return the request for this endpoint in its protocol, or `CannotRead` under policy `native_only`.
 
-    `without_capabilities` are treated as lacking, after a model said that it cannot read what it was said to.
+    `without_capabilities` are treated as missing, after the model rejected such content.
     """
     adapted = adapt(chat, withhold(to.reader, without_capabilities), words)
     if isinstance(adapted, CannotRead):
@@ -136,7 +135,6 @@ def prepare(
 
 
 def with_callers_headers(prepared: Prepared, passes: Mapping[str, str], headers: Mapping[str, str]) -> Prepared:
-    """The request with those of the caller's headers that go along, as far as there are any."""
     passed = {name: headers[own] for own, name in passes.items() if headers.get(own)}
     if not passed:
         return prepared
@@ -144,7 +142,7 @@ def with_callers_headers(prepared: Prepared, passes: Mapping[str, str], headers:
 
 
 def encode_adapted(adapted: Adapted, to: ModelEndpoint, *, stream: bool, language: str | None = None) -> Prepared:
-    """The derived request in the endpoint's protocol."""
+    """Return the adapted request in the endpoint's protocol."""
     chat, left_out = fit_vendor_items(adapted.chat, to.protocol.name, to.vendor_tools, language)
     chat, tool_names = fit_tools(chat, to.protocol.name)
     request = to.protocol.encode(chat, to.target, stream=stream)
@@ -156,7 +154,7 @@ def encode_adapted(adapted: Adapted, to: ModelEndpoint, *, stream: bool, languag
 
 
 def rename_limit(to: ModelEndpoint, name: str | None) -> ModelEndpoint:
-    """The endpoint with its limit on tokens under that name, in its own fields too; as it is for None."""
+    """Return the endpoint with its token limit sent under `name`, also in its extra fields; None changes nothing."""
     if name is None:
         return to
     quirks = {**to.target.quirks, LIMIT_FIELD: name}
@@ -165,7 +163,6 @@ def rename_limit(to: ModelEndpoint, name: str | None) -> ModelEndpoint:
 
 
 def withhold(reader: Reader, capabilities: Collection[str]) -> Reader:
-    """The reader without these input capabilities."""
     if not capabilities:
         return reader
     kept = tuple(

@@ -1,4 +1,4 @@
-"""What can stand in a file's way, each as a function that gives the reason or None."""
+"""Obstacles to native delivery: each a function that returns the reason, or None."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from capabilities.core.message import FilePart, Role
 from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 
-# Why a file reaches a model the way it does: a closed list of reasons, each with its facts and one sentence.
-
 
 class ReasonCode(StrEnum):
-    """Everything that can decide a delivery; the first block is a yes, the second says what stands in the way.
+    """Every reason that can decide a delivery, as a closed list.
 
-    The last is only about having a file described by another model.
+    The first block allows it, the second names what prevents it, the last concerns only descriptions by another model.
     """
 
     FITS = "fits"
@@ -91,23 +89,21 @@ SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ),
     }
 )
-"""English sentences with named places; pages translate them and fill in `Reason.facts`."""
+"""English sentences with named placeholders; pages translate them and fill in `Reason.facts`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason and its facts: the words that stand in its sentence (bytes and pixels as plain numbers)."""
+    """A reason and the values for its sentence (bytes and pixels as plain numbers)."""
 
     code: ReasonCode
     facts: Mapping[str, str | int] = field(default_factory=dict)
 
     def sentence(self) -> Translatable:
-        """The reason as one sentence."""
         return Translatable(SENTENCES[self.code], self.facts)
 
 
 def because(code: ReasonCode, **facts: str | int) -> Reason:
-    """A reason with these facts."""
     return Reason(code, MappingProxyType(facts))
 
 
@@ -144,7 +140,7 @@ def _only_a_url(file: FilePart, reader: Reader, slot: Slot | None, _: Position) 
 
 
 def tool_result_slot(slot: Slot, reader: Reader, position: Position) -> bool:
-    """Whether media stands inside the tool result itself: the reader leaves it there and the slot takes it."""
+    """Return whether media stays inside the tool result: reader and slot both accept it there."""
     native = reader.media_from_tools is ToolMedia.NATIVE
     return position.role is Role.TOOL and native and slot.in_tool_result
 
@@ -171,12 +167,12 @@ def _too_small(file: FilePart, _: Reader, slot: Slot | None, __: Position) -> Re
 
 
 def wire_bytes(size: int | None) -> int:
-    """Bytes a file of that size takes in a request, as base64; 0 where the size is unknown."""
+    """Return the bytes that a file of this size takes in a request as base64; 0 if the size is unknown."""
     return 4 * (((size or 0) + 2) // 3)
 
 
 def _over(code: ReasonCode, actual: int | None, limit: int | None, **facts: str) -> Reason | None:
-    """The reason when a known measure is over a known limit: what cannot be measured is no reason (decision 3)."""
+    # What cannot be measured is no reason.
     if actual is None or limit is None or actual <= limit:
         return None
     return because(code, actual=actual, limit=limit, **facts)
@@ -230,4 +226,4 @@ OBSTACLES: tuple[Obstacle, ...] = (
     _too_much_of_a_kind,
     _request_full,
 )
-"""What can stand in a file's way, in the order in which it is asked and told."""
+"""All obstacles in order of precedence: the first that applies is the reason shown."""

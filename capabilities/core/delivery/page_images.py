@@ -1,7 +1,7 @@
-"""A document's pages as images, for a model that sees but takes no such file: a scan has no words to take out.
+"""Draw a document's pages as images, for a model that sees but does not take the document itself.
 
-It is the rung of the ladder between the words of a document and its description. Each page stands where an image
-would, by the same decision, and as many come as there is room for.
+This is tried after a document's words and before its description; a scan has no words to extract. Each page is
+decided like any image, and as many are sent as there is room for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_PAGES = 20
 
 @dataclass(frozen=True, slots=True)
 class DrawnPages:
-    """The images by page number (from 1), how many pages there are, and where the images stand."""
+    """The images by page number (from 1), the document's number of pages, and the slot of the images."""
 
     images: Mapping[int, Converted]
     total: int
@@ -31,7 +31,7 @@ class DrawnPages:
 
 
 def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages | None:
-    """The first pages that this reader can see here; None where it sees none, or none can be drawn."""
+    """Return the first pages that this reader can see here, or None if it sees none or none can be drawn."""
     slot, content = page_slot(file, reader, position), file.content
     if slot is None or not isinstance(content, Drawable):
         return None
@@ -46,7 +46,7 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
 
 
 def count_images(files: Iterable[FilePart], reader: Reader) -> int:
-    """How many images a request with these files may come to hold; a document that may be drawn counts its pages."""
+    """Return how many images a request with these files may hold; a drawable document counts its pages."""
     total = 0
     for file in files:
         slot = page_slot(file, reader, Position()) if file.kind is not Kind.IMAGE else None
@@ -55,7 +55,7 @@ def count_images(files: Iterable[FilePart], reader: Reader) -> int:
 
 
 def _most_pages(slot: Slot) -> int:
-    """The same for every conversation: where a crowd of images has to be smaller, pages alone are none."""
+    # Half of the crowd limit, whatever the request, so that pages alone never lower the allowed image size.
     return min(MAX_PAGES, slot.crowd_count // 2) if slot.crowd_count else MAX_PAGES
 
 
@@ -66,12 +66,12 @@ def _count(position: Position) -> int:
 def _take_fitting(
     images: Mapping[int, Converted], file: FilePart, reader: Reader, position: Position
 ) -> Mapping[int, Converted]:
-    """The images from the first on that still fit, each judged behind those before it."""
     key, fitting = slot_key(Kind.IMAGE), dict[int, Converted]()
     for number, image in images.items():
         size = image.blob.size
         part = FilePart(Kind.IMAGE, image.mime_type, None, size, width=image.width, height=image.height)
         part = replace(part, content=file.content)
+        # Each image is judged behind those before it, so the first that does not fit ends the list.
         if decide(part, reader, position).outcome not in (Outcome.NATIVE, Outcome.HOISTED):
             break
         fitting[number] = image

@@ -1,6 +1,6 @@
-"""Does a model get the start of a conversation as it got it before? Its cache and signed thoughts depend on it.
+"""Compare what a model gets of a conversation between turns; its cache and signed reasoning depend on it.
 
-The words of a conversation stay as they are; only its files can go another way, so deliveries are what is compared.
+The words of a conversation stay the same; only files can be delivered differently, so deliveries are compared.
 """
 
 from __future__ import annotations
@@ -24,28 +24,27 @@ OTHERWISE_BY_ONE_MORE = translatable(
     "If the next turn adds another file like this, the prefix breaks at message %(number)s, because a file "
     "there is then delivered differently. %(reason)s"
 )
-"""What a preview says, as templates."""
+"""The sentences of a preview, as templates."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixBreak:
-    """The first file of an earlier turn that goes another way, and how it goes now."""
+    """The first file of an earlier turn that is now delivered differently, and how."""
 
     now: PartDelivery
 
     @property
     def message(self) -> int:
-        """The index of its message in the canonical request; everything before it stays."""
+        """Return the index of its message in the canonical request; everything before it is unchanged."""
         return self.now.message
 
     @property
     def reason(self) -> Reason:
-        """What decided it."""
         return self.now.delivery.reason
 
 
 def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
-    """Where a continued conversation does not begin as it did before; None where it does.
+    """Return where a continued conversation differs from its earlier turn, or None.
 
     `later` is adapted from the messages of `earlier` and further ones.
     """
@@ -56,7 +55,7 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
 
 
 def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, words: TextStyle) -> PrefixBreak | None:
-    """What one more file like the last one would break in the next turn of a request that has files."""
+    """Return what one more file like the last would break in the next turn of a request with files."""
     answer = Message(Role.ASSISTANT, (TextPart("."),))
     more = Message(Role.USER, (adapted.deliveries[-1].file,))
     later = adapt(replace(chat, messages=(*chat.messages, answer, more)), reader, words)
@@ -67,7 +66,7 @@ def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, words: Te
 
 
 def tell_prediction(predicted: PrefixBreak | None) -> Translatable:
-    """One sentence: the prefix is kept then, or broken at which message (the first is 1) and why."""
+    """Return one sentence: the prefix is kept, or it breaks at which message (from 1) and why."""
     if predicted is None:
         return KEPT_WITH_ONE_MORE
     template = BROKEN_BY_ONE_MORE if predicted.reason.code in ROOM_CODES else OTHERWISE_BY_ONE_MORE

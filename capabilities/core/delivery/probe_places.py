@@ -1,4 +1,4 @@
-"""Which probes a model can be asked: those of the kinds that its protocol has a place for; and what they take."""
+"""Select the probes that a model's protocol has a slot for, and estimate what they use."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from capabilities.core.providers.probes.questions import PROBES, Probe
 from capabilities.core.wire import Usage
 
 FILES = 3
-"""How many files a probe has, the control among them."""
+"""Files per probe, including the control."""
 ANSWER_TOKENS = 8
 
 
 def list_probes(
     protocol: str, endpoint: str, own_quirks: Mapping[str, Any], limits: Mapping[str, Any] | None
 ) -> list[Probe]:
-    """The probes for a service at that endpoint with those compatibility options and limits."""
     template, quirks = limits_template(endpoint, protocol), quirks_for(endpoint, own_quirks)
     slots = slots_for(protocol, template, limits or None, quirks)
     places = ((slots.get(probe.kind), probe) for probe in PROBES.values())
@@ -28,7 +27,7 @@ def list_probes(
 
 
 def estimate_usage(model: str, probe: Probe) -> Usage | None:
-    """About what the whole of a probe takes; None where nobody says how the model counts such files."""
+    """Return about what a whole probe uses, or None if it is unknown how the model counts such files."""
     width, height, pages, seconds = probe.measures
     file = FilePart(probe.kind, probe.mime_type, width=width, height=height, pages=pages, seconds=seconds)
     counted = file_tokens(model, file)
@@ -38,5 +37,5 @@ def estimate_usage(model: str, probe: Probe) -> Usage | None:
 
 
 def count_calls(probes: Iterable[Probe]) -> int:
-    """How many calls these probes make at most, with the greeting before them."""
+    """Return the most calls these probes make, including the greeting before them."""
     return 1 + FILES * len(list(probes))

@@ -1,4 +1,4 @@
-"""Who receives a file and where in the request it stands: the two values a delivery is decided from."""
+"""The two values a delivery is decided from: who receives the file, and its position in the request."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 
 
 class ContentPolicy(StrEnum):
-    """What may be tried for a file that does not fit; several may be combined, none means `describe`: by its facts.
+    """What may be tried for a file that does not fit; several may be combined, none means `describe`.
 
-    `describer` has another model describe it, `question` tells that model what the user asked with the file.
+    `describe` sends the file's facts. `describer` has another model describe it, and `question` gives that model what
+    the user asked with the file.
     """
 
     DESCRIBE = "describe"
@@ -26,31 +27,31 @@ class ContentPolicy(StrEnum):
 
 
 FACTUAL_WORDS = ("describe", "extract", "convert", "extract+convert", "native_only")
-"""Those with which what becomes of a file depends on the file and its reader alone."""
+"""Policies under which a delivery depends on the file and its reader alone."""
 
 POLICY_WORDS = (*FACTUAL_WORDS, "extract+convert+describer", "extract+convert+describer+question")
 """How policies are written in files and the API."""
 
 DEFAULT_POLICY = "extract+convert"
-"""What holds on the data plane where neither the route, nor the service, nor the installation says (decision 15)."""
+"""The policy for requests where neither the route, nor the service, nor the installation sets one."""
 
 
 def policies_of(text: str | None) -> frozenset[ContentPolicy]:
-    """The policies in a word such as `describe` or `extract+convert`; ValueError names a word that is none."""
+    """Return the policies in a word such as `describe` or `extract+convert`; raise ValueError for another."""
     return frozenset(ContentPolicy(word) for word in (text or "describe").replace(" ", "").split("+"))
 
 
 def find_no_describer(_: FilePart) -> str:
-    """No model: where none is configured for it."""
+    """Return "", for readers without a describing model."""
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who receives: what the model reads, where its protocol puts it, and what may be tried when it does not fit.
+    """The receiving model: what it reads, its protocol's slots, and what may be tried if a file does not fit.
 
-    Text files longer than `head_chars + tail_chars` characters are cut to their head and tail (decision 4).
-    `describer_for` names the model that describes a file where the policies have that tried, empty where none can.
+    Text files longer than `head_chars + tail_chars` characters are cut to their head and tail. `describer_for` returns
+    the model that describes a file if the policies allow it, "" if none can. `tool_media` overrides the slots' value.
     """
 
     slots: Slots
@@ -63,16 +64,15 @@ class Reader:
 
     @property
     def media_from_tools(self) -> ToolMedia:
-        """What becomes of media in tool results: the reader's own word, else the slots'."""
         return self.tool_media or self.slots.tool_media
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where in the request a file stands, and what went natively before it.
+    """A file's position in the request, and what is native before it.
 
-    `counts` and `sizes` (bytes) are by `slots.slot_key` of the kind; `request_bytes` is what the request holds so
-    far, on the wire; `total` is how many images the whole request holds, `message` the index of its message.
+    `counts` and `sizes` (bytes) are by `slots.slot_key` of the kind. `request_bytes` is the size of the request so far,
+    on the wire. `total` is the number of images in the whole request, `message` the index of the file's message.
     """
 
     role: Role = Role.USER

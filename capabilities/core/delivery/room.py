@@ -1,9 +1,9 @@
-"""The room that a reader's limits leave for files, given and taken so that a conversation keeps its prefix.
+"""Share a reader's limits among the files of a conversation so that its prefix stays the same.
 
-The messages are gone through in order, and what became of those so far depends on nothing after them. A file that
-comes when a limit is reached turns the oldest files of earlier messages into words until half of the limit is free: so
-the start of a conversation changes once for every half-limit of new files and stays as it is in between (REQUIREMENTS,
-decision 19). Files of one message came together, so none of them makes room for another.
+Messages are processed in order, and the result for earlier ones depends on nothing after them. A file that reaches a
+limit turns the oldest files of earlier messages into words until half of the limit is free. So the start of a
+conversation changes once per half-limit of new files and stays the same in between. Files of one message arrive
+together, so none of them makes room for another.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from capabilities.core.message import FilePart, NativePart, Role
 from capabilities.core.vocabulary import Kind
 
 ROOM_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL})
-"""What is said of a file that has no room beside others."""
+"""Reasons for a file that has no room beside others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoomLimit:
-    """How much is taken of something together; `slot` and its key are empty where it is the whole request's bytes.
+    """The most that files may use together; `slot` and `key` are empty for the bytes of the whole request.
 
-    There is one for each limit of a request, so that being the same is being the same object.
+    There is one object per limit of a request, so limits compare by identity.
     """
 
     code: ReasonCode
@@ -38,7 +38,7 @@ class RoomLimit:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A native file, where it stands, and what it takes of each limit."""
+    """A native file, its position, and how much it uses of each limit."""
 
     message: int
     place: int
@@ -47,12 +47,12 @@ class _Placed:
 
 
 def byte_count(text: str | None) -> int:
-    """Bytes of a text on the wire."""
+    """Return the bytes of a text on the wire."""
     return len((text or "").encode("utf-8", "replace"))
 
 
 class SizeBudget:
-    """What became of the files of each message so far; `images` is how many of them the whole request has."""
+    """Delivers files message by message within the limits; `images` is their number in the whole request."""
 
     def __init__(self, reader: Reader, words: TextStyle, images: int) -> None:
         self.files: dict[tuple[int, int], WrittenFile] = {}
@@ -68,7 +68,7 @@ class SizeBudget:
         self._used_here: Counter[RoomLimit] = Counter()
 
     def take(self, message: int, role: Role, files: Iterable[tuple[int, FilePart]], text_bytes: int) -> None:
-        """The next message: its files with their places, and the bytes of its words."""
+        """Deliver the files of the next message and count the bytes of its words."""
         self._message = message
         self._used_here.clear()
         self._add_text(text_bytes)
@@ -84,14 +84,13 @@ class SizeBudget:
             self._used_here.update(placed.takes)
 
     def _write(self, file: FilePart, role: Role) -> WrittenFile:
-        """The file as it goes alone, where there is room for it beside others or room is made; else as it goes then."""
+        # First as if it were the only file: only one that would be native may make others give up their room.
         alone = write(file, self._reader, Position(role, total=self._images, message=self._message), self._words)
         if not alone.natives or self._make_room(self._takes(alone.natives)):
             return alone
         return write(file, self._reader, self._position(role), self._words)
 
     def _takes(self, natives: Iterable[NativePart]) -> Mapping[RoomLimit, int]:
-        """What the native parts of a file take of each limit there is."""
         takes = Counter[RoomLimit]()
         for native in natives:
             size = native.blob.size if native.blob else 0
@@ -102,7 +101,6 @@ class SizeBudget:
         return takes
 
     def _limits_on(self, kind: Kind) -> tuple[RoomLimit, ...]:
-        """The limits on all files of a kind's slot."""
         key, slot = slot_key(kind), self._reader.slots.get(kind)
         if key not in self._limits and slot is not None:
             most = {ReasonCode.TOO_MANY_FILES: slot.max_count, ReasonCode.TOO_MUCH_OF_A_KIND: slot.max_total_bytes}
@@ -111,8 +109,8 @@ class SizeBudget:
         return self._limits.get(key, ())
 
     def _make_room(self, takes: Mapping[RoomLimit, int]) -> bool:
-        """Whether there is room, files of earlier messages made into words where that helps."""
         if any(self._stays(limit) + taken > limit.most for limit, taken in takes.items()):
+            # Earlier files are spared where freeing all of them would not be enough.
             return False
         for limit, taken in takes.items():
             if self._used[limit] + taken > limit.most:
@@ -120,12 +118,11 @@ class SizeBudget:
         return all(self._used[limit] + taken <= limit.most for limit, taken in takes.items())
 
     def _stays(self, limit: RoomLimit) -> int:
-        """What of a limit no file of an earlier message could free."""
         return self._used_here[limit] + (self._text_bytes if limit == self._request else 0)
 
     def _add_text(self, count: int) -> None:
-        """Words always stay; where they leave too little room, files of earlier messages go."""
         self._count_text(count)
+        # Words always stay. Where they leave too little room, files of earlier messages give way.
         if self._request and self._used[self._request] > self._request.most:
             self._free(self._request, 0)
 
@@ -135,9 +132,9 @@ class SizeBudget:
             self._used[self._request] += count
 
     def _free(self, limit: RoomLimit, needed: int) -> None:
-        """Frees half of the limit, and what is needed, as far as the files of earlier messages go, the oldest first."""
         facts = {"slot": limit.slot} if limit.slot else {}
         reason = because(limit.code, actual=self._used[limit] + needed, limit=limit.most, **facts)
+        # Oldest first, as far as files of earlier messages go.
         for placed in tuple(self._placed):
             enough = self._used[limit] <= min(limit.most // 2, limit.most - needed)
             if enough or placed.message == self._message:
@@ -150,7 +147,6 @@ class SizeBudget:
                 self._count_text(byte_count(written.text))
 
     def _position(self, role: Role) -> Position:
-        """Where the next file stands: after all that are native now."""
         counts = {each.key: used for each, used in self._used.items() if each.code is ReasonCode.TOO_MANY_FILES}
         sizes = {each.key: used for each, used in self._used.items() if each.code is ReasonCode.TOO_MUCH_OF_A_KIND}
         request = self._used[self._request] if self._request else 0

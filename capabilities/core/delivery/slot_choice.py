@@ -1,4 +1,4 @@
-"""Which slots a service has: its protocol's, changed by its provider and the administrator, and what can be written."""
+"""Choose a service's slots: its protocol's, changed by model, provider and administrator."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def slots_for(
     quirks: Mapping[str, Any] | None = None,
     model: str = "",
 ) -> Slots:
-    """The slots of a service: its protocol's, changed by its model, its provider's template, then by the administrator.
+    """Return the slots of a service, changed by its model, its provider's template, then the administrator.
 
-    `template` is the preset's or host's name, unknown ones change nothing; an unknown protocol has no slot at all.
-    `quirks` are the compatibility options in effect: what they cannot write down is no slot, whoever allowed it.
+    `template` is the name of a preset or host; an unknown one changes nothing. An unknown protocol has no slots.
+    `quirks` are the compatibility options in effect: a slot that they cannot express is removed, even if another source
+    allows it.
     """
     slots = with_limits(_shipped(protocol, template, model), overrides or {})
     return slots if quirks is None else within_quirks(slots, quirks)
@@ -36,7 +37,6 @@ def slots_for(
 
 @lru_cache(maxsize=1000)
 def _shipped(protocol: str, template: str | None, model: str) -> Slots:
-    """The slots before an administrator changes them."""
     slots = with_limits(Slots(name=protocol), limits.PROTOCOLS.get(protocol, {}))
     for pattern, more in limits.MODELS.get(protocol, ()):
         slots = with_limits(slots, more) if pattern.search(model.lower()) else slots
@@ -44,7 +44,7 @@ def _shipped(protocol: str, template: str | None, model: str) -> Slots:
 
 
 def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
-    """What a provider's compatibility options leave of its slots; a video slot appears where they can write one."""
+    """Return the slots that a provider's compatibility options can express, with a video slot if they allow one."""
     tool_media = ToolMedia(quirk(quirks, "tool_media", slots.name))
     if slots.name != "openai":
         return replace(slots, tool_media=tool_media if "tool_media" in quirks else slots.tool_media)
@@ -61,16 +61,14 @@ def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
 _PART: Mapping[Kind, str] = MappingProxyType(
     {Kind.VIDEO: "video_part", Kind.DOCUMENT: "file_part", Kind.OTHER: "file_part"}
 )
-"""The option that says how a kind is written, where there is one."""
+"""The option that says how a kind is written, if there is one."""
 
 
 def _can_write(kind: Kind, quirks: Mapping[str, Any]) -> bool:
-    """Whether the options can write a file of that kind at all."""
     return not quirk(quirks, "string_content_only") and (kind not in _PART or quirk(quirks, _PART[kind]) != "none")
 
 
 def _by_url(kind: Kind, quirks: Mapping[str, Any]) -> bool:
-    """Whether the options can write a file of that kind by its address."""
     if kind is Kind.IMAGE:
         return not quirk(quirks, "no_remote_image_urls")
     if kind is Kind.AUDIO:

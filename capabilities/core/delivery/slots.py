@@ -1,4 +1,4 @@
-"""Where a protocol takes which content, and how much of it: one `Slot` per kind of content."""
+"""Slots: which content a protocol takes, in which part of a request, and how much of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class ToolMedia(StrEnum):
-    """What becomes of media in a tool result: it stays, moves to a user message after it, or is described."""
+    """How media in a tool result is sent: in place, in a user message after it, or as a description."""
 
     NATIVE = "native"
     HOIST = "hoist"
@@ -20,12 +20,12 @@ class ToolMedia(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One place for media in a request; None in a limit means that none is known.
+    """One kind of part for media in a request; None in a limit means that none is known.
 
     `capabilities`: any one of them opens the slot. `mime_types` None takes every type, `tool_mime_types` None the
     same ones inside tool results. Bytes are those of the file before base64: `max_bytes` one file, `max_total_bytes`
     all of this slot. Sides are pixels; more than `crowd_count` files in a request lower the limit to
-    `crowd_max_side`. `source` and `checked_on` say where the numbers come from.
+    `crowd_max_side`. `source` and `checked_on` say where the numbers are from.
     """
 
     name: str
@@ -46,19 +46,19 @@ class Slot:
     checked_on: str = ""
 
     def carries(self, mime_type: str, *, in_tool_result: bool = False) -> bool:
-        """Whether a file of that type may stand here."""
+        """Return whether the slot accepts files of this type."""
         listed = self.tool_mime_types if in_tool_result and self.tool_mime_types is not None else self.mime_types
         return listed is None or mime_type in listed
 
     def side(self, total: int) -> int | None:
-        """The most pixels a side when the request holds `total` files of this kind."""
+        """Return the most pixels per side in a request with `total` files of this kind."""
         crowded = self.crowd_count is not None and total > self.crowd_count
         return self.crowd_max_side if crowded and self.crowd_max_side is not None else self.max_side
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """All slots of one service: by kind, the bytes of a whole request, and what it does with media from tools."""
+    """All slots of a service by kind, the bytes of a whole request, and how media from tools is sent."""
 
     name: str = ""
     by_kind: Mapping[Kind, Slot] = field(default_factory=dict)
@@ -66,7 +66,6 @@ class Slots:
     tool_media: ToolMedia = ToolMedia.TEXT
 
     def get(self, kind: Kind) -> Slot | None:
-        """The slot for a kind of content; None where there is no place for it."""
         return self.by_kind.get(kind)
 
 
@@ -79,9 +78,9 @@ SLOT_KINDS: Mapping[str, tuple[Kind, ...]] = MappingProxyType(
         "file": (Kind.DOCUMENT, Kind.OTHER),
     }
 )
-"""The names slots have in JSON, and the kinds each stands for."""
+"""The names of slots in JSON, and the kinds of each."""
 
 
 def slot_key(kind: Kind) -> str:
-    """The name of a kind's slot in JSON and in headers: `file` for documents and others."""
+    """Return the name of a kind's slot in JSON and in headers: `file` for documents and others."""
     return next(key for key, kinds in SLOT_KINDS.items() if kind in kinds)

@@ -1,4 +1,4 @@
-"""Slots as JSON: what an administrator may write of them, what is wrong with it, and what it changes."""
+"""Read, check and write slots as JSON, as administrators override them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _FREEZE: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
 
 
 def check_limits(data: object, path: str = "limits") -> tuple[Problem, ...]:
-    """What is wrong with limits as an administrator wrote them; an unknown field is a warning, the rest errors."""
+    """Return the problems in an administrator's limits; an unknown field is only a warning."""
     if not isinstance(data, Mapping):
         message = translatable(
             "%(path)s must be an object such as %(example)s.", path=path, example="{'image': {'maxBytes': 5000000}}"
@@ -119,7 +119,7 @@ def _unknown(path: str, names: list[str]) -> Problem:
 
 
 def with_limits(slots: Slots, data: object) -> Slots:
-    """The slots with these limits on top; what `check_limits` would call an error is left as it was."""
+    """Return the slots with these limits on top; invalid values change nothing."""
     if not isinstance(data, Mapping):
         return slots
     by_kind = dict(slots.by_kind)
@@ -155,7 +155,7 @@ def _apply(slot: Slot | None, key: str, kind: Kind, data: object) -> Slot | None
 
 
 def to_json(slots: Slots) -> dict[str, Any]:
-    """The slots as JSON, in the form overrides are written in; `from_json` gives the same slots back."""
+    """Return the slots as JSON, in the form of overrides; `from_json` restores them."""
     words = {name: word for word, (name, _) in _FIELDS.items()}
     data: dict[str, Any] = {"maxRequestBytes": slots.max_request_bytes, "toolMedia": slots.tool_media.value}
     for key, kinds in SLOT_KINDS.items():
@@ -169,5 +169,5 @@ def _plain(value: Any) -> Any:
 
 
 def from_json(data: object, name: str = "") -> tuple[Slots, tuple[Problem, ...]]:
-    """The slots that JSON describes, and what is wrong with it."""
+    """Return the slots that JSON describes, and the problems in it."""
     return with_limits(Slots(name=name), data), check_limits(data)

@@ -1,4 +1,4 @@
-"""How many tokens a model reads and writes at most: the administrator's word, else the catalogue's."""
+"""The most tokens that a model reads and writes: the administrator's numbers, else the catalogue's."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from capabilities.core.providers.catalogue import CatalogueEntry
 from capabilities.core.translatable import Translatable, translatable
 
 CONTEXT, OUTPUT = "contextTokens", "outputTokens"
-"""What the two are called in a service's `limits`."""
+"""The names of the two in a service's `limits`."""
 MARGIN = 1.5
-"""A request counts as too long when its estimate is this many times what fits: a token is 2 to 5 characters of English,
+"""A request counts as too long when its estimate is this many times the limit: a token is 2 to 5 characters of English,
 and a Chinese character half a token to a whole one, so an estimate may be wrong by half."""
 
 READS = translatable("It reads up to about %(most)s tokens; this request has about %(count)s.")
@@ -24,7 +24,7 @@ WRITES = translatable("It writes up to %(most)s tokens; this request asks for up
 
 @dataclass(frozen=True, slots=True)
 class TokenLimit:
-    """A number of tokens and who says it: `source` and `checked_on` are empty for the administrator's own word."""
+    """A number of tokens and its source; `source` and `checked_on` are empty if an administrator set it."""
 
     tokens: int
     source: str = ""
@@ -33,13 +33,13 @@ class TokenLimit:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """What a model reads in one request, and what it writes in one answer, at most; None where nobody knows."""
+    """The most tokens a model reads in one request and writes in one answer; None if unknown."""
 
     context: TokenLimit | None = None
     output: TokenLimit | None = None
 
     def obstacle(self, adapted: Adapted, model: str) -> Translatable | None:
-        """Why a request in that model's own form does not fit; None where it does, or where nobody can tell."""
+        """Return why an adapted request does not fit, or None if it does or this is unknown."""
         wanted = adapted.chat.max_tokens
         if self.output and wanted is not None and wanted > self.output.tokens:
             return translatable(WRITES, most=f"{self.output.tokens:,}", count=f"{wanted:,}")
@@ -55,7 +55,7 @@ UNKNOWN = TokenLimits()
 
 
 def token_limits(own: Mapping[str, Any], entry: CatalogueEntry | None) -> TokenLimits:
-    """The limits of a service by its own `limits`, else by what the catalogue says of its model."""
+    """Return the limits in a service's own `limits`, else those the catalogue has for its model."""
     return TokenLimits(
         _limit(own.get(CONTEXT), entry, entry.max_input_tokens if entry else None),
         _limit(own.get(OUTPUT), entry, entry.max_output_tokens if entry else None),

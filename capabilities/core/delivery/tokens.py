@@ -1,7 +1,7 @@
-"""How many tokens a file or a text is likely to take: estimates, offline, never a bill.
+"""Estimate the tokens of files and texts, offline; an estimate, not a bill.
 
-The formulas are the vendors' published ones (documentation of 2026-09, checked 2026-11-20); which model counts how
-stands in `FAMILIES`. Where nothing is known the answer is None, because a made-up number is worse than none.
+The formulas are the vendors' published ones (documentation of 2026-09, checked 2026-11-20); `FAMILIES` says which
+model counts how. Where nothing is known the result is None, because a made-up number is worse than none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ImageCount = Callable[[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """About how many tokens, and by which rule; always an estimate, the provider's own count is the truth."""
+    """A number of tokens and the rule it follows; the provider's own count may differ."""
 
     tokens: int
     rule: str
@@ -34,7 +34,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How a family of models counts: an image, one page of a PDF, one second of audio or video; None unknown."""
+    """How a family of models counts an image, a page of a PDF, a second of audio or video; None if unknown."""
 
     rule: str
     image: ImageCount | None = None
@@ -48,7 +48,7 @@ def _cells(width: int, height: int, cell: int) -> int:
 
 
 def _shrunk(width: int, height: int, cell: int, edge: int, budget: int) -> tuple[int, int]:
-    """The largest size of the same shape whose padded long edge and number of cells are within bounds."""
+    """Return the largest size of the same shape whose padded long edge and number of cells are within bounds."""
     long, short = max(width, height), min(width, height)
 
     def at(side: int) -> tuple[int, int]:
@@ -57,6 +57,7 @@ def _shrunk(width: int, height: int, cell: int, edge: int, budget: int) -> tuple
     def fits(side: int) -> bool:
         return math.ceil(side / cell) * cell <= edge and _cells(*at(side), cell) <= budget
 
+    # Binary search for the largest long side that fits.
     low, high = 1, long
     while low < high:
         middle = (low + high + 1) // 2
@@ -65,12 +66,12 @@ def _shrunk(width: int, height: int, cell: int, edge: int, budget: int) -> tuple
 
 
 def claude_image(edge: int, budget: int) -> ImageCount:
-    """Claude: one token for 28 x 28 pixels, after shrinking to the edge and the budget of the model's tier."""
+    """Return Claude's rule: a token per 28 x 28 pixels, shrunk to the edge and budget of the model's tier."""
     return lambda width, height: _cells(*_shrunk(width, height, 28, edge, budget), 28)
 
 
 def openai_tiles(base: int, tile: int) -> ImageCount:
-    """OpenAI: fit into 2048 x 2048, short side down to 768, then a base and so many tokens a 512-pixel tile."""
+    """Return OpenAI's rule: fit 2048 x 2048, short side to 768, then `base` plus `tile` per 512-pixel tile."""
 
     def count(width: int, height: int) -> int:
         fit = min(1.0, 2048 / max(width, height))
@@ -81,17 +82,17 @@ def openai_tiles(base: int, tile: int) -> ImageCount:
 
 
 def openai_patches(factor: float, edge: int, budget: int) -> ImageCount:
-    """OpenAI: patches of 32 x 32 pixels within edge and budget, times the model's factor."""
+    """Return OpenAI's rule: patches of 32 x 32 pixels within edge and budget, times the model's factor."""
     return lambda width, height: round(_cells(*_shrunk(width, height, 32, edge, budget), 32) * factor)
 
 
 def gemini_tiles(width: int, height: int) -> int:
-    """Gemini up to 2.5: 258 for a small image, else 258 a tile of 768 pixels."""
+    """Return the tokens for Gemini up to 2.5: 258 for a small image, else 258 per tile of 768 pixels."""
     return 258 if max(width, height) <= 384 else 258 * _cells(width, height, 768)
 
 
 def qwen_image(width: int, height: int) -> int:
-    """Qwen-VL: one token for 28 x 28 pixels, at least 4."""
+    """Return the tokens for Qwen-VL: one per 28 x 28 pixels, at least 4."""
     return max(4, _cells(width, height, 28))
 
 
@@ -135,17 +136,18 @@ FAMILIES: tuple[tuple[str, Family], ...] = (
     ("gemini*", _GEMINI),
     ("qwen*vl*", _QWEN),
 )
-"""Model names by pattern, the first that matches counts; a name with slashes is judged by its last part."""
+"""Families by pattern of the model's name. The first match counts; of a name with slashes, only the last part is
+compared."""
 
 
 def family_of(model: str) -> Family | None:
-    """How that model counts; None when it is not known."""
     name = model.rsplit("/", 1)[-1].lower()
     return next((family for pattern, family in FAMILIES if fnmatchcase(name, pattern)), None)
 
 
 def text_tokens(text: str) -> Estimate:
-    """A text's tokens: one for each Chinese, Japanese or Korean character, a quarter for every other."""
+    """Estimate a text's tokens: one per Chinese, Japanese or Korean character, a quarter for any other."""
+    # Look up the width of each distinct character once.
     counts = {} if text.isascii() else Counter(text)
     wide = sum(count for char, count in counts.items() if unicodedata.east_asian_width(char) in "WF")
     rule = translatable("1 a CJK character, 0.25 a character otherwise")
@@ -153,7 +155,7 @@ def text_tokens(text: str) -> Estimate:
 
 
 def file_tokens(model: str, file: FilePart) -> Estimate | None:
-    """A file's tokens when that model gets it natively; None when the model or the file's measures are unknown."""
+    """Estimate the tokens of a file sent natively; None if the model or the file's measures are unknown."""
     family = family_of(model)
     count = _count(family, file) if family else None
     return Estimate(count, family.rule) if family and count is not None else None
@@ -168,17 +170,17 @@ def _count(family: Family, file: FilePart) -> int | None:
     return math.ceil(file.seconds * rate) if file.seconds is not None and rate is not None else None
 
 
-# About how many tokens a whole request takes with one model, and each file of it.
+# Estimates for a whole request with one model, and for each of its files.
 
 
 def estimate_request(adapted: Adapted, model: str) -> int:
-    """The tokens of a request in a model's own form; files whose measures nobody knows count as nothing."""
+    """Estimate the tokens of an adapted request; files with unknown measures count as nothing."""
     media = (estimate_delivery(each, model) for each in adapted.deliveries if each.text is None)
     return _sum_words(adapted.chat) + sum(each.tokens for each in media if each)
 
 
 def estimate_chat(chat: ChatRequest, model: str) -> int:
-    """The tokens of a canonical request if its files went as they are."""
+    """Estimate the tokens of a canonical request if its files were sent natively."""
     files = (part for message in chat.messages for part in message.parts if isinstance(part, FilePart))
     return _sum_words(chat) + sum(each.tokens for each in _each_known(files, model))
 
@@ -186,7 +188,7 @@ def estimate_chat(chat: ChatRequest, model: str) -> int:
 def estimate_delivery(
     delivery: PartDelivery, model: str, estimate_text: Callable[[str], Estimate] = text_tokens
 ) -> Estimate | None:
-    """The tokens of one file as it goes; None when the model or the file's measures are unknown."""
+    """Estimate the tokens of one file as delivered; None if the model or its measures are unknown."""
     if delivery.text is not None:
         return estimate_text(delivery.text)
     if delivery.delivery.outcome is not Outcome.CONVERTED:

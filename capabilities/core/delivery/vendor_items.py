@@ -1,4 +1,4 @@
-"""What of a vendor's own tools, fields and blocks one candidate gets, and what it reads in place of the others."""
+"""Select the vendor's own tools, fields and blocks that a candidate gets, and replace the others by notes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IN_PLACE: Mapping[str, str] = MappingProxyType(
 def fit_vendor_items(
     chat: ChatRequest, protocol: str, allowed: Collection[str], language: str | None
 ) -> tuple[ChatRequest, tuple[str, ...]]:
-    """Return the request with what this protocol has words for and `allowed` names, and the places of the rest."""
+    """Return the request with the vendor items the protocol takes and `allowed` names, and the other paths."""
     if not chat.vendor and not any(message.vendor for message in chat.messages):
         return chat, ()
     left_out: list[str] = []
@@ -39,6 +39,7 @@ def fit_vendor_items(
 
     vendor = tuple(filter(takes, chat.vendor))
     names = {item.value.get("name") for item in chat.vendor if item not in vendor and "tools[" in item.path}
+    # The chosen tool is left out, so the choice is, too.
     if chat.tool_name in names and chat.tool_name and not chat.has_tool(chat.tool_name):
         chat = replace(chat, tool_name=None)
         left_out.append("tool_choice")
@@ -60,6 +61,7 @@ def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: st
         return replace(message, parts=parts, vendor=tuple(kept))
     if not notes:
         return replace(message, vendor=tuple(kept))
+    # Notes are inserted into the text, so the offsets of reasoning and of kept blocks move with it.
     added = [(at, f"\n{words}\n" if at else f"{words}\n") for (at, _), words in notes.items()]
 
     def move(offset: int) -> int:
@@ -76,10 +78,10 @@ def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: st
     )
 
 
-# What vendors take of tools: how a name is written and how long the id of a call may be.
+# Rules of vendors for tools: how a name is written and how long the id of a call may be.
 #
-# A name or an id that breaks the rule is sent as another one that always stands for it, so that a conversation keeps
-# its prefix; names in an answer become the caller's again.
+# A name or an id that breaks the rule is always replaced by the same other one, so that a conversation keeps its
+# prefix. Names in an answer become the caller's again.
 
 MAX_NAME_CHARS = 64
 HASH_CHARS = 8
@@ -88,7 +90,7 @@ NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 @value_class
 class ToolRule:
-    """How the vendors of a protocol write the name of a tool, and the most characters of a call's id."""
+    """A protocol's pattern for tool names, and the most characters of a call's id."""
 
     name: re.Pattern[str]
     most_id_chars: int | None
@@ -103,12 +105,12 @@ RULES: Mapping[str, ToolRule] = MappingProxyType(
         "gemini": ToolRule(re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}"), None),
     }
 )
-"""By protocol; from the vendors' references on function calling (2026-11) and the sentences of their refusals."""
+"""By protocol; from the vendors' references on function calling (2026-11) and their error messages."""
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def fit_tools(chat: ChatRequest, protocol: str) -> tuple[ChatRequest, Mapping[str, str]]:
-    """Return the request with names and ids as the protocol takes them, and the caller's name by each other one."""
+    """Return the request with names and ids the protocol accepts, and the caller's names by the sent ones."""
     rule = RULES.get(protocol)
     if rule is None:
         return chat, NO_NAMES
@@ -130,7 +132,7 @@ def fit_tools(chat: ChatRequest, protocol: str) -> tuple[ChatRequest, Mapping[st
 
 
 def _fit_name(name: str) -> str:
-    """The name in plain letters with a hash of it behind, which keeps apart what was different."""
+    # The hash keeps names apart that differ only in replaced or cut characters.
     start = _OTHER.sub("_", name)[: MAX_NAME_CHARS - HASH_CHARS - 2]
     if not start[:1].isalpha():
         start = f"_{start}"
@@ -157,14 +159,15 @@ def _fit_tools(message: Message, names: Mapping[str, str], ids: Mapping[str, str
 
 
 def restore_names(answer: Answer, names: Mapping[str, str]) -> Answer:
-    """Return the answer with the caller's names of the tools that it calls."""
+    """Return the answer with the caller's names of the tools it calls."""
     calls = tuple(replace(call, name=names.get(call.name, call.name)) for call in answer.tool_calls)
     return replace(answer, tool_calls=calls)
 
 
 def restore_names_in(event: StreamEvent, names: Mapping[str, str]) -> StreamEvent:
-    """Return the event of a stream with the caller's names; a vendor sends a name whole."""
+    """Return the event of a stream with the caller's names of the tools it calls."""
     if not isinstance(event, Delta) or not event.tool_calls:
         return event
+    # Vendors send a name whole, never in pieces.
     calls = tuple(replace(call, name=names.get(call.name or "", call.name)) for call in event.tool_calls)
     return event._replace(tool_calls=calls)

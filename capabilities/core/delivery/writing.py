@@ -1,7 +1,7 @@
-"""Carries out a delivery: one file as the parts a model gets. It reads the content, so it can still fail.
+"""Carry out a delivery: turn one file into the parts a model gets.
 
-What fails degrades: text that is not there, an image that will not convert and bytes that are gone end as a
-description whose reason says so. Nothing here raises.
+This reads the content, so it can still fail. A failure degrades: missing text, an image that cannot be converted and
+lost bytes end as a description that gives the reason. Nothing here raises.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from capabilities.core.vocabulary import Kind
 
 
 def find_no_agent(_: FilePart) -> Sequence[str]:
-    """No agent: for callers without a directory of agents."""
+    """Return no agents, for callers without a directory of agents."""
     return ()
 
 
 @value_class
 class TextStyle:
-    """How texts for this model are translatable: their language, who else could read a file, and which tools it has.
+    """How texts for this model are written: the language, agents that could read a file, and the tools offered.
 
-    A text stays in its conversation, so `agents_for` gives agents that stay, too: those that administrators configured.
-    `description_of` gives what another model said of a file.
+    A text stays in its conversation, so `agents_for` names only agents that stay, too: those that administrators
+    configured. `description_of` returns another model's description of a file.
     """
 
     language: str | None = None
@@ -70,15 +70,16 @@ class TextStyle:
 def text_style_for(
     chat: ChatRequest, language: str | None, agents_for: Callable[[FilePart], Sequence[str]]
 ) -> TextStyle:
-    """The words for a request: no tool is named that the caller does not offer (decision 2)."""
+    """Return the text style for a request."""
+    # A text must not name a tool that the caller does not offer.
     return TextStyle(language, agents_for, chat.has_tool("send_message"), chat.has_tool("get_artifact"))
 
 
 @value_class
 class WrittenFile:
-    """What became of one file: the delivery as it really ended, and its text or its native parts behind a lead.
+    """The result for one file: the delivery as it ended, and its text or its native parts.
 
-    `lead` are the lines before what was converted; what goes as it came has none of its own.
+    `lead` is the text before converted parts; a file sent as it is has none.
     """
 
     delivery: Delivery
@@ -88,17 +89,17 @@ class WrittenFile:
 
 
 def name_of(file: FilePart, otherwise: str = "") -> str:
-    """What a file is called in a line before it: filename, else id, else URL, else `otherwise` or its kind."""
+    """Return the file's name for a line of text: filename, else id, else URL, else `otherwise` or its kind."""
     return file.filename or file.artifact_id or file.url or otherwise or file.kind.value
 
 
 def write(file: FilePart, reader: Reader, position: Position, words: TextStyle) -> WrittenFile:
-    """The file as this reader gets it, by the decision of `decide`."""
+    """Return the file as this reader gets it, following `decide`."""
     return _write_as(decide(file, reader, position), file, reader, position, words)
 
 
 def write_in_words(file: FilePart, reader: Reader, reason: Reason, words: TextStyle) -> WrittenFile:
-    """The file as words, though it could go natively, for this reason."""
+    """Return the file as words although it could be native, for this reason."""
     wordy = replace(reader, policies=reader.policies - {ContentPolicy.CONVERT})
     return _write_as(decide_in_words(file, wordy, reason), file, wordy, Position(), words)
 
@@ -113,7 +114,7 @@ def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Posi
 
 
 def description(file: FilePart, reason: Reason, words: TextStyle) -> str:
-    """The text in place of a file: the attachment block, or that its bytes cannot be read (MCR-E4)."""
+    """Return the text in place of a file: the attachment block, or that its bytes cannot be read (MCR-E4)."""
     if reason.code is ReasonCode.UNREADABLE:
         return failed_block(file.filename, file.artifact_id, words.language)
     return attachment_block(
@@ -133,7 +134,6 @@ def description(file: FilePart, reason: Reason, words: TextStyle) -> str:
 def _write_description_instead(
     file: FilePart, reader: Reader, position: Position, words: TextStyle, reason: Reason
 ) -> WrittenFile:
-    """The description, when the file did not come the way it was decided."""
     return _write_description(file, decide_description(file, reader, reason), reader, position, words)
 
 
@@ -157,6 +157,7 @@ def _write_converted(
         return _write_description_instead(file, reader, position, words, reason)
     size = found.blob.size
     image = replace(file, mime_type=found.mime_type, size=size, width=found.width, height=found.height)
+    # The conversion may have missed a limit, so its result is decided like any image.
     judged = decide(image, reader, position)
     if judged.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
         return _write_description_instead(file, reader, position, words, judged.reason)
@@ -166,7 +167,6 @@ def _write_converted(
 
 
 def _converted_part(file: FilePart, image: Converted) -> NativePart:
-    """An image that was made of a file, with what the file's part said beside it."""
     size = {"width": image.width, "height": image.height}
     return NativePart(Kind.IMAGE, image.mime_type, image.blob, None, file.filename, file.detail, file.cache, **size)
 
@@ -178,7 +178,6 @@ def _lost_pixels(file: FilePart, image: Converted) -> Loss | None:
 
 
 def _lead(file: FilePart, treatment: str, words: TextStyle) -> str:
-    """The lines before what was made of a file."""
     reference = reference_of(file.artifact_id) if file.artifact_id else None
     return treatment_lead(name_of(file), reference, treatment, words.language)
 
@@ -186,7 +185,7 @@ def _lead(file: FilePart, treatment: str, words: TextStyle) -> str:
 def _write_pages(
     file: FilePart, delivery: Delivery, reader: Reader, position: Position, words: TextStyle
 ) -> WrittenFile | None:
-    """The pages of a document as images, as many as there is room for; None where not one can be had."""
+    """Return the document's pages as images, as many as fit, or None if there is no page to send."""
     drawn = draw_pages(file, reader, position)
     if drawn is None:
         return None
@@ -203,6 +202,7 @@ def _write_text(
     found, delivery = _find_text(file, delivery)
     if found is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
+        # A scan has no text to extract, but its pages may be visible to the model.
         drawn = _write_pages(file, replace(delivery, reason=reason), reader, position, words)
         return drawn or _write_description_instead(file, reader, position, words, reason)
     shown = head_and_tail(
@@ -224,15 +224,15 @@ def _write_text(
 
 
 def _lost_text(text: Text, arrives: int) -> Loss | None:
-    """What does not arrive of a text, by what was taken out of the file and what is shown of that."""
     if text.share is None:
         return Loss(LossKind.CUT)
+    # Two losses: what was not extracted from the file, and what is not shown of the extracted text.
     share = text.share * arrives / len(text.text) if text.text else text.share
     return loss_of(LossKind.CUT, share, 1)
 
 
 def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Delivery]:
-    """The text and how it was had; a web page whose words cannot be told apart is inlined as it is written."""
+    """Return the text, and the delivery changed to INLINED where markup could not be removed."""
     content = file.content
     if content is None:
         return None, delivery
@@ -257,7 +257,7 @@ def _write_description(
 
 
 def _add_description(facts: str, more: ModelDescription, file: FilePart, words: TextStyle) -> str:
-    """The facts, what a model said of the file or the place where that will stand, and the reference once more."""
+    """Return the facts, the description or the slot for a later one, and the reference once more."""
     if more.state is DescriptionState.FAILED:
         return facts
     block = more.text or description_slot(more.describer, words.language)
@@ -278,4 +278,4 @@ WRITERS: Mapping[Outcome, Writer] = MappingProxyType(
         Outcome.REFUSED: _write_description,
     }
 )
-"""How each outcome is carried out."""
+"""The function that carries out each outcome."""

@@ -1,1 +1,1 @@
-"""How does one model describe a file for another? What it is asked, what it may be asked about, how it is quoted."""
+"""Prompts, limits and quoting for one model that describes a file for another."""

@@ -1,4 +1,4 @@
-"""What stands in the way of having a file described: the describer cannot read it, or it is no use to ask."""
+"""Check whether a model can describe a file, and estimate the tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from capabilities.core.vocabulary import Kind
 
 @dataclass(frozen=True, slots=True)
 class LengthLimit:
-    """How many seconds are described at most, and who says so or why."""
+    """The longest recording that is described, in seconds, and the source or reason."""
 
     seconds: int
     source: str
@@ -41,10 +41,7 @@ LONGEST: Mapping[Kind, LengthLimit] = MappingProxyType(
 
 
 def obstacle_to_describing(file: FilePart, describer: Reader) -> Reason | None:
-    """Why this describer cannot be asked about the file; None where it gets it as it is, converted or as its pages.
-
-    Words taken out of the file are no reason to ask: whoever reads the description could have these as well.
-    """
+    """Return why this describer cannot be asked about the file, or None if it gets the file itself or its pages."""
     try:
         return _find_obstacle(file, describer)
     except UnreadableError as error:
@@ -56,6 +53,7 @@ def _find_obstacle(file: FilePart, describer: Reader) -> Reason | None:
         return because(ReasonCode.UNREADABLE, problem=file.unreadable or "failed")
     if file.size == 0:
         return because(ReasonCode.EMPTY)
+    # Without `extract`: the reader of the description could have the words of the file as well.
     seeing = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     if reason := _too_long(file) or _locked(file):
         return reason
@@ -81,13 +79,10 @@ def _inspect(file: FilePart) -> Inspection:
     return file.content.inspect() if isinstance(file.content, Inspectable) else Inspection()
 
 
-# About how many tokens it takes to have a file described, said before anybody is asked.
-
-
 def estimate_describing(
     file: FilePart, describer: Reader, model: str, question: str | None, language: str | None
 ) -> Estimate | None:
-    """What the describer would read, prompt and file together; None where nobody knows how it counts such a file."""
+    """Estimate what the describer would read, prompt and file; None if its count for the file is unknown."""
     seeing = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     adapted = adapt(describing_chat(file, question, language), seeing, TextStyle(language))
     if isinstance(adapted, CannotRead):

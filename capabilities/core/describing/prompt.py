@@ -1,6 +1,6 @@
-"""What a model is asked that describes a file for another: data, in both languages, by what kind of file it is.
+"""The prompt for a model that describes a file for another, in both languages and by kind of file.
 
-Whoever changes a word of it that a describer reads counts `PROMPT_VERSION` up: descriptions are kept by it.
+Change a word that a describer reads, and `PROMPT_VERSION` must go up: descriptions are cached by it.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from capabilities.core.message import ChatRequest, FilePart, Message, Role, Text
 from capabilities.core.texts.phrases import escape_name, hides, nearest
 from capabilities.core.vocabulary import Kind
 
-# Words that a file brought about, quoted so that a model takes them for content and for nothing else.
+# Quoting of untrusted words from a file, so that a model reads them as content and not as instructions.
 #
-# They stand between two fences longer than any inside, each line behind a mark, so that no line of theirs is one of
-# ours: neither a fence, nor the first line of a block that programs read. What hides, reorders or is a model's own
-# control token is taken out or taken apart. The same words always give the same lines, so that a prefix stays as it
-# is.
+# They are put between two fences longer than any inside, each line behind a mark, so that no line of theirs can pass
+# as one of ours: neither a fence, nor the first line of a block that programs read. Invisible and reordering
+# characters are removed, and control tokens of models are split. The same words always give the same lines, so that a
+# conversation keeps its prefix.
 
 MAX_CHARS = 32_000
-"""Characters of a description that are quoted: about as much as its writer is asked for at most."""
+"""Characters of a description that are quoted: about the longest that its writer is asked for."""
 
 MAX_NAME = 200
 
 LINE_MARK = "> "
 
 TICKS = "`´｀ˋ‵"
-"""What looks like the character of the fence."""
+"""Characters that look like the fence's."""
 
 LONG_RUNS = re.compile(rf"([{TICKS}]{{16}})[{TICKS}]+|(\n\n)\n+")
-"""Sixteen in a row stand for any number, and one empty line for many: no words make their quotation much longer."""
+"""Longer runs are cut to sixteen ticks or one empty line, so that no words make their quotation much longer."""
 
 LEADS: Mapping[str, str] = MappingProxyType(
     {"zh": "由 {describer} 描述，当前模型并未看到原文件:", "en": "Described by {describer}, not seen by you:"}
@@ -54,36 +54,36 @@ CUTS: Mapping[str, str] = MappingProxyType(
 )
 
 LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""What ends a line for somebody, and a line break for us."""
+"""Characters that some programs treat as line ends; each becomes a line break."""
 
 HIDDEN = re.compile("[\U000e0100-\U000e01ef]|(?<=[\u200c\u200d])[\u200c\u200d]+")
-"""Selectors and rows of joiners, in which words can be hidden."""
+"""Variation selectors and rows of joiners, which can hide words."""
 
 TOKEN_NAMES = (
     *("s", "bos", "eos", "pad", "unk", "sop", "eop", "eod", "end_of_text", "start_of_turn", "end_of_turn"),
     *("start_header_id", "end_header_id", "system", "user", "assistant", "human", "tool", "think", "thinking"),
     *("tool_call", "tool_calls", "tool_response", "tool_result", "function_calls", "function_results"),
 )
-"""Words between angle brackets that templates of chats give a meaning."""
+"""Words in angle brackets that chat templates give a meaning."""
 
 CONTROL_TOKENS = re.compile(
     r"<(?=[|｜])|(?<=[|｜])>"  # ChatML, Llama 3, Phi, GLM, and DeepSeek with the wide bar
-    rf"|<(?=/?(?:{'|'.join(TOKEN_NAMES)})>)"  # Gemma, Llama 2, Qwen, and what tools are told in
+    rf"|<(?=/?(?:{'|'.join(TOKEN_NAMES)})>)"  # Gemma, Llama 2, Qwen, and tags around tool calls
     r"|<(?=<?/?SYS>)|\[(?=/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|SYSTEM_PROMPT)\])",  # Llama 2, Mistral
     re.IGNORECASE,
 )
-"""The bracket of a token by which a server tells who speaks: engines that serve open models may read it in any text."""
+"""The bracket of a token that marks who speaks. Engines that serve open models may interpret it in any text."""
 
 
 def quote_words(words: str, describer: str, language: str | None) -> str:
-    """The words of a describer as a model gets them: whose they are, then the words in a fence, then what they are."""
+    """Return a describer's words as a model gets them: their author, the words in a fence, and a warning."""
     tag = nearest(language)
     lead = LEADS[tag].format(describer=escape_name(describer)[:MAX_NAME])
     return "\n".join([lead, fence_words(words, language, MAX_CHARS), NOTES[tag]])
 
 
 def fence_words(words: str, language: str | None, max_chars: int) -> str:
-    """At most so many characters of the words between two fences; what is left out is said behind the second."""
+    """Return at most `max_chars` characters of the words in a fence, with a note after it if they were cut."""
     clean = clean_words(words)
     shown = clean[:max_chars]
     longest = max((len(run) for run in re.findall(f"[{TICKS}]+", shown)), default=0)
@@ -95,7 +95,7 @@ def fence_words(words: str, language: str | None, max_chars: int) -> str:
 
 
 def clean_words(words: str) -> str:
-    """The words in lines, without what is invisible, and with the control tokens of models taken apart."""
+    """Return the words without invisible characters, and with the control tokens of models split."""
     lines = LINE_ENDS.sub("\n", words)
     visible = "".join(each for each in lines if each in "\n\t" or not hides(each))
     short = LONG_RUNS.sub(r"\1\2", HIDDEN.sub("", visible))
@@ -109,14 +109,14 @@ def _take_apart(match: re.Match[str]) -> str:
 PROMPT_VERSION = 1
 
 MAX_TOKENS = 8_192
-"""What a description may take, thoughts included; every model that reads files can write as much."""
+"""The most tokens of a description, reasoning included; every model that reads files can write as many."""
 
 MAX_QUESTION_CHARS = 2_100
 
 
 @dataclass(frozen=True, slots=True)
 class DescribingPrompt:
-    """One language: `rules` hold for every file, `tasks` are by kind, `length` says how long it may get."""
+    """The prompt in one language: rules for every file, tasks by kind, and the allowed length."""
 
     rules: str
     tasks: Mapping[Kind, str]
@@ -128,7 +128,7 @@ class DescribingPrompt:
 MAX_WORDS: Mapping[Kind, int] = MappingProxyType(
     {Kind.IMAGE: 1_500, Kind.AUDIO: 5_000, Kind.VIDEO: 3_000, Kind.DOCUMENT: 5_000}
 )
-"""Words, or Chinese characters, that are asked for at most."""
+"""The most words, or Chinese characters, that are asked for."""
 
 EN = DescribingPrompt(
     rules=(
@@ -225,7 +225,7 @@ PROMPTS: Mapping[str, DescribingPrompt] = MappingProxyType({"en": EN, "zh": ZH})
 
 
 def describing_chat(file: FilePart, question: str | None, language: str | None) -> ChatRequest:
-    """The request that has a file described: the rules and the task, then the file with the question it came with."""
+    """Return the request to describe a file: rules and task, then the file and the question it came with."""
     prompt = PROMPTS[nearest(language)]
     kind = file.kind if file.kind in prompt.tasks else Kind.DOCUMENT
     length = prompt.length.format(words=f"{MAX_WORDS[kind]:,}")
@@ -238,17 +238,15 @@ def describing_chat(file: FilePart, question: str | None, language: str | None) 
     return ChatRequest((Message(Role.SYSTEM, (system,)), user), max_tokens=MAX_TOKENS)
 
 
-# The question with which a file came: a description that knows it says what matters.
-
 MAX_HEAD, MAX_TAIL = 1_500, 500
-"""Characters of a long question: people paste, and ask before or behind what they pasted."""
+"""Characters of a long question that are kept: people paste, and ask before or after what they pasted."""
 
 
 def question_for(chat: ChatRequest, message_index: int) -> str | None:
-    """The words of the user's message that brought the file of this message; None where it has none.
+    """Return the words of the user's message that came with the file of this message, or None.
 
-    A file in a tool's result was brought by the last user's message before it. What comes later does not count, so that
-    the answer is the same in every later turn.
+    For a file in a tool's result, this is the last user's message before it. Later messages do not count, so that the
+    result is the same in every later turn.
     """
     brought = next((each for each in reversed(chat.messages[: message_index + 1]) if each.role is Role.USER), None)
     words = brought.text.strip() if brought else ""
@@ -257,14 +255,12 @@ def question_for(chat: ChatRequest, message_index: int) -> str | None:
     return words or None
 
 
-# What two descriptions of the same content have in common, so that the second is never asked for.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptionKey:
-    """One description: `content` is the hash of the file's bytes, `describer` the service or `provider/model`.
+    """The cache key of a description.
 
-    `language` is `zh` or `en`; `question` is the hash of the question, empty without one.
+    `content` is the hash of the file's bytes, `describer` the service or `provider/model`, `language` is `zh` or `en`,
+    and `question` is the hash of the question, empty without one.
     """
 
     content: str
@@ -275,12 +271,12 @@ class DescriptionKey:
 
     @property
     def digest(self) -> str:
-        """One word for all of it, 64 hexadecimal digits."""
+        """Return the whole key as 64 hexadecimal digits."""
         return _hash("\0".join(map(str, astuple(self))))
 
 
 def description_key(content: str, describer: str, language: str | None, question: str | None) -> DescriptionKey:
-    """The key of what a describer would be asked today."""
+    """Return the key of a description with the current prompt."""
     hashed = _hash(question) if question else ""
     return DescriptionKey(
         content=content, describer=describer, prompt_version=PROMPT_VERSION, language=nearest(language), question=hashed
