@@ -1,1 +1,1 @@
-"""Who is it that signs in with an account elsewhere, and may they?"""
+"""Rules for signing in with an external account."""

@@ -1,4 +1,4 @@
-"""Who somebody is who comes from an identity provider, and whether they are let in."""
+"""Decide whether an external account may sign in, and as which user."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from enum import StrEnum
 
 MAX_NAME = 150
 NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")
-"""What user names do not have."""
+"""Characters that Django does not allow in user names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """An account elsewhere: its provider's word, what the provider calls it for ever, and what it says of the person.
+    """An account at an identity provider; `subject` is its permanent id there.
 
-    `email` is one that the provider has verified; empty else.
+    `email` is empty unless the provider has verified it.
     """
 
     provider: str
@@ -26,20 +26,19 @@ class Identity:
 
     @property
     def title(self) -> str:
-        """What people know it by."""
         return self.email or self.name or self.username or self.subject
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The user who signs in with an identity, by primary key."""
+    """The user linked to an identity, by primary key."""
 
     id: int
     is_active: bool
 
 
 class Admission(StrEnum):
-    """What becomes of somebody who comes with an identity."""
+    """Result of signing in with an identity."""
 
     SIGN_IN = "sign_in"
     LINK = "link"
@@ -56,7 +55,10 @@ LET_IN = frozenset({Admission.SIGN_IN, Admission.LINK, Admission.CREATE})
 def decide_admission(
     identity: Identity, owner: Owner | None, claimant: int | None, *, newcomers: bool, domains: tuple[str, ...] = ()
 ) -> Admission:
-    """What becomes of them; `claimant` is the user whose invitation was opened, or who is signed in and links it."""
+    """Return what a sign-in leads to.
+
+    `claimant` is the user whose invitation was opened, or who is signed in and links the identity.
+    """
     if owner is not None:
         if claimant not in (None, owner.id):
             return Admission.OF_ANOTHER
@@ -71,7 +73,8 @@ def decide_admission(
 
 
 def suggest_username(identity: Identity) -> str:
-    """A user name for a newcomer, of characters that user names have; somebody else may have it already."""
+    """Return a valid user name for a new user; it may be taken already."""
     words = (identity.username, identity.email.partition("@")[0], identity.name, identity.provider)
+    # Five characters are left for a number that makes the name unique.
     names = (NOT_IN_NAMES.sub("-", word).strip("-")[: MAX_NAME - 5] for word in words)
     return next(name for name in names if name)

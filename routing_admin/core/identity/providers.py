@@ -1,6 +1,6 @@
-"""Which identity providers may people sign in with? None, until one is configured.
+"""Read the identity providers from the environment; none by default.
 
-The words on the wire are those of OpenID Connect Core 1.0, and of the vendors' own pages where they differ.
+Protocol fields follow OpenID Connect Core 1.0, and the vendors' own documentation where they differ.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from capabilities.core.translatable import translatable
 PREFIX = "ROUTING_ADMIN_"
 DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 NEWCOMERS = ("none", "viewer", "editor")
-"""What somebody may become who signs in so for the first time and was not invited."""
+"""Roles for a person who signs in for the first time without an invitation."""
 OIDC = "oidc"
 
 KINDS: Mapping[str, tuple[str, str]] = {
@@ -25,12 +25,12 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "dingtalk": ("dingtalk", translatable("DingTalk")),
     "weixin": ("weixin", translatable("Weixin")),
 }
-"""Each provider's word in addresses and variables: how the package calls its protocol, and the name on its button."""
+"""Id of each provider in addresses and variables → its django-allauth provider and the label of its button."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityProvider:
-    """One that is configured: its word, its name on the button, and how it knows this installation."""
+    """A configured identity provider."""
 
     id: str
     kind: str
@@ -42,19 +42,18 @@ class IdentityProvider:
 
 @dataclass(frozen=True, slots=True)
 class IdentityRules:
-    """Who is let in: every configured provider, what newcomers become, and the domains that their e-mail must have."""
+    """The configured providers, the role of new users, and the e-mail domains that they must have."""
 
     providers: tuple[IdentityProvider, ...] = ()
     newcomers: str = "none"
     domains: tuple[str, ...] = ()
 
     def find(self, provider_id: str) -> IdentityProvider | None:
-        """The configured provider of that word."""
         return next((each for each in self.providers if each.id == provider_id), None)
 
 
 def read_identity_rules(variables: Mapping[str, str]) -> IdentityRules:
-    """What the environment says. Raises `ValueError` with one line for what is half said."""
+    """Read the rules from environment variables. Raise `ValueError` with one line if incomplete."""
     providers = tuple(each for word in KINDS if (each := _read_provider(variables, word)) is not None)
     newcomers = variables.get(PREFIX + "NEWCOMERS") or "none"
     if newcomers not in NEWCOMERS:
@@ -68,7 +67,7 @@ def read_identity_rules(variables: Mapping[str, str]) -> IdentityRules:
 
 
 def package_settings(rules: IdentityRules) -> dict[str, Any]:
-    """What the package is told of the providers; PKCE goes along where the provider speaks OpenID Connect."""
+    """Return django-allauth's settings for the providers, with PKCE for OpenID Connect."""
     found: dict[str, Any] = {}
     for each in rules.providers:
         app: dict[str, Any] = {"client_id": each.client_id, "secret": each.secret, "name": each.name}

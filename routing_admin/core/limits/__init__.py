@@ -1,1 +1,1 @@
-"""What may an agent use?"""
+"""Rates, budgets and concurrency that an agent may use."""

@@ -1,4 +1,7 @@
-"""How much is a call likely to take? What is reserved before it is made, and settled by what it took."""
+"""Estimate what a call will use, and account for what it used.
+
+The estimate is reserved before the call; the real usage settles the reservation afterwards.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +15,29 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Media, Usage
 
 IMAGE_TOKENS = 1290
-"""What Gemini counts for an image that it makes; other vendors count about as much."""
+"""Gemini's count for an image that it generates; other vendors count about as much."""
 SOUND_BYTES = 2000
-"""Bytes of a sound for each of its tokens: 20 to 25 a second of 48,000 bytes, as vendors make them."""
+"""Bytes of generated audio per token: vendors make 20 to 25 tokens for a second of 48,000 bytes."""
 DEFAULT_OUTPUT_TOKENS = 1024
-"""What an answer counts as that nobody sets a limit to."""
+"""Estimated length of an answer whose request sets no limit."""
 
 
 def estimate_call(chat: ChatRequest, model: str, most: int | None) -> tuple[int, int]:
-    """About the tokens that a request has, and those that its answer may have, of which `most` are allowed."""
+    """Return the estimated tokens of a request and of its answer, which may have up to `most`."""
     return estimate_chat(chat, model), most or DEFAULT_OUTPUT_TOKENS
 
 
 def tokens_of(usage: Usage | None) -> int | None:
-    """The tokens that a provider counted; None where it did not say."""
+    """Return the provider's total token count, or None if it reported none."""
     if usage is None or (usage.prompt_tokens is None and usage.completion_tokens is None):
         return usage.total_tokens if usage is not None else None
     return (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
 
 
 def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut: bool = False) -> Usage:
-    """What a call took: as its provider counted it, and what it did not count by question and answer.
+    """Return a call's usage as its provider reported it, with missing counts estimated from question and reply.
 
-    Nothing where there is neither a count nor an answer. Of an answer that was cut, which is counted to its beginning
-    at most, all that came counts.
+    Zero without both a report and a reply. For a reply that was cut off, the larger of report and estimate counts.
     """
     counted = usage or Usage()
     if reply is None:
@@ -44,6 +46,7 @@ def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut
     if completion is None or is_cut:
         came = answer_tokens(reply)
         rest = None if total is None or prompt is None or is_cut else max(total - prompt, 0)
+        # Of a cut answer a provider counts at most the beginning, so everything received is counted instead.
         completion = max(completion or 0, came) if rest is None else rest
     if prompt is None:
         prompt = question if total is None else max(total - completion, 0)
@@ -51,7 +54,7 @@ def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut
 
 
 def answer_tokens(reply: Answer) -> int:
-    """About the tokens of all that came of an answer: words, reasoning, calls of tools, and files that were made."""
+    """Estimate the tokens of an answer: text, reasoning, refusal, tool calls and generated files."""
     calls = (text for call in reply.tool_calls for text in (call.name, call.arguments))
     texts = (reply.text, reply.reasoning or "", reply.refusal or "", *calls)
     return sum(text_tokens(each).tokens for each in texts if each) + sum(map(_media_tokens, reply.media))
@@ -65,13 +68,13 @@ def _media_tokens(media: Media) -> int:
 
 
 def nanos_of(usage: Usage, price: Price | None, currency: str) -> int | None:
-    """Return what that costs in a currency; None where nobody has a price in it."""
+    """Return the cost in billionths of `currency`, or None without a price in that currency."""
     cost = cost_of(usage, price) if price is not None and price.currency == currency else None
     return cost.nanos if cost is not None else None
 
 
 def counted_nanos(usage: Usage, price: Price | None, limits: AgentLimits) -> int:
-    """Return what of that a budget counts: what has no known price at the budget's own, or nothing."""
+    """Return the cost that a budget counts, using the budget's own price where no other is known, else 0."""
     nanos = nanos_of(usage, price, limits.currency)
     if nanos is None:
         nanos = nanos_of(usage, limits.own_price, limits.currency)

@@ -1,4 +1,4 @@
-"""The port of the ledger, which all processes draw their shares from."""
+"""Port of the shared ledger from which every process draws its shares of limits."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from routing_admin.core.limits.shares import Window, size_of_grant
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a process says and asks of one limit of a holder, named as `limit_holders` says.
+    """One process's report and request for one limit of a holder (named as in `limit_holders`).
 
-    `granted` is what it holds, `committed` what is used or reserved, beyond that even; `reported` is what it said last
-    time that was. So much of what it holds comes back as `give` says; `want` is wanted, and `least` of it would help.
+    `granted` is what the process holds. `committed` is what it used or reserved, possibly more than that. `reported` is
+    the commitment of its previous order. `give` is returned to the ledger, `want` is requested, and `least` is the
+    smallest grant that would help.
     """
 
     holder: str
@@ -33,9 +34,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """What the ledger has then: what the process holds, what all drew, the size of this grant.
+    """The ledger's state after an order: held by the process, drawn by all, and the size of this grant.
 
-    `in_demand` says that another process asked in vain a moment ago.
+    `in_demand` is True if another process's order was refused a moment ago.
     """
 
     granted: int
@@ -45,16 +46,18 @@ class Booking:
 
 
 def book(drawn: int, held: int | None, order: Order) -> Booking:
-    """An order carried out where all drew so much and the process holds so much, None where its lease is over.
+    """Apply an order to a ledger where all processes drew `drawn` and this one holds `held`.
 
-    Then it has lost what it had not said to be committed, and of calls under way everything: what they are found to
-    use now is booked anew, as is all that is committed beyond what is held, whatever is left.
+    `held` is None once the lease has expired.
     """
     if held is None:
+        # An expired lease forfeits what was not reported as committed, and all that running calls reserved.
+        # Their real use is booked again below as debt.
         held = min(order.reported, order.granted) if order.window.ends_at is not None else 0
     else:
         give = max(0, min(order.give, held - order.committed))
         held, drawn = held - give, drawn - give
+    # Debt is booked whatever is left of the limit: it has been used already.
     debt = max(0, order.committed - held)
     held, drawn = held + debt, drawn + debt
     grant = size_of_grant(order.limit, drawn, order.want, order.least) if order.want else 0
@@ -62,10 +65,10 @@ def book(drawn: int, held: int | None, order: Order) -> Booking:
 
 
 class Ledger(Protocol):
-    """Who drew how much. A process that says nothing for as long as its lease loses what it did not commit."""
+    """Shared account of every draw; a process silent for a whole lease forfeits what it did not commit."""
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> Sequence[Booking]:
-        """Books every order, all or none. Raises where the ledger does not answer."""
+        """Book all orders, or none. Raise if the ledger does not answer."""
 
     def leave(self, process: str) -> None:
-        """Takes back what the process holds and had not said to be committed; it ends. Raises the same."""
+        """Release what a stopping process holds and has not committed. Raise if the ledger does not answer."""

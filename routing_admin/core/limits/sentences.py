@@ -1,4 +1,4 @@
-"""What a caller is told of a limit that is reached."""
+"""Messages for callers that reached a limit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ REACHED: Mapping[Meter, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedNeed:
-    """What a request needs of a limit of `who` that has less left."""
+    """The limit that a request would exceed: `who` has `left` and the request needs `need`."""
 
     who: str
     meter: Meter
@@ -62,7 +62,7 @@ class RefusedNeed:
 
 
 def sentence_of(refused: RefusedNeed, ends_at: datetime | None, now: datetime) -> Translatable:
-    """Why a request is refused, and when it would not be; `ends_at` in the zone that the caller is to read."""
+    """Return why a request is refused and when the limit resets; `ends_at` is in the caller's time zone."""
     wait = duration_of(ends_at - now) if ends_at else ""
     reset = f"{ends_at:%Y-%m-%d %H:%M %Z}" if ends_at else ""
     amounts = {"limit": refused.limit, "left": refused.left, "asked": refused.need}
@@ -71,12 +71,12 @@ def sentence_of(refused: RefusedNeed, ends_at: datetime | None, now: datetime) -
 
 
 def text_of_amount(meter: Meter, amount: int, currency: str) -> str:
-    """An amount as people read it; money with its currency."""
+    """Format an amount for people; money includes its currency."""
     return f"{amount_text(amount)} {currency}" if meter in MONEY else f"{amount:,}"
 
 
 def duration_of(time: timedelta) -> str:
-    """A time as OpenAI's headers write it: `12s`, `6m0s`, `1h0m5s`; at least a second."""
+    """Format a duration as OpenAI's rate limit headers do: `12s`, `6m0s`, `1h0m5s`; at least one second."""
     seconds = max(1, -int(-time.total_seconds() // 1))
     hours, minutes = seconds // 3600, seconds % 3600 // 60
     parts = [f"{hours}h"] if hours else []

@@ -1,8 +1,8 @@
-"""A process's share of a limit: what it drew of the ledger, what its calls reserved of that and what they used.
+"""A process's share of a limit: what it drew from the ledger, reserved for calls, and used.
 
-Calls reserve before and settle after, so that all shares together never pass the limit. What the real use of a call
-exceeds its reservation by, and what a share was extended by while the ledger was silent, is a debt: the ledger books it
-whatever is left.
+Calls reserve before they start and settle afterwards, so the shares together never exceed the limit. Two things
+become debt, which the ledger books whatever is left: use beyond a reservation, and extensions granted while the ledger
+did not answer.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from enum import StrEnum
 
 from capabilities.core.services.agent_limits import Meter
 
-# In which time is a limit counted? The minute of the clock, the day and the month of the calendar, or the moment.
-
 
 class Period(StrEnum):
-    """How long what is used counts; `NOW` as long as the call is under way."""
+    """Time over which usage is summed; `NOW` counts a call while it is running."""
 
     NOW = "now"
     MINUTE = "minute"
@@ -39,13 +37,12 @@ PERIODS: Mapping[Meter, Period] = {
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One minute, day or month: a name that is its own, and when it ends; that of the moment never does."""
+    """One minute, day or month with a unique name; the window of `Period.NOW` never ends."""
 
     name: str
     ends_at: datetime | None = None
 
     def is_over(self, now: datetime) -> bool:
-        """Whether another one counts by now."""
         return self.ends_at is not None and now >= self.ends_at
 
 
@@ -53,7 +50,7 @@ MOMENT = Window("now")
 
 
 def window_at(period: Period, now: datetime, zone: tzinfo) -> Window:
-    """The window that `now` lies in; days and months are those of the zone, whatever its clocks do."""
+    """Return the window that contains `now`; days and months follow `zone`, minutes UTC."""
     if period is Period.NOW:
         return MOMENT
     if period is Period.MINUTE:
@@ -70,15 +67,17 @@ def _midnight(day: date, zone: tzinfo) -> datetime:
 
 
 GRANT_DIVISOR = 16
-"""Of what is left a process draws so many parts of one: so nobody holds much that others lack, and of a little left
-each draws what its calls need and no more."""
+"""A process draws 1/16 of what is left, or what its calls need if that is more.
+
+So no process holds much that others lack, and near the limit each draws only what its calls need.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a process may let its calls use in a window; `drawn` is what all processes drew, when it last heard of it.
+    """What one process may use in a window; `drawn` is the total of all processes as last reported by the ledger.
 
-    `last` is the size of the last draw, `extension` what was added without the ledger.
+    `last` is the size of the last draw, `extension` the amount added without the ledger.
     """
 
     limit: int
@@ -92,54 +91,50 @@ class Share:
 
     @property
     def committed(self) -> int:
-        """What is used, or may be by calls under way."""
+        """What is used already, or may be used by running calls."""
         return self.used + self.reserved
 
     @property
     def free(self) -> int:
-        """What further calls may reserve; below zero where calls used more than they had reserved."""
+        # Negative once calls used more than they had reserved.
         return self.granted + self.extension - self.committed
 
     @property
     def debt(self) -> int:
-        """What is committed beyond what the ledger granted."""
         return max(0, self.committed - self.granted)
 
     @property
     def remaining(self) -> int:
-        """What is left of the limit as far as this process knows; what others drew counts as used."""
+        """What is left of the limit as far as this process knows; other processes' draws count as used."""
         return max(0, self.limit - max(self.drawn, self.granted) + min(self.granted, self.free))
 
     def reserve(self, amount: int) -> Share | None:
-        """The share with so much reserved; None where it has not so much free."""
+        """Return the share with `amount` reserved, or None if less than that is free."""
         return replace(self, reserved=self.reserved + amount) if amount <= self.free else None
 
     def settle(self, reserved: int, used: int) -> Share:
-        """The share once a call that reserved so much has used so much, which is never less than nothing."""
+        """Release `reserved` and add `used`."""
         return replace(self, reserved=self.reserved - reserved, used=self.used + max(used, 0))
 
     def book(self, granted: int, drawn: int, last: int) -> Share:
-        """The share as the ledger has it now."""
         return replace(self, granted=granted, drawn=drawn, last=last or self.last, extension=0)
 
     def extend(self) -> Share | None:
-        """Return the share with what a draw would have granted of what is left, but no less than the last one did.
+        """Return the share extended by what a draw would have granted, at least by the size of the last draw.
 
-        None where it was extended since the ledger was heard of, or nothing was ever drawn.
+        None if it was already extended since the ledger last answered, or if nothing was ever drawn.
         """
         left = self.limit - max(self.drawn, self.granted)
         more = min(left, max(self.last, left // GRANT_DIVISOR))
         return replace(self, extension=more) if self.last and more > 0 and not self.extension else None
 
     def move_to(self, window: Window) -> Share:
-        """A share of the next window, which begins with nothing but what is reserved of a moment that never ends."""
+        """Return an empty share of the next window."""
         return Share(self.limit, window, last=self.last)
 
 
 def size_of_grant(limit: int, drawn: int, want: int, least: int) -> int:
-    """How much a process gets that wants so much; nothing where not even `least` is left.
-
-    Where more is left it gets more than it wants, so that its next calls need not ask.
-    """
+    """Return the size of a grant: 0 if less than `least` is left, else up to what is wanted or more."""
     left = limit - drawn
+    # While much is left, grant more than is wanted so that the next calls need no exchange.
     return 0 if left < max(least, 1) else min(left, max(want, left // GRANT_DIVISOR))
