@@ -1,1 +1,1 @@
-"""Which route does a request take, and along which candidates, in which language, with which parameters?"""
+"""Choose a request's route, candidates, language and parameters."""

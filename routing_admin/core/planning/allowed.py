@@ -1,4 +1,4 @@
-"""Which routes and services may a caller use: whatever name leads there counts as the route or the service itself."""
+"""Check which routes and services a caller may use, whatever name leads to them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from routing_admin.core.planning.model_names import NamedRoute, task_name
 NOT_ALLOWED = "model_not_allowed"
 NOTHING = translatable("nothing")
 MAX_NAMES = 20
-"""So many allowed names a refusal lists."""
+"""Allowed names that a refusal lists."""
 
 
 class ModelNotAllowedError(LookupError):
-    """The caller may not use that route or service; says which it may."""
+    """The caller may not use the route or service; `sentence` lists what it may use."""
 
     def __init__(self, name: str, limits: AgentLimits) -> None:
         allowed = sorted(limits.models or ()) or [NOTHING]
@@ -27,15 +27,16 @@ class ModelNotAllowedError(LookupError):
 
 
 def check_allowed(limits: AgentLimits | None, configuration: Configuration, target: NamedRoute, name: str) -> None:
-    """Raises `ModelNotAllowedError` where the caller may not use what `name` led to; candidates are not looked at."""
+    """Raise `ModelNotAllowedError` unless the caller may use what `name` leads to."""
     if limits is None or limits.models is None:
         return
+    # Candidates are not checked: permission for a route covers every model in its chain.
     if not any(limits.allows(each) for each in names_of(configuration, target)):
         raise ModelNotAllowedError(name, limits)
 
 
 def names_of(configuration: Configuration, target: NamedRoute) -> tuple[str, ...]:
-    """The names by which a target may be allowed; none for a provider's model that no service speaks for."""
+    """Return the names that permit a target; none for a provider's model without a model service."""
     if not target.direct:
         return (task_name(target.route.task_type),)
     first = target.route.primary

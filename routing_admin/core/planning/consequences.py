@@ -1,4 +1,4 @@
-"""What a change of the configuration means for those who ask: which routes and agents it changes, and how."""
+"""Consequences of a configuration change for the routes and agents that requests use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: Mapping[str, str] = {
     "video": translatable("videos"),
     "file": translatable("files"),
 }
-"""What each capability of `MEDIA` reads."""
+"""What a model with each capability of `MEDIA` reads."""
 Notice = tuple[Gravity, str]
 ORDER = (Gravity.STOPS, Gravity.DEGRADES, Gravity.CHANGES)
 
@@ -31,9 +31,9 @@ ORDER = (Gravity.STOPS, Gravity.DEGRADES, Gravity.CHANGES)
 def consequences(
     before: Configuration, after: Configuration, unusable: Mapping[str, Unusable] | None = None
 ) -> tuple[Consequence, ...]:
-    """Every consequence of putting `after` in the place of `before`, the gravest first; none where nobody is concerned.
+    """Return every consequence of replacing `before` by `after`, the gravest first.
 
-    `unusable` are the providers that cannot be called, before and after. What could not answer before loses nothing.
+    `unusable` are the providers that cannot be called before or after the change.
     """
     old, new = _Reach(before, unusable or {}), _Reach(after, unusable or {})
     changed = _changed_providers(before, after)
@@ -47,7 +47,7 @@ def consequences(
 
 
 class _Reach:
-    """A configuration, and whom each of its routes and agents can ask; each route is looked at once."""
+    """A configuration with the candidates that each route and agent can reach; each route is checked once."""
 
     def __init__(self, configuration: Configuration, unusable: Mapping[str, Unusable]) -> None:
         self.configuration = configuration
@@ -55,13 +55,12 @@ class _Reach:
         self._chains: dict[str, ChainLint] = {}
 
     def chain(self, route: RouteSpec) -> ChainLint:
-        """The route's chain, checked."""
         if route.task_type not in self._chains:
             self._chains[route.task_type] = lint(self.configuration, route, self._unusable)
         return self._chains[route.task_type]
 
     def route_of(self, agent: AgentSpec) -> RouteSpec | None:
-        """The route that an agent's requests take; None where it names none, or there is none to take."""
+        """Return the route that an agent's requests take, or None if it names none or none exists."""
         if agent.task_type is None:
             return None
         try:
@@ -70,7 +69,7 @@ class _Reach:
             return None
 
     def model_of(self, agent: AgentSpec) -> Capabilities | None:
-        """What the model that an agent asks first reads and writes; None where nobody can be asked."""
+        """Return the capabilities of the model that an agent asks first, or None if none can be asked."""
         route = self.route_of(agent)
         if route is not None:
             return next((one.capabilities for one in self.chain(route).callable), None)
@@ -81,7 +80,6 @@ class _Reach:
         return None if provider.name in self._unusable else service.effective_capabilities
 
     def reads(self, agent: AgentSpec, word: str) -> bool:
-        """Whether the model that an agent asks first has that capability."""
         model = self.model_of(agent)
         return model is not None and model.has(word)
 
@@ -98,7 +96,6 @@ def _of_routes(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[C
 
 
 def _changed_providers(before: Configuration, after: Configuration) -> set[str]:
-    """The providers of which something differs, be it a service of theirs."""
     pairs = ((before, after), (after, before))
     providers = {one.name for here, there in pairs for one in here.providers if _differ(one, there.provider(one.name))}
     return providers | {
@@ -107,17 +104,15 @@ def _changed_providers(before: Configuration, after: Configuration) -> set[str]:
 
 
 def _differ(one: object, other: object) -> bool:
-    """Whether two things differ; most are the very same, which is told at once."""
+    # Most parts of two configurations are the same object, so identity is checked first.
     return one is not other and one != other
 
 
 def _is_touched(route: RouteSpec, now: RouteSpec, changed: Collection[str]) -> bool:
-    """Whether a route may do otherwise than before: it was changed, or something of a provider in its chain."""
     return _differ(route, now) or any(one.provider in changed for one in route.candidates)
 
 
 def _leaving(route: RouteSpec, after: Configuration, *, is_there: bool) -> Notice:
-    """What becomes of the tasks of a route that is deleted or disabled."""
     try:
         to = resolve_route(after, route.task_type)[0].task_type
     except NoRouteError:
@@ -130,7 +125,7 @@ def _leaving(route: RouteSpec, after: Configuration, *, is_there: bool) -> Notic
 
 
 def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
-    """What changes for a route that stays."""
+    # A chain that could not answer before the change loses nothing by it.
     if not old.callable:
         return
     if not new.callable:
@@ -154,12 +149,14 @@ def _of_chain(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
 
 
 def _of_candidates(route: str, old: ChainLint, new: ChainLint, lost_by_all: Sequence[str]) -> Iterator[Notice]:
-    """The candidates that stay and read less; what the whole route loses is told already."""
     before = {_key(one): one for one in old.callable}
     for one in new.callable:
         then = before.get(_key(one))
         lost = [
-            word for word in _read([then] if then else []) if not one.capabilities.has(word) and word not in lost_by_all
+            # `_of_chain` has reported what the whole route loses.
+            word
+            for word in _read([then] if then else [])
+            if not one.capabilities.has(word) and word not in lost_by_all
         ]
         if lost:
             text = translatable(
@@ -206,7 +203,6 @@ def _of_agents(old: _Reach, new: _Reach, changed: Collection[str]) -> Iterator[C
 
 
 def _concerns(agent: AgentSpec, old: _Reach, new: _Reach, changed: Collection[str]) -> bool:
-    """Whether an agent may reach another model than before."""
     route, now = old.route_of(agent), new.route_of(agent)
     if route is not None:
         return now is None or now.task_type != route.task_type or _is_touched(route, now, changed)
@@ -233,7 +229,6 @@ def _directives(languages: Sequence[LanguageSpec]) -> dict[str, str]:
 
 
 def _read(candidates: Sequence[CheckedCandidate]) -> list[str]:
-    """The media that some of them read."""
     return [word for word in MEDIA if any(one.capabilities.has(word) for one in candidates)]
 
 
@@ -249,12 +244,12 @@ def _name(one: CheckedCandidate) -> str:
     return one.service.id if one.service else f"{one.spec.provider}/{one.model}"
 
 
-# What becomes of routes and agents when a model is no longer served: foreseen, each on its own day.
+# Upcoming retirements: what each means for routes and agents, in order of date.
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEnding:
-    """A model that ends, whether its day has come, and what that means for those who ask."""
+    """A model's retirement, whether its date has passed, and what that changes."""
 
     end: ModelEnd
     is_over: bool
@@ -267,15 +262,13 @@ def foresee_endings(
     unusable: Mapping[str, Unusable] | None = None,
     catalogue: Catalogue | None = None,
 ) -> tuple[ModelEnding, ...]:
-    """The endings within the notice that change something for a route or an agent, the earliest first.
-
-    Each is weighed against what the endings before it leave.
-    """
+    """Return the retirements within `NOTICE` that affect a route or an agent, the earliest first."""
     found, before = [], configuration
     for end in list_ends(configuration, catalogue):
         if end.retirement.day > today + NOTICE:
             break
         after = without_model(before, end)
+        # Compare with what earlier retirements leave, so that each reports only its own effects.
         effects = consequences(before, after, unusable)
         if effects:
             found.append(ModelEnding(end, end.retirement.day <= today, effects))
@@ -284,7 +277,7 @@ def foresee_endings(
 
 
 def without_model(configuration: Configuration, end: ModelEnd) -> Configuration:
-    """The configuration as it is once nobody serves that model: its services are off, chains go on without it."""
+    """Return the configuration without a model: its services disabled, its candidates removed."""
     defaults = {provider.name: provider.default_model for provider in configuration.providers}
 
     place = (end.provider, end.model)

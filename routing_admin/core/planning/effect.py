@@ -1,7 +1,7 @@
-"""What a revision brought about: the requests of the routes it touches before and after it, and what got worse.
+"""Compare the requests of changed routes before and after a revision.
 
-Shares differ by chance; only a difference that chance hardly makes is called better or worse, and of few requests
-nothing is said but that they are few.
+Shares differ by chance, so a trend is reported only where chance is unlikely to explain it, and nothing is reported
+for small samples.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Any
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 
 ENOUGH = 20
-"""Requests on each side from which on something is said of them."""
+"""Requests needed on each side for a comparison."""
 FIRM = 2.6
-"""Standard errors beyond which a difference is no chance: one in a hundred would be."""
+"""Standard errors beyond which a difference counts; chance exceeds this in one of a hundred cases."""
 FASTER = 1.1
-"""A median that changes by less is the same, however many requests say so."""
+"""Ratio of medians below which a duration counts as unchanged, however many requests there are."""
 
 WORDS_ALONE = frozenset(
     {"name", "display_name", "description", "price", "sources", "capability_tags", "extra", "routed"},
 )
-"""Fields of a provider or service that change nothing for a request."""
+"""Fields of a provider or service that do not affect requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectSample:
-    """One request: whether it failed, whether another than the first candidate answered, and how long it took."""
+    """One request: whether it failed, whether a later candidate answered, and its duration."""
 
     has_failed: bool
     fell_back: bool
@@ -38,16 +38,12 @@ class EffectSample:
 
 
 class EffectMeasure(StrEnum):
-    """What is compared."""
-
     FAILURES = "failures"
     FALLBACKS = "fallbacks"
     DURATION = "duration"
 
 
 class EffectTrend(StrEnum):
-    """What became of it."""
-
     SAME = "same"
     WORSE = "worse"
     BETTER = "better"
@@ -55,7 +51,7 @@ class EffectTrend(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EffectLine:
-    """One measure before and after: a share from 0 to 1, or the median of answered requests in milliseconds.
+    """A measure before and after: a share from 0 to 1, or the median duration of answered requests in ms.
 
     None where no request was answered.
     """
@@ -68,7 +64,7 @@ class EffectLine:
 
 @dataclass(frozen=True, slots=True)
 class RevisionEffect:
-    """How many requests there were on each side, and each measure of them; no lines where they are too few to tell."""
+    """Requests on each side, and each measure of them; no lines for samples below `ENOUGH`."""
 
     before: int
     after: int
@@ -76,12 +72,11 @@ class RevisionEffect:
 
     @property
     def worse(self) -> tuple[EffectLine, ...]:
-        """What got worse."""
         return tuple(each for each in self.lines if each.trend is EffectTrend.WORSE)
 
 
 def effect_between(before: Sequence[EffectSample], after: Sequence[EffectSample]) -> RevisionEffect:
-    """What differs between the requests before and those after."""
+    """Compare the requests before and after a change."""
     counts = len(before), len(after)
     if min(counts) < ENOUGH:
         return RevisionEffect(*counts)
@@ -102,17 +97,17 @@ def _compare_shares(measure: EffectMeasure, before: Sequence[bool], after: Seque
 
 
 def _compare_times(before: Sequence[float], after: Sequence[float]) -> EffectLine:
-    """Slower where more than half of those after took longer than the median of those before."""
     then, now = (median(side) if side else None for side in (before, after))
     trend = EffectTrend.SAME
     if then is not None and now is not None and not then / FASTER < now < then * FASTER:
+        # Slower means that more than half of the later requests exceed the earlier median; ties count half.
         slower = sum((ms > then) + (ms == then) / 2 for ms in after) / len(after)
         trend = _trend(0.5, slower, len(before), len(after))
     return EffectLine(EffectMeasure.DURATION, then, now, trend)
 
 
 def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
-    """What two shares of so many come to: by their distance, in standard errors of no difference."""
+    # Two-proportion z-test with the pooled share.
     pooled = (then * before + now * after) / (before + after)
     error = sqrt(pooled * (1 - pooled) * (1 / before + 1 / after))
     if error == 0 or abs(now - then) < FIRM * error:
@@ -121,10 +116,10 @@ def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
 
 
 def routes_of_changes(changes: Iterable[Mapping[str, Any]], *configurations: Configuration) -> frozenset[str]:
-    """The task types whose requests such changes may concern, by the chains of these configurations.
+    """Return the task types whose requests a revision's changes may affect in these configurations.
 
-    A change, as a revision keeps it, has `kind`, `name` and `field`: a route's own, or one of a provider or service in
-    its chain. Of the others none does.
+    A change has `kind`, `name` and `field`, as stored with a revision. Changes to a route count for that route, changes
+    to a provider or service for every route with it in its chain, other kinds for none.
     """
     names, providers, services = set[str](), set[str](), set[str]()
     for each in changes:

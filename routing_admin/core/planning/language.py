@@ -1,4 +1,4 @@
-"""In which language a model is asked to answer: the directive and where it stands (MMR-P11, decision 12)."""
+"""Choose the language in which a model answers, and insert the directive (MMR-P11)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from capabilities.core.message import ChatRequest, Message, Role, TextPart, find
 LANGUAGE_DIRECTIVES: Mapping[str, str] = MappingProxyType(
     {"en": "Please respond in English.", "zh": "请使用中文回答。"}
 )
-"""The built-in languages and what is said to a model for each (seed 003)."""
+"""The built-in languages and the instruction for each (seed 003)."""
 
 FALLBACK_LANGUAGE = "en"
 
 
 def match_language(tag: str | None, directives: Mapping[str, str] = LANGUAGE_DIRECTIVES) -> str | None:
-    """The supported language a tag means: exactly, else by its primary subtag (`zh-CN` → `zh`); None when neither."""
+    """Return the supported language for a tag, exactly or by primary subtag (`zh-CN` → `zh`), or None."""
     if not tag:
         return None
     if tag in directives:
@@ -28,20 +28,20 @@ def match_language(tag: str | None, directives: Mapping[str, str] = LANGUAGE_DIR
 
 
 def resolve_language(tag: str | None, default: str | None, directives: Mapping[str, str] = LANGUAGE_DIRECTIVES) -> str:
-    """The request's language if supported, else the configuration's default, else `en`."""
+    """Return the request's language if supported, else the configuration's default, else `en`."""
     return match_language(tag, directives) or match_language(default, directives) or FALLBACK_LANGUAGE
 
 
 def get_language_directive(
     language: str | None, default_language: str | None, directives: Mapping[str, str] = LANGUAGE_DIRECTIVES
 ) -> str:
-    """The directive for a language, or the default language's when it is not supported (seed 003)."""
+    """Return the directive of a language, or of the default language if unsupported (seed 003)."""
     resolved = resolve_language(language, default_language, directives)
     return directives.get(resolved) or LANGUAGE_DIRECTIVES[FALLBACK_LANGUAGE]
 
 
 def with_directive(system_prompt: str | None, directive: str) -> str:
-    """The directive, one line break, then the prompt; the directive alone when there is none; never twice."""
+    """Prepend the directive and a newline to the prompt, unless it starts with the directive already."""
     if not system_prompt:
         return directive
     if system_prompt == directive or system_prompt.startswith(directive + "\n"):
@@ -50,13 +50,13 @@ def with_directive(system_prompt: str | None, directive: str) -> str:
 
 
 def inject_directive(chat: ChatRequest, directive: str) -> ChatRequest:
-    """The same request with the directive before its first system message, or as one when there is none.
+    """Return the request with the directive at the start of its first system message.
 
-    An empty directive changes nothing. A system message that comes after an answer is not led by it: the directive
-    would move as the conversation goes on.
+    Without a system message one is inserted. An empty directive changes nothing.
     """
     if not directive:
         return chat
+    # Only an opening system message: before one that follows an answer, the directive would move on every turn.
     place = find_opening_system(chat.messages)
     if place is None:
         return replace(chat, messages=(Message(Role.SYSTEM, (TextPart(directive),)), *chat.messages))

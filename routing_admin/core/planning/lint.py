@@ -1,6 +1,6 @@
-"""What a chain promises and where it breaks its promise, read before anything is called, on a draft as when saved.
+"""Check a chain for broken promises without calling anything, saved or still a draft.
 
-Everything is said of the one candidate it is true of: what it loses a later one may read again.
+Each finding belongs to the one candidate it is true of: what that candidate loses, a later one may read again.
 """
 
 from __future__ import annotations
@@ -18,48 +18,48 @@ from routing_admin.core.fallback.chain import SkipReason
 from routing_admin.core.planning.plan import Unusable, disabled_service
 
 MEDIA = ("vision", "audio", "video", "file")
-"""Capabilities whose lack turns content into a description."""
+"""Capabilities without which content is sent as a description."""
 NOTICE = timedelta(days=120)
-"""How long before its day the end of a model is told."""
+"""How long before its date a model's retirement is reported."""
 
 
 class Finding(StrEnum):
-    """Something to know about one candidate."""
+    """A finding about one candidate."""
 
     MISSING = "missing"
-    """There is no provider of that name; it is skipped."""
+    """No provider has this name; it is skipped."""
     DISABLED = "disabled"
-    """Its provider is disabled; it is skipped."""
+    """Its provider or model service is disabled; it is skipped."""
     NO_KEY = "no_key"
     """Its provider has no usable key; it is skipped."""
     ORIGIN_REFUSED = "origin_refused"
-    """Its provider's address may not be called; it is skipped."""
+    """Its provider's origin may not be called; it is skipped."""
     UNREACHABLE = "unreachable"
-    """The same provider and model stand before it; it is skipped."""
+    """An earlier candidate has the same provider and model; it is skipped."""
     TEXT_ONLY = "text_only"
-    """No model service says what it reads, so it counts as text only."""
+    """No model service declares its capabilities, so it counts as text only."""
     PRIMARY = "primary"
-    """It is asked first: the first candidate that is not skipped."""
+    """It is the first candidate that is not skipped."""
     CROSS_MODEL = "cross_model"
-    """The first candidate with another model than the primary's: answers may differ in style."""
+    """The first candidate with a model other than the primary's; answers may differ in style."""
     READS_MORE = "reads_more"
-    """It reads what every candidate before it would only get described."""
+    """It reads content that every earlier candidate gets only as a description."""
     DOUBTFUL = "doubtful"
-    """It is said to read what it refused, or what a probe found that it does not."""
+    """It declares a capability that it refused in use, or that a probe did not confirm."""
     STOPPED = "stopped"
-    """The nightly probe found that it does not read any more what it did."""
+    """The nightly probe found that it lost a capability."""
     ENDED = "ended"
-    """Its vendor no longer serves the model."""
+    """Its vendor has retired the model."""
     ENDS = "ends"
-    """Its vendor soon no longer serves the model."""
+    """Its vendor will retire the model within `NOTICE`."""
     LAST = "last"
-    """Nothing comes after it; its error is the caller's."""
+    """The last candidate; its error is returned to the caller."""
 
 
 SKIPS = frozenset(
     {Finding.MISSING, Finding.DISABLED, Finding.NO_KEY, Finding.ORIGIN_REFUSED, Finding.UNREACHABLE},
 )
-"""Findings for which a candidate is passed by."""
+"""Findings for which a candidate is skipped."""
 OF_SKIP: Mapping[SkipReason, Finding] = {
     SkipReason.NO_KEY: Finding.NO_KEY,
     SkipReason.ORIGIN_REFUSED: Finding.ORIGIN_REFUSED,
@@ -68,11 +68,11 @@ OF_SKIP: Mapping[SkipReason, Finding] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedCandidate:
-    """One candidate and what is to be known of it; `detail` is the sentence why its provider cannot be called.
+    """A candidate with its findings; `detail` says why its provider cannot be called.
 
-    `loses` are the media capabilities that some candidate before it reads natively and this one gets described,
-    `drifts` what was seen of its capabilities of late. `retirement` is set where its model has ended, or ends within
-    the notice.
+    `loses` are media capabilities that an earlier candidate reads natively and this one gets described. `gains` are
+    those that no earlier candidate reads. `drifts` are recent observations of capabilities. `retirement` is set once
+    its model has ended or ends within `NOTICE`.
     """
 
     spec: CandidateSpec
@@ -87,25 +87,22 @@ class CheckedCandidate:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the candidate counts as able to do."""
         return self.service.effective_capabilities if self.service else TEXT_ONLY
 
     @property
     def skipped(self) -> bool:
-        """Whether the candidate is passed by when the chain is walked."""
         return not SKIPS.isdisjoint(self.findings)
 
 
 @dataclass(frozen=True, slots=True)
 class ChainLint:
-    """A chain with its findings, and what every candidate that can be called reads and writes."""
+    """A checked chain, and the capabilities shared by every candidate that can be called."""
 
     candidates: tuple[CheckedCandidate, ...]
     guaranteed: Capabilities
 
     @property
     def callable(self) -> tuple[CheckedCandidate, ...]:
-        """The candidates that are not skipped."""
         return tuple(one for one in self.candidates if not one.skipped)
 
 
@@ -118,10 +115,10 @@ def lint(
     today: date | None = None,
     catalogue: Catalogue | None = None,
 ) -> ChainLint:
-    """The findings of a route, saved or not.
+    """Check a route, saved or not.
 
-    `unusable` are the providers that cannot be called, and why; `drifts` what was seen of models of late. With `today`,
-    models that end within the notice are found, too, by that catalogue, else by the shipped one.
+    `unusable` are the providers that cannot be called, and why; `drifts` recent observations of models. With `today`,
+    retirements within `NOTICE` are found in `catalogue`, by default the one shipped.
     """
     plain = [_add_drifts(one, drifts) for one in _check_candidates(configuration, route, unusable or {})]
     if today is not None:
@@ -143,7 +140,6 @@ def lint(
 
 
 def _add_drifts(one: CheckedCandidate, drifts: Drifts) -> CheckedCandidate:
-    """The candidate with what was seen of its model and still matters."""
     seen = drifts.get((one.spec.provider, one.model), {}).items()
     found = tuple((word, kind) for word, kind in seen if is_current(kind, one.capabilities.has(word)))
     doubtful = [Finding.DOUBTFUL] if any(kind in DOUBTS for _, kind in found) else []
@@ -154,7 +150,6 @@ def _add_drifts(one: CheckedCandidate, drifts: Drifts) -> CheckedCandidate:
 def _check_end(
     configuration: Configuration, one: CheckedCandidate, today: date, catalogue: Catalogue
 ) -> CheckedCandidate:
-    """The candidate, with what is to be known of its model's end."""
     provider = configuration.provider(one.spec.provider)
     retirement = catalogue.retirement_at(provider.name, provider.endpoint, one.model) if provider else None
     if retirement is None or retirement.day > today + NOTICE:
@@ -164,7 +159,6 @@ def _check_end(
 
 
 def _check_place(plain: list[CheckedCandidate], live: list[int], at: int, gains: bool) -> Iterator[Finding]:
-    """What is to be known of a candidate because of where it stands."""
     if at == live[0]:
         yield Finding.PRIMARY
     if gains:
@@ -200,13 +194,11 @@ def _check_candidates(
 
 
 def _is_first_other(chain: list[CheckedCandidate], live: list[int], at: int) -> bool:
-    """Whether this is the first candidate that can be called with another model than the first one's."""
     first = chain[live[0]].model
     return next((place for place in live if chain[place].model != first), None) == at
 
 
 def _common(able: list[Capabilities]) -> Capabilities:
-    """What all of them can do; nothing where there are none."""
     if not able:
         return Capabilities((), ())
     return Capabilities(

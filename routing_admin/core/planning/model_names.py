@@ -1,4 +1,4 @@
-"""What a model name means: the table of docs/data-plane.md, in its order."""
+"""Resolve model names by the table in docs/data-plane.md, in its order."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from routing_admin.core.planning.plan import resolve_route
 TASK = "task:"
 AUTO = "auto"
 CATCH_ALL = "*"
-"""The alias that takes every name nothing else takes."""
+"""Alias for every name that nothing else matches."""
 MAX_NAME = 300
-"""Characters that the name of a model may have."""
+"""Maximum length of a model name, in characters."""
 
 
 class UnknownModelError(LookupError):
-    """No row of the table knows the name; says what to ask for instead."""
+    """No rule matches the name; `sentence` says what to ask for instead."""
 
     def __init__(self, name: str) -> None:
         self.sentence = translatable(
@@ -31,10 +31,10 @@ class UnknownModelError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class NamedRoute:
-    """Where a name leads: a route; `matched` False when it is the default instead of the one asked for.
+    """The route that a name leads to; `matched` is False if it is the default instead of the one requested.
 
-    `direct` marks a route made up for one provider/model, or for one model service, which is then `service`;
-    `aliased` a name that stands for another one, as everything does that only `*` takes.
+    `direct` marks a route built for one provider/model pair or for one model service, which is then `service`.
+    `aliased` marks a name resolved through an alias, including the catch-all `*`.
     """
 
     route: RouteSpec
@@ -45,19 +45,20 @@ class NamedRoute:
 
     @property
     def stands_in_answers(self) -> bool:
-        """Whether an answer calls its model by the name that was asked for; a route's names who answered."""
+        """Whether answers name the requested model instead of the one that answered."""
         return self.direct or self.aliased
 
     @property
     def task_type(self) -> str:
-        """The task type for the log; empty for a direct route."""
+        """The task type for the request log; empty for a direct route."""
         return "" if self.direct else self.route.task_type
 
 
 def resolve_model(configuration: Configuration, model: str, task_type: str | None = None) -> NamedRoute:
-    """Where a request goes. A `task_type` in the body wins over the name. Raises `UnknownModelError`, `NoRouteError`.
+    """Resolve a request's model name. Raise `UnknownModelError` or `NoRouteError`.
 
-    A task type that has no route goes to `default` (MMR-P5); a bare word that is none is an unknown model.
+    A `task_type` in the body takes precedence. A task type without a route falls back to `default` (MMR-P5). A bare
+    name without a match is an unknown model.
     """
     if task_type:
         return NamedRoute(*resolve_route(configuration, task_type))
@@ -73,9 +74,10 @@ def resolve_model(configuration: Configuration, model: str, task_type: str | Non
 
 
 def is_target(configuration: Configuration, name: str) -> bool:
-    """Whether an alias may lead there: to a route or a service, enabled or not, to a provider's model, or to `auto`."""
+    """Return whether an alias may point to `name`: a route, a service, a provider's model, or `auto`."""
     return (
         name == AUTO
+        # Disabled routes and services are valid targets.
         or configuration.route(name.removeprefix(TASK)) is not None
         or configuration.service(name) is not None
         or provider_and_model(configuration, name) is not None
@@ -83,19 +85,19 @@ def is_target(configuration: Configuration, name: str) -> bool:
 
 
 MAX_PROVIDER_NAME = 200
-"""No provider has a longer name, so no slash behind that leaves one."""
+"""Maximum length of a provider name: a slash after that many characters cannot end one."""
 
 
 def provider_and_model(configuration: Configuration, name: str) -> tuple[str, str] | None:
-    """`provider/model`, split at the first slash that leaves the name of a provider (decision 7); None where none."""
+    """Split `provider/model` at the first slash that follows a provider's name, or return None."""
     for at, letter in enumerate(name[:MAX_PROVIDER_NAME]):
+        # Names of providers and of models may both contain slashes.
         if letter == "/" and name[at + 1 :] and configuration.provider(name[:at]) is not None:
             return name[:at], name[at + 1 :]
     return None
 
 
 def task_name(task_type: str) -> str:
-    """The model name of a task route."""
     return TASK + task_type
 
 
@@ -133,4 +135,4 @@ def _direct(name: str, provider: str, model: str, service: ServiceSpec | None = 
 
 
 TABLE: tuple[Callable[[Configuration, str], NamedRoute | None], ...] = (_task, _service, _bare_task, _pair, _auto)
-"""The rows after aliases, in the contract's order; the catch-all alias comes last of all."""
+"""The rules after aliases, in documented order; the catch-all alias is tried last."""

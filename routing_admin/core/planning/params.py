@@ -1,4 +1,4 @@
-"""Which parameters are in effect: the request's, else the candidate's, else the route's, else the provider's."""
+"""Choose the effective parameters: the request's, else the candidate's, the route's, the provider's."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from routing_admin.core.fallback.chain import Call
 
 @value_class
 class Params:
-    """Sampling parameters somebody named; None where nobody did. Temperature 0 is a value (decision 8)."""
+    """Sampling parameters; None where unset. A temperature of 0 is a value."""
 
     temperature: float | None = None
     max_tokens: int | None = None
 
 
 def pick_effective(*levels: Params) -> Params:
-    """For each parameter the first level that names it, levels given from strongest to weakest (MMR-P7)."""
+    """Return for each parameter the first level that sets it; levels are ordered strongest first (MMR-P7)."""
     return Params(
         next((level.temperature for level in levels if level.temperature is not None), None),
         next((level.max_tokens for level in levels if level.max_tokens is not None), None),
@@ -49,9 +49,9 @@ OUR_NAMES: Mapping[str, str] = MappingProxyType(
         **{name: name for name in ("temperature", "parallel_tool_calls")},
     }
 )
-"""What vendors call a parameter, and what it is here; any other name is one of the request's extras.
+"""Vendors' names of parameters → the request's fields; any other name is one of its extras.
 
-The limit on tokens is not among them: it is never left out (decision 17).
+The token limit is missing on purpose: it is never dropped.
 """
 
 EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
@@ -66,20 +66,20 @@ EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
         "frequencyPenalty": "frequency_penalty",
     }
 )
-"""What vendors call one of the extras that a protocol translates."""
+"""Vendors' names of extras that a protocol translates → their names here."""
 
 ADDED = frozenset({"stream_options", "include"})
-"""What a protocol adds by itself: left out by being named among the extras as null."""
+"""Parameters that a protocol adds by itself; setting one to null among the extras suppresses it."""
 
 EMPTY: Mapping[str, Any] = MappingProxyType({"stop": (), "tools": ()})
 
 
 def drop_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
-    """The request without the parameters a model refused, by whatever name its vendor gave them."""
+    """Return the request without the parameters that a model refused, by any vendor's name."""
     ours = {OUR_NAMES[name] for name in names if name in OUR_NAMES}
     emptied: dict[str, Any] = {name: EMPTY.get(name) for name in ours}
     refused = {EXTRA_NAMES.get(name, name) for name in names}
-    if "thinking" in refused:  # what an effort became for a model that has another word for it
+    if "thinking" in refused:  # some models express the effort in this parameter
         refused.add("reasoning_effort")
     kept = {name: value for name, value in chat.extra.items() if name not in refused}
     extra = kept | dict.fromkeys(refused & ADDED)
@@ -89,13 +89,13 @@ def drop_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
 
 
 def apply_params(chat: ChatRequest, call: Call) -> ChatRequest:
-    """The request with the parameters in effect for the candidate that is called, refused ones left out."""
+    """Return the request with the candidate's effective parameters and without refused ones."""
     effective = _apply_effective(chat, call)
     return drop_params(effective, call.without_params) if call.without_params else effective
 
 
 def list_dropped_params(chat: ChatRequest, call: Call) -> tuple[str, ...]:
-    """The parameters that a request has and this call leaves out, by the names that were refused, in their order."""
+    """Return the refused names that remove something from this request, sorted."""
     if not call.without_params:
         return ()
     effective = _apply_effective(chat, call)

@@ -1,7 +1,8 @@
-"""A request of the log as a value: what it carried and what came of each candidate; and again as it would be delivered.
+"""A logged request as a value, rebuilt so that delivery can decide on it again.
 
-The log keeps neither words nor bytes. What a file was is told by what was decided about it: that it stood in the result
-of a tool, how wide it was, that its bytes could not be read. Where nothing says that a conversion failed, it succeeds.
+The log keeps neither text nor bytes. A file's properties are inferred from the delivery decisions recorded for it: that
+it was in a tool result, its width, that its bytes were unreadable. A conversion is assumed to succeed unless the log
+says that it failed.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ CandidateKey = tuple[str, str]
 """Provider and model."""
 
 LONG = "x" * 50_000
-"""Stands for a text: longer than any reader takes whole."""
+"""Placeholder for a text, longer than any reader accepts whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastFile:
-    """A file that a request carried, as far as the log tells; `size` in bytes, `width` in pixels, None where unknown.
+    """A file of a logged request; `size` in bytes, `width` in pixels, None where unknown.
 
-    `converts` and `has_text` are False once a conversion was seen to fail, or no text to be found.
+    `converts` and `has_text` are False once a conversion failed or no text was found.
     """
 
     message: int
@@ -59,11 +60,11 @@ class PastFile:
 
     @property
     def name(self) -> str:
-        """What it is called on a page."""
         return self.filename or self.mime_type
 
     def shape(self, is_small: bool) -> tuple[Any, ...]:
-        """What of it a decision may depend on; of a small one not its size, but whether there is any."""
+        """Return the properties on which a delivery decision may depend."""
+        # A small file's exact size changes no decision, only whether it is empty. A text may be cut by its size.
         size = bool(self.size) if is_small and self.kind is not Kind.TEXT and self.size is not None else self.size
         known = (self.width, self.pages, self.problem, self.converts, self.has_text, self.artifact_id is None)
         return (self.message, self.part, self.kind, self.mime_type, self.role, size, *known)
@@ -71,7 +72,7 @@ class PastFile:
 
 @dataclass(frozen=True, slots=True)
 class PastTry:
-    """What came of one candidate: the outcome and status of its attempt, and whether something was left out for it."""
+    """One candidate's outcome and status, and whether parameters were dropped for it."""
 
     outcome: str
     status: int | None = None
@@ -80,7 +81,7 @@ class PastTry:
 
 @dataclass(frozen=True, slots=True)
 class PastRequest:
-    """A request that reached candidates: its id, when it began, its files, and each candidate's attempt."""
+    """A request that reached candidates: its id, start, files, and each candidate's attempt."""
 
     id: str
     at: datetime
@@ -88,10 +89,10 @@ class PastRequest:
     tries: Mapping[CandidateKey, PastTry] = field(default_factory=dict)
 
     def shape(self, room: int) -> tuple[Any, ...]:
-        """Equal for requests that go the same way along every chain, whatever they are called.
+        """Return a key that is equal for requests that every chain treats alike.
 
-        Where all files together have no more bytes on the wire than there is `room` for, how many they have is nothing
-        to tell; of a text it is, which may be cut.
+        `room` is the number of bytes on the wire that fit every candidate. Below it, exact sizes are left out of the
+        key.
         """
         is_small = sum(wire_bytes(each.size) for each in self.files) <= room
         tries = [(key, one.outcome, one.status or 0, one.drops) for key, one in self.tries.items()]
@@ -99,7 +100,7 @@ class PastRequest:
 
 
 def files_in(attempts: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[PastFile, ...]:
-    """The files of a request, in their order, from the deliveries that the log keeps of each of its attempts."""
+    """Return a request's files in order, from the deliveries logged for each of its attempts."""
     found: dict[tuple[int, int], PastFile] = {}
     for deliveries in attempts:
         for each in deliveries:
@@ -125,11 +126,10 @@ ROLES: Mapping[str, Role] = {
     ReasonCode.TOOL_RESULT.value: Role.TOOL,
     ReasonCode.ROLE.value: Role.SYSTEM,
 }
-"""Outcomes and reasons that only a file of that role's message has."""
+"""Outcomes and reasons that occur only for files in a message of this role."""
 
 
 def _learn(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
-    """The file with what one more decision tells of it."""
     reason, sentence = delivery["reason"], delivery.get("sentence")
     facts = sentence["facts"] if isinstance(sentence, Mapping) else {}
     role = ROLES.get(delivery["outcome"]) or ROLES.get(reason)
@@ -148,7 +148,7 @@ def _learn(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
 
 
 def rebuild(files: Sequence[PastFile]) -> ChatRequest:
-    """A request with these files in their places and no words, by which `adapt` decides as it did for the real one."""
+    """Return a request with these files in place and no text; `adapt` decides on it as on the real one."""
     messages = []
     for _, parts in groupby(files, lambda one: one.message):
         group = tuple(parts)
@@ -158,7 +158,7 @@ def rebuild(files: Sequence[PastFile]) -> ChatRequest:
 
 
 def _part_of(file: PastFile) -> FilePart:
-    """The file as a part; one of which no size was known came by its address."""
+    # A file without a known size was passed by URL.
     is_address = file.size is None and file.artifact_id is None
     return FilePart(
         file.kind,
@@ -175,7 +175,7 @@ def _part_of(file: PastFile) -> FilePart:
 
 @dataclass(frozen=True, slots=True)
 class _Bytes:
-    """Content that is as large as the log says and is never read."""
+    """Content of the logged size that is never read."""
 
     file: PastFile
 
@@ -202,5 +202,4 @@ class _Bytes:
 
 
 def _refuse() -> Any:
-    """Nobody reads what the log does not have. Raises `UnreadableError`."""
     raise UnreadableError("failed")

@@ -1,4 +1,4 @@
-"""From a configuration and a request to the plan of its run: the route, the chain, the parameters, the language."""
+"""Plan a request's run: its route, chain, parameters and language."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_langua
 from routing_admin.core.planning.params import Params, pick_effective
 
 ALL_DISABLED = translatable("The model service %(service)s is disabled. Enable it, or use another model.")
-"""Why a candidate is passed by whose model services are all disabled, as a template."""
+"""Reason for skipping a candidate whose model services are all disabled, as a template."""
 
 Unusable = tuple[SkipReason, str]
-"""Why a provider cannot be called, known beforehand: the reason and its sentence."""
+"""Why a provider cannot be called: the reason and its sentence."""
 
 Pools = Mapping[str, tuple[PoolKey, ...]]
-"""The keys that take turns, by the name of their provider; one that has a single key is not in it."""
+"""The keys of each provider that has several, by its name."""
 
 CannotRead = Callable[[str, str], str | None]
-"""(provider, model) → why that model is passed by for this request's content; None when it is not."""
+"""(provider, model) → why the model is skipped for this request's content, or None."""
 
 
 class NoRouteError(Exception):
-    """There is no `default` route, so a request has nowhere to go; `sentence` says what to add."""
+    """There is no `default` route; `sentence` says what to add."""
 
     sentence = translatable("No route named default is configured. Add routing.default with a provider.")
 
@@ -57,9 +57,10 @@ class NoRouteError(Exception):
 
 @value_class
 class RoutingQuery:
-    """What a request says about its routing; None and empty where it says nothing (MMR-E5).
+    """What a request says about its routing; None or empty where it says nothing (MMR-E5).
 
-    `direct` says that it names a model and no route: such a call is told its language only where it asks for one.
+    `direct` means that it names a model instead of a route. Such a request gets a language directive only if it names a
+    language.
     """
 
     task_type: str | None = None
@@ -68,19 +69,19 @@ class RoutingQuery:
     direct: bool = False
 
     def is_directed(self, route: RouteSpec) -> bool:
-        """Return whether a directive leads its messages: always where it names a language, else as the route says."""
+        """Return whether a directive is inserted: always for a named language, else by the route."""
         return bool(self.language) or not (self.direct or route.directive == NO_DIRECTIVE)
 
 
 def is_taken(route: RouteSpec) -> bool:
-    """Whether requests can come to the route: a disabled one counts as not configured, but `default` always stands."""
+    """Return whether requests can reach the route; `default` cannot be disabled."""
     return route.enabled or route.task_type == DEFAULT_ROUTE
 
 
 def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[RouteSpec, bool]:
-    """The route a task type takes, and whether it is the one asked for (MMR-P5, MMR-P6).
+    """Return the route for a task type, and whether it is the one requested (MMR-P5, MMR-P6).
 
-    None asks for `default`. A disabled route counts as not configured. Raises `NoRouteError` without a default.
+    None asks for `default`. A disabled route counts as missing. Raise `NoRouteError` without a default.
     """
     asked = task_type or DEFAULT_ROUTE
     route = configuration.route(asked)
@@ -93,7 +94,7 @@ def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[
 
 
 def default_route_to(configuration: Configuration, *candidates: CandidateSpec) -> RouteSpec:
-    """The default route if it led to these candidates; one that says nothing where there is none."""
+    """Return the default route, or an empty one, with these candidates."""
     route = configuration.route(DEFAULT_ROUTE)
     return replace(route, candidates=candidates) if route else RouteSpec(DEFAULT_ROUTE, candidates)
 
@@ -106,7 +107,7 @@ def make_plan(
     cannot_read: CannotRead | None = None,
     preset: ErrorPreset = ErrorPreset.SEED,
 ) -> Plan:
-    """The plan for a request; nothing is called. `preset` is the level for routes that name none."""
+    """Plan a request without calling anything; `preset` applies to routes that name none."""
     route, matched = resolve_route(configuration, query.task_type)
     return plan_route(
         configuration, route, query, matched=matched, unusable=unusable, cannot_read=cannot_read, preset=preset
@@ -124,7 +125,7 @@ def plan_route(
     preset: ErrorPreset = ErrorPreset.SEED,
     pools: Pools = MappingProxyType({}),
 ) -> Plan:
-    """The plan for a route that is decided already, be it stored or made up for one service."""
+    """Plan a request along a given route, stored or built for one service."""
     directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
     default = configuration.default_language
     candidates = tuple(
@@ -183,15 +184,15 @@ def _skip(
 
 
 def disabled_service(configuration: Configuration, provider: str, model: str) -> str | None:
-    """The first service's id where every service at that provider and model is disabled; None where there is none."""
+    """Return the first service's id if all services of that provider and model are disabled, else None."""
     there = configuration.services_at(provider, model)
     return None if any(each.enabled for each in there) or not there else there[0].id
 
 
 def unusable_of(configuration: Configuration, keys: Mapping[str, str], origins: OriginPolicy) -> dict[str, Unusable]:
-    """The providers that cannot be called, and why: a forbidden origin, or a key that is needed and not there.
+    """Return the providers that cannot be called, and why: a forbidden origin or a missing key.
 
-    `keys` are the keys in effect by provider name; a provider that needs none is not in it.
+    `keys` are the keys in effect by provider name; providers that need no key are left out.
     """
     found: dict[str, Unusable] = {}
     for provider in configuration.providers:
@@ -209,28 +210,26 @@ def _no_key(provider: ProviderSpec) -> str:
 
 
 def policy_of(route: RouteSpec, preset: ErrorPreset = ErrorPreset.SEED) -> Policy:
-    """The route's way with errors: its `onError` (a preset's name, or a table that may name one), its retries.
-
-    Where it passes models by that a request is too long for, one that says so itself is passed by, too.
-    """
+    """Return the route's error policy, from its `onError` (a preset, or a table that may name one) and retries."""
     retries = DEFAULT_RETRIES if route.retries is None else route.retries
     table = {"preset": route.on_error} if isinstance(route.on_error, str) else dict(route.on_error)
     named = table.pop("preset", preset)
+    # A route that skips models too small for a request also falls back when one says so itself.
     further = (*table.pop("fallbackOn", ()), *(("context_length",) if route.on_overflow == SKIP else ()))
     actions = {word: Action(action) for word, action in table.items() if action in set(Action)}
     return Policy(ErrorPreset(named) if named in set(ErrorPreset) else preset, actions, further, retries)
 
 
 def _request_timeouts(route: RouteSpec, candidates: Iterable[PlannedCandidate]) -> Timeouts:
-    """The route's times; where it names no total, the longest that one of its candidates has for itself."""
+    # Without a total of its own, a route allows the longest total among its candidates.
     own = [candidate.timeouts.total for candidate in candidates if candidate.timeouts is not None]
     total = route.deadline or max([Timeouts().total, *own])
     return _override(Timeouts(), {"firstContent": route.first_content, "total": total})
 
 
 def _candidate_timeouts(configuration: Configuration, route: RouteSpec, provider: ProviderSpec, model: str) -> Timeouts:
-    """The provider's own times, the service's over them, the route's over both; no total beyond the route's."""
     service = configuration.service_at(provider.name, model)
+    # A service's times override its provider's, and a route's override both.
     own = _override(_override(Timeouts(), provider.timeouts), service.timeouts if service else {})
     return _override(own, {"firstContent": route.first_content, "total": route.deadline})
 
@@ -248,14 +247,14 @@ def _override(base: Timeouts, own: Mapping[str, Any]) -> Timeouts:
     )
 
 
-# By what a conversation is known again, so that it stays with one of a provider's keys: how it begins.
+# A conversation is recognised by its opening, so that it stays with one of a provider's keys.
 
 OPENING_CHARACTERS = 4096
-"""Of each text at the beginning that is looked at: two conversations that differ later only may share a key."""
+"""Characters of each opening text in the digest; conversations that differ later may share a key."""
 
 
 def opening_of(chat: ChatRequest) -> str:
-    """A digest of the messages up to the first one of a user: the same for every later turn of a conversation."""
+    """Return a digest of the messages up to the first user message, constant over a conversation's turns."""
     digest = blake2b(digest_size=16)
     for message in chat.messages:
         digest.update(f"\n{message.role.value}:".encode())
@@ -268,11 +267,11 @@ def opening_of(chat: ChatRequest) -> str:
     return digest.hexdigest()
 
 
-# Whether models are to describe files, and whether the route is there along which they are asked.
+# Descriptions of files by models: whether their route exists, and which routes use them.
 
 
 class DescribeRouteState(StrEnum):
-    """Whether somebody can be asked to describe a file."""
+    """Whether a model can be asked to describe a file."""
 
     READY = "ready"
     DISABLED = "disabled"
@@ -281,7 +280,7 @@ class DescribeRouteState(StrEnum):
 
 
 def describe_route_state(configuration: Configuration) -> DescribeRouteState:
-    """Whether the route that describes files is there, enabled, and has a model that reads some."""
+    """Return whether the description route exists, is enabled, and has a model that reads media."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is None:
         return DescribeRouteState.MISSING
@@ -291,8 +290,9 @@ def describe_route_state(configuration: Configuration) -> DescribeRouteState:
 
 
 def wants_describer_along(configuration: Configuration, route: RouteSpec) -> bool:
-    """Whether files of some candidate of this route are to be described by a model: by the policy of the route, else of
-    the candidate's service, else of the installation.
+    """Return whether any candidate's files are to be described by a model.
+
+    The route's policy applies, else the service's, else the installation's.
     """
     if route.task_type == DESCRIBE_ROUTE:
         return False

@@ -1,4 +1,4 @@
-"""A plan as `/llm/resolve` and the simulation show it: who would be asked, in which order, who would not, and why."""
+"""A plan as `/llm/resolve` and the simulation show it: which candidates would be called or skipped, and why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ READY = "ready"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCandidate:
-    """One candidate's prospect: `ready`, or the outcome it would have without being called, with its reason."""
+    """A candidate's outlook: `ready`, or the outcome it would have without a call, with the reason."""
 
     candidate: PlannedCandidate
     outcome: str
@@ -20,7 +20,7 @@ class ResolvedCandidate:
 
 
 def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[ResolvedCandidate, ...]:
-    """Every candidate's prospect now; nothing is called and no probe is claimed."""
+    """Return every candidate's outlook now, without calling anything or claiming a cooldown probe."""
     seen: set[tuple[str, str]] = set()
     resolved = []
     for candidate in plan.candidates:

@@ -1,8 +1,8 @@
-"""What a draft of a route would have changed for requests of the past: nobody is called, and nothing is guessed.
+"""Replay logged requests along a draft of a route, without calls and without guesses.
 
-Each request walks both chains by what is known of it. A candidate that failed then fails the same way, one that was
-cooling is passed by, one that answered answers; of one that was not asked nobody knows, and there the walk ends.
-How files go is decided by `adapt`, as for the real request and its preview.
+Each request walks the old and the new chain. A candidate that failed then fails the same way, one that was cooling
+down is skipped, and one that answered answers. The walk ends as unknown at a candidate that was not asked then.
+Delivery of files is decided by `adapt`, as for a real request.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.past_requests import CandidateKey, PastRequest, PastTry, rebuild
 
 WORDS = TextStyle()
-"""The words in place of files; which they are changes no decision."""
+"""Placeholder style; the wording changes no decision."""
 UNLIMITED = 1 << 62
-"""Bytes, where no limit is known."""
+"""Bytes where no limit is known."""
 NO_READER = Reader(Slots())
-"""Of a candidate that is not called."""
+"""Reader of a candidate that is not called."""
 
 
 @dataclass(frozen=True, slots=True)
 class WalkPlace:
-    """A candidate of a chain as requests meet it; `is_callable` is False where the configuration passes it by."""
+    """A candidate of a chain; `is_callable` is False if the configuration skips it."""
 
     provider: str
     model: str
@@ -42,18 +42,16 @@ class WalkPlace:
 
     @property
     def key(self) -> CandidateKey:
-        """By what its attempts are found."""
         return self.provider, self.model
 
     @property
     def name(self) -> str:
-        """`provider/model`, as pages write it."""
         return f"{self.provider}/{self.model}" if self.model else self.provider
 
 
 @dataclass(frozen=True, slots=True)
 class WalkChain:
-    """A route as requests walk it: its places in order, its way with errors, and what it passes candidates by for."""
+    """A route's candidates in order, its error policy, and the reasons for which it skips candidates."""
 
     places: tuple[WalkPlace, ...] = ()
     policy: Policy = field(default_factory=Policy)
@@ -62,7 +60,7 @@ class WalkChain:
 
 
 class WalkEnd(StrEnum):
-    """How a request ends: by whom it is answered, or that this is not known since he was not asked then."""
+    """How a request ends: by which candidate it is answered, or unknown."""
 
     FIRST = "first"
     LATER = "later"
@@ -72,10 +70,10 @@ class WalkEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """A request's way along a chain: who is asked first, and who last; empty where nobody is.
+    """A request's path along a chain: the first and the last candidate asked, empty without one.
 
-    `place` is that of the last one in the chain, None where nobody answers; `forms` is how it gets each file, and
-    `has_reader` whether anybody along the chain gets it other than in words about it.
+    `place` is the position of the last one, None without an answer. `forms` says how it gets each file, `has_reader`
+    whether any candidate gets the file itself instead of a description.
     """
 
     end: WalkEnd
@@ -87,7 +85,7 @@ class Walk:
 
 
 class _Stride(StrEnum):
-    """What is known of one candidate for one request."""
+    """What is known about one candidate for one request."""
 
     ANSWERS = "answers"
     GOES_ON = "goes_on"
@@ -98,7 +96,7 @@ class _Stride(StrEnum):
 
 
 def walk(request: PastRequest, chain: WalkChain) -> Walk:
-    """The way of a request along a chain, as far as it is known."""
+    """Return a request's path along a chain, as far as the log determines it."""
     chat = rebuild(request.files)
     forms = [_forms(chat, place) if place.is_callable else None for place in chain.places]
     had = [each for each in forms if each is not None]
@@ -120,7 +118,8 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
         known = WalkEnd.LATER if at else WalkEnd.FIRST
         end = known if stride is _Stride.ANSWERS else WalkEnd.UNKNOWN
         return Walk(end=end, first=first, last=place.name, place=at, forms=form, has_reader=has_reader)
-    if not first and resting is not None:  # all rest, so the one that wakes first is asked; the log does not say who
+    # All are cooling down: the first to recover is asked, and the log does not say which.
+    if not first and resting is not None:
         place = chain.places[resting]
         return Walk(
             end=WalkEnd.UNKNOWN,
@@ -134,13 +133,11 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
 
 
 def _forms(chat: ChatRequest, place: WalkPlace) -> tuple[DeliveryForm, ...] | None:
-    """How each file goes to a candidate; None where it is passed by for one that it cannot read."""
     adapted = adapt(chat, place.reader, WORDS)
     return None if isinstance(adapted, CannotRead) else tuple(each.delivery.form for each in adapted.deliveries)
 
 
 def _stride_of(place: WalkPlace, chain: WalkChain, then: PastTry | None) -> _Stride:
-    """What a candidate does with a request, by what it did then."""
     if then is None or then.outcome in (CANCELLED, ABORTED):
         return _Stride.UNKNOWN
     if then.outcome == OK:
@@ -174,11 +171,11 @@ SKIPS: Mapping[str, Callable[[WalkPlace, WalkChain], _Stride]] = {
         lambda _, __: _Stride.UNKNOWN,
     ),
 }
-"""What a candidate that was passed by then does now: what the configuration decides is decided by the present one."""
+"""Present behaviour of a candidate that was skipped then, as the present configuration decides."""
 
 
 class DifferenceKind(StrEnum):
-    """How a request goes otherwise than before, in the order in which it is told."""
+    """How a request's path changes, in order of display."""
 
     FAILS = "fails"
     NO_READER = "no_reader"
@@ -193,12 +190,12 @@ class DifferenceKind(StrEnum):
 
 
 DifferenceKey = tuple[DifferenceKind, str]
-"""What differs, and in which kind of file or for which candidate; empty where it is neither."""
+"""The kind of difference, and the kind of file or the candidate concerned, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastPair:
-    """A request and both of its ways; `file` is the one that a difference is about, if it is about one."""
+    """A request with both paths; `file` is the index of the file that a difference concerns, else None."""
 
     request: PastRequest
     before: Walk
@@ -208,9 +205,9 @@ class PastPair:
 
 @dataclass(frozen=True, slots=True)
 class Retrospect:
-    """What a draft would have changed: the requests of each difference, and how all of them end and get their files.
+    """Effects of a draft: the requests of each difference, and counts of all ends and delivery forms.
 
-    `ends` and `files` are for the route before and for the draft; `files` counts forms.
+    `ends` and `files` each hold the counts before and after.
     """
 
     count: int
@@ -220,11 +217,12 @@ class Retrospect:
 
 
 def look_back(requests: Iterable[PastRequest], before: WalkChain, after: WalkChain) -> Retrospect:
-    """Every request along both chains; those of the same shape walk once."""
+    """Walk every request along both chains."""
     memory: dict[tuple[object, ...], tuple[Walk, Walk]] = {}
     room = min(map(_room_of, (*before.places, *after.places)), default=0)
     pairs = []
     for request in requests:
+        # Requests of equal shape take the same path, so each shape is walked once.
         shape = request.shape(room)
         if shape not in memory:
             memory[shape] = walk(request, before), walk(request, after)
@@ -246,8 +244,8 @@ def look_back(requests: Iterable[PastRequest], before: WalkChain, after: WalkCha
 
 
 def _room_of(place: WalkPlace) -> int:
-    """So many bytes on the wire have room in every place for files of a candidate, however they are spread."""
     slots = place.reader.slots
+    # The number of bytes that fits every slot, however the files are spread over them.
     limits = [slots.max_request_bytes or UNLIMITED]
     for slot in slots.by_kind.values():
         limits += [slot.max_bytes or UNLIMITED, slot.max_total_bytes or UNLIMITED]
@@ -259,7 +257,6 @@ def _count_forms(walks: Iterable[Walk]) -> Counter[DeliveryForm]:
 
 
 def _differences(pair: PastPair) -> Iterator[tuple[DifferenceKey, int | None]]:
-    """How one request goes otherwise: each difference once, with the first file that shows it."""
     before, after = pair.before, pair.after
     if before == after:
         return
@@ -275,7 +272,6 @@ def _differences(pair: PastPair) -> Iterator[tuple[DifferenceKey, int | None]]:
 
 
 def _arrivals(walk: Walk) -> list[bool]:
-    """Whether each file reaches the last one other than in words about it."""
     return [form is not DeliveryForm.DESCRIBED for form in walk.forms]
 
 
@@ -294,7 +290,6 @@ def _ends_otherwise(before: Walk, after: Walk) -> Iterator[DifferenceKind]:
 def _of_files(
     pair: PastPair, before: Sequence[bool], after: Sequence[bool], more: DifferenceKind, less: DifferenceKind
 ) -> Iterator[tuple[DifferenceKey, int]]:
-    """For each kind of file the first that has more now, and the first that has less."""
     firsts: dict[DifferenceKey, int] = {}
     for at, file in enumerate(pair.request.files):
         if before[at] != after[at]:
