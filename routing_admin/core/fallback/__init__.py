@@ -1,1 +1,4 @@
-"""Who is asked next, and when? In reading order: `table`, `policy`, `run`, then `waits` and `cooldown`."""
+"""The fallback loop: which candidate is called next, and when.
+
+Read `table`, `policy` and `run` first, then `waits` and `cooldown`.
+"""

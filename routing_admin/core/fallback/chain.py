@@ -1,4 +1,4 @@
-"""What a run is given and what it says: candidates, the plan, steps, tries, attempts."""
+"""Values of a fallback run: candidates, the plan, steps, tries and attempts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from routing_admin.core.fallback.policy import Policy
 OK = "ok"
 CANCELLED = "client_cancelled"
 ABORTED = "aborted"
-"""The outcome of an attempt that ended in an error of our own, e.g. a file of the request that cannot be read."""
+"""Outcome of an attempt that an internal error ended, such as a file of the request that cannot be read."""
 
 T = TypeVar("T")
 
 
 class SkipReason(StrEnum):
-    """Why a candidate is passed by without being called; the value is its attempt's outcome."""
+    """Why a candidate is skipped without a call; the value is the outcome of its attempt."""
 
     MISSING = "skipped_missing"
     DISABLED = "skipped_disabled"
@@ -53,7 +53,7 @@ SKIP_SENTENCES: Mapping[SkipReason, str] = {
 
 @value_class
 class Timeouts:
-    """Seconds: to connect, to the first content, between contents, and for the whole request."""
+    """Seconds to connect, to the first content, between contents, and for the whole request."""
 
     connect: float = 5.0
     first_content: float = 120.0
@@ -63,7 +63,7 @@ class Timeouts:
 
 @value_class
 class PoolKey:
-    """One of several keys of a provider: its name, and a mark that changes with the key and does not tell it."""
+    """One of a provider's keys; `mark` changes with the key without revealing it."""
 
     name: str
     mark: str
@@ -71,10 +71,10 @@ class PoolKey:
 
 @value_class
 class PlannedCandidate:
-    """One (provider, model) of a chain, the primary first; `skip` is set when it is known not to be callable.
+    """One provider and model of a chain; `skip` is set if it is known not to be callable.
 
-    `protocol` is what its provider speaks, `skip_param` what of the request stands in the way. `keys` are its
-    provider's usable keys where there are several, else empty.
+    `protocol` is the provider's, `skip_param` the part of the request that prevents the call. `keys` are the provider's
+    usable keys if it has several, else empty.
     """
 
     index: int
@@ -91,18 +91,16 @@ class PlannedCandidate:
 
     @property
     def name(self) -> str:
-        """`provider/model`, as logs and pages write it."""
         return f"{self.provider}/{self.model}" if self.model else self.provider
 
 
 @value_class
 class Plan:
-    """A decided request: the route taken, its chain, and the rules of the run.
+    """A routed request: the route taken, its chain, and the rules of the run.
 
-    `task_type` is the route taken; `matched` is False when it is the default instead of the one asked for. Where
-    `refuses_drops` a candidate that takes less than the whole request is passed by; where it goes `verbatim` nobody is
-    asked with less or otherwise. `has_pools` says that a candidate has several keys; then requests of the same
-    `affinity`, unless it is empty, are asked with the same one.
+    `matched` is False if `task_type` is the default route instead of the one requested. With `refuses_drops`,
+    candidates that accept only part of the request are skipped. With `verbatim`, the request is never adjusted.
+    `has_pools` says that a candidate has several keys. Requests of equal, non-empty `affinity` use the same key.
     """
 
     candidates: tuple[PlannedCandidate, ...]
@@ -120,11 +118,11 @@ class Plan:
 
 @value_class
 class Call:
-    """Ask this candidate now. `timeouts.total` is what is left of the whole request, in seconds.
+    """Step: call this candidate now; `timeouts.total` is what is left for the whole request, in seconds.
 
-    `without_params` are parameters to leave out; `without_capabilities` are capabilities to treat as lacking, `*` for
-    all but text. `limit_name` is what the limit on tokens is called in this call, None as the provider usually has it.
-    `key` is the key to ask with where the provider has several, None where it has the one.
+    `without_params` are parameters to leave out. `without_capabilities` are capabilities to treat as missing, `*` for
+    all but text. `limit_name` is the token limit's name in this call, None for the provider's usual one. `key` is the
+    key to use if the provider has several.
     """
 
     candidate: PlannedCandidate
@@ -138,7 +136,7 @@ class Call:
 
 @value_class
 class Wait:
-    """Do nothing for that many seconds, then go on."""
+    """Step: sleep for `seconds`."""
 
     seconds: float
     reason: str
@@ -149,7 +147,7 @@ Step = Call | Wait
 
 @value_class
 class Reply(Generic[T]):
-    """A call's outcome with what the driver knows of it: how content was adapted, which parameters were dropped."""
+    """A call's outcome, with the adaptation of its content and the parameters that were dropped."""
 
     outcome: T | Failure
     adaptation: str = ""
@@ -158,10 +156,10 @@ class Reply(Generic[T]):
 
 @value_class
 class Try:
-    """One call of an attempt: when it began and how long it took (milliseconds), and what came of it.
+    """One call of an attempt; times in milliseconds.
 
-    `key` is the name of the key it was made with where the provider has several, else empty. `usage` is what the
-    provider counted of a call that gave no answer.
+    `key` is the name of the key used if the provider has several, else empty. `usage` is what the provider reported for
+    a call without an answer.
     """
 
     started_ms: float
@@ -174,11 +172,11 @@ class Try:
 
 @value_class
 class Attempt:
-    """What became of one candidate; exactly one per candidate reached, in chain order (CONTRACT §4).
+    """The result for one candidate; exactly one per candidate reached, in the order of the chain.
 
-    `outcome` is `ok`, a fault's code or a skip reason; `cause` is the fault behind it, for a cooling candidate the
-    one that cooled it. Times in milliseconds, `started_ms` from the request's beginning; `waits` in seconds. `param` is
-    what of the request it would not take.
+    `outcome` is `ok`, a fault's code or a skip reason. `cause` is the fault behind it: for a candidate that is cooling
+    down, the fault that started the cooldown. Times are in milliseconds, `started_ms` from the request's start, `waits`
+    in seconds. `param` is the part of the request that was not accepted.
     """
 
     provider: str
@@ -199,7 +197,7 @@ class Attempt:
     param: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The attempt as the API writes it, absent fields left out."""
+        """Return the attempt as the API writes it, without absent fields."""
         optional = {
             "statusCode": self.status_code,
             "error": self.error,
@@ -219,7 +217,7 @@ class Attempt:
 
 @value_class
 class RunResult(Generic[T]):
-    """A run that ended well: the answer, the call it came from, and every attempt, the answering one last."""
+    """A successful run: the answer, its call, and every attempt, the answering one last."""
 
     answer: T
     call: Call
@@ -227,12 +225,11 @@ class RunResult(Generic[T]):
 
     @property
     def candidate(self) -> PlannedCandidate:
-        """Who answered."""
         return self.call.candidate
 
 
 def skip_attempt(candidate: PlannedCandidate, reason: SkipReason, at_ms: float, detail: str = "") -> Attempt:
-    """The attempt of a candidate that was passed by, saying why."""
+    """Return the attempt of a skipped candidate, with the reason."""
     sentence = detail or candidate.skip_detail or SKIP_SENTENCES[reason]
     cause = {SkipReason.NO_KEY: Fault.KEY_MISSING, SkipReason.ORIGIN_REFUSED: Fault.ORIGIN_REFUSED}.get(reason)
     return Attempt(
@@ -245,7 +242,7 @@ def skip_attempt(candidate: PlannedCandidate, reason: SkipReason, at_ms: float, 
 
 
 def cut_short(attempt: Attempt, failure: Failure | None, duration_ms: float) -> Attempt:
-    """The answering attempt of a stream that ended later: in order (None), or by this failure."""
+    """Return the answering attempt of a stream that ended, normally (None) or by `failure`."""
     if failure is None:
         return replace(attempt, duration_ms=duration_ms)
     return replace(

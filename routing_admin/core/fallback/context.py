@@ -1,4 +1,4 @@
-"""What a run reads from outside itself: a clock, randomness, and what this process remembers of candidates."""
+"""State that a run shares with others of its process: clock, randomness, cooldowns, keys, retry budget."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from routing_admin.core.fallback.cooldown import Cooldowns, LocalCooldowns
 from routing_admin.core.fallback.key_pools import KeyPools
 from routing_admin.core.fallback.memory import Memory
 
-#
-# A purse per provider (faults reference §3): a retry costs 5 of 500, an answer gives back what its retries cost, or 1
-# where it needed none. With an empty purse the next candidate is asked at once; the first call is always free.
+# Retry budget of each provider: a retry costs 5 of 500, and an answer refunds the cost of its retries, or 1 without
+# retries. With an empty budget the next candidate is called at once. The first call is always free.
 
 FULL = 500
 RETRY_COST = 5
@@ -23,13 +22,13 @@ PLAIN_REFUND = 1
 
 @dataclass(slots=True)
 class RetryBudget:
-    """The purses of this process, safe between threads; only those that are not full are kept."""
+    """Retry budgets of this process, safe between threads; only providers below the full budget are stored."""
 
     _spent: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, provider: str) -> bool:
-        """Pay for one retry; False when the purse cannot."""
+        """Pay for one retry; return False if the budget is exhausted."""
         with self._lock:
             spent = self._spent.get(provider, 0) + RETRY_COST
             if spent > FULL:
@@ -38,7 +37,7 @@ class RetryBudget:
             return True
 
     def refund(self, provider: str, retries: int) -> None:
-        """An answer came after that many retries."""
+        """Refund an answer that took `retries` retries."""
         with self._lock:
             left = self._spent.get(provider, 0) - (retries * RETRY_COST or PLAIN_REFUND)
             if left > 0:
@@ -49,7 +48,7 @@ class RetryBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What a run reads from outside: seconds of a monotonic clock, randomness in [0, 1), and what is remembered."""
+    """What a run reads from outside; `clock` is monotonic seconds, `random` returns values in [0, 1)."""
 
     clock: Callable[[], float]
     random: Callable[[], float]
@@ -60,11 +59,10 @@ class RunContext:
 
 
 def local_context(clock: Callable[[], float], random: Callable[[], float], memory: Memory | None = None) -> RunContext:
-    """A context that knows of no failure yet; `memory` is what is known of refusals, nothing by default."""
+    """Return a context without known failures; `memory` holds known refusals, none by default."""
     cooldowns, pools = LocalCooldowns(clock, random), KeyPools(clock, LocalCooldowns(clock, random))
     return RunContext(clock=clock, random=random, cooldowns=cooldowns, memory=memory or Memory(clock), pools=pools)
 
 
 def process_context() -> RunContext:
-    """The context of a real process: its clock, its randomness, nothing remembered yet."""
     return local_context(time.monotonic, random.random)

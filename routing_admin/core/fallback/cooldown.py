@@ -1,9 +1,9 @@
-"""Who is left alone, for how long: the port, and its implementation inside one process.
+"""Cooldowns of providers and models: the port, and its implementation within one process.
 
-A cooldown begins at once for faults that will not pass by themselves, after three failures in a row for the others,
-and lasts exactly as long as the provider said where it said so. A length of ours is stretched by chance, so that
-processes that lost a provider together do not come back to it together. Afterwards one request probes; its outcome ends
-the cooldown or begins a longer one. Time is seconds of the clock handed in (monotonic), never the wall's.
+Faults that will not pass by themselves start a cooldown at once, others after three failures in a row. It lasts as long
+as the provider asked for. Otherwise its length is extended by random jitter, so that processes that lost a provider
+together do not return to it together. Afterwards a single request probes, and its outcome ends the cooldown or starts a
+longer one. Time is seconds of the given monotonic clock.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ FAILURES_IN_A_ROW = 3
 STEP_SECONDS = 30.0
 MAX_COOLDOWN_SECONDS = 300.0
 NONSENSE_SECONDS = 60.0
-"""The rest of a provider that limits our rate and names a wait that makes no sense."""
+"""Cooldown for a rate limit whose Retry-After makes no sense."""
 PAYMENT_SECONDS = 600.0
 STRETCH = 0.1
-"""By which part of itself a cooldown of ours may be longer, never shorter."""
+"""Maximum random extension of a cooldown, as a fraction; it is never shortened."""
 
 Key = tuple[str, str | None]
-"""A provider and its model, None for the provider itself."""
+"""A provider and a model, or None for the whole provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cooling:
-    """A candidate is left alone: for how many seconds yet, and the failure that is the reason."""
+    """A running cooldown: the seconds left, and the failure that caused it."""
 
     seconds: float
     failure: Failure
@@ -41,28 +41,28 @@ class Cooling:
 
 
 class Cooldowns(Protocol):
-    """The port: every method is quick and never fails a request; a shared store answers from its local mirror."""
+    """Port; methods are quick and never fail a request, and a shared store answers from its local mirror."""
 
     def look(self, provider: str, model: str) -> Cooling | None:
-        """Whether the candidate is cooling, without claiming anything."""
+        """Return the running cooldown of the candidate or its provider, without claiming the probe."""
 
     def enter(self, provider: str, model: str) -> Cooling | None:
-        """None when the candidate may be called; the one probe after a cooldown is claimed by this."""
+        """Return None if the candidate may be called; claim the probe that follows a cooldown."""
 
     def record_success(self, provider: str, model: str) -> None:
-        """An answer came: everything about this candidate and its provider is forgotten."""
+        """Forget every failure of the candidate and of its provider."""
 
     def record_failure(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
-        """The candidate was left after this failure."""
+        """Record a failure after which the candidate was left."""
 
     def release_probe(self, provider: str, model: str) -> None:
-        """The call ended without telling anything (the caller went away): a claimed probe is free again."""
+        """Release a claimed probe after a call without a result, such as a cancelled one."""
 
     def list_cooling(self) -> Sequence[tuple[Key, Cooling]]:
-        """Everybody who is left alone now."""
+        """Return every running cooldown, of whole providers and of single models."""
 
     def forget(self, provider: str) -> None:
-        """Everything about a provider and its models is forgotten: somebody says that it is well."""
+        """Forget every failure of a provider and of its models."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,9 +76,9 @@ class _State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CooldownState:
-    """What is known of somebody's failures, as another process may take it over; seconds are from now.
+    """A cooldown as another process can adopt it; seconds are relative to now.
 
-    `seconds` are those of the rest, below zero for one that is over, None where there was none yet.
+    `seconds` is the time left, negative once it is over, None if there was no cooldown yet.
     """
 
     failures: int
@@ -89,14 +89,14 @@ class CooldownState:
 
 
 def _nobody(key: Key) -> None:
-    """Is told of changes where nobody wants to know."""
+    """No-op observer."""
 
 
 @dataclass(slots=True)
 class LocalCooldowns:
-    """Cooldowns of this process, safe between threads; states live only for candidates that failed.
+    """Cooldowns of this process, safe between threads; only candidates that failed have a state.
 
-    `random()` is in [0, 1); `watcher` is told whenever what is known of a key has changed here.
+    `watcher` is called with each key whose state changed here, but not for adopted states.
     """
 
     clock: Callable[[], float]
@@ -106,14 +106,12 @@ class LocalCooldowns:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self, provider: str, model: str) -> Cooling | None:
-        """Whether the candidate or its provider is cooling now; the longer of the two."""
-        if not self._states:  # as nearly always: nobody has failed
+        if not self._states:  # the usual case, without taking the lock
             return None
         with self._lock:
             return self._look(provider, model)
 
     def enter(self, provider: str, model: str) -> Cooling | None:
-        """None when the candidate may be called; claims the probe where one is due."""
         if not self._states:
             return None
         with self._lock:
@@ -123,7 +121,6 @@ class LocalCooldowns:
         return cooling
 
     def record_success(self, provider: str, model: str) -> None:
-        """Forget every failure of the candidate and of its provider."""
         if not self._states:
             return
         with self._lock:
@@ -131,7 +128,6 @@ class LocalCooldowns:
         self._tell(well)
 
     def record_failure(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
-        """Count the failure and begin a cooldown where its effect says so."""
         with self._lock:
             changes = self._free(provider, model)
             if verdict.effect is not Effect.NONE:
@@ -146,7 +142,6 @@ class LocalCooldowns:
         self._tell(changes)
 
     def release_probe(self, provider: str, model: str) -> None:
-        """Give back a claimed probe."""
         if not self._states:
             return
         with self._lock:
@@ -154,13 +149,11 @@ class LocalCooldowns:
         self._tell(free)
 
     def list_cooling(self) -> list[tuple[Key, Cooling]]:
-        """Everybody who is left alone now: providers as a whole (None for the model), and single models."""
         with self._lock:
             found = [(key, self._rest(state)) for key, state in self._states.items()]
         return [(key, cooling) for key, cooling in found if cooling is not None]
 
     def forget(self, provider: str) -> None:
-        """Forget every failure of the provider and of its models."""
         with self._lock:
             well = [key for key in self._states if key[0] == provider]
             for key in well:
@@ -168,13 +161,13 @@ class LocalCooldowns:
         self._tell(well)
 
     def ailment_of(self, key: Key) -> CooldownState | None:
-        """What another process may take over; None for one that is well."""
+        """Return the state for other processes, or None without failures."""
         with self._lock:
             state, now = self._states.get(key), self.clock()
             if state is None or state.failure is None:
                 return None
             seconds = state.until - now if state.until else None
-            failure = replace(state.failure, usage=None)  # what that one call was billed is nobody else's affair
+            failure = replace(state.failure, usage=None)  # the usage belongs to that one call
             return CooldownState(
                 failures=state.failures,
                 rounds=state.rounds,
@@ -184,7 +177,7 @@ class LocalCooldowns:
             )
 
     def take_over(self, key: Key, ailment: CooldownState | None) -> None:
-        """What another process has found, None that all is well; nobody is told."""
+        """Adopt another process's state, None for a recovery, without calling `watcher`."""
         with self._lock:
             if ailment is None:
                 self._states.pop(key, None)
@@ -216,7 +209,7 @@ class LocalCooldowns:
         return Cooling(left, state.failure, probing=state.probe_until > state.until)
 
     def _claim(self, provider: str, model: str) -> list[Key]:
-        """After a cooldown only one request asks; its claim lapses by itself, so that a lost one blocks nobody."""
+        # The claim expires by itself, so a request that got lost does not block the candidate.
         now, claims = self.clock(), []
         for key in _keys(provider, model):
             state = self._states.get(key)
@@ -240,16 +233,15 @@ def _keys(provider: str, model: str) -> tuple[Key, Key]:
 
 
 def _seconds(state: _State, failure: Failure, effect: Effect, random: Callable[[], float]) -> float:
-    """How long this failure's cooldown is; 0 when it begins none."""
+    """Return the length of this failure's cooldown, or 0 if it starts none."""
     named = min(failure.retry_after or 0.0, MAX_NAMED_SECONDS)
     if named > 0 and effect is not Effect.LONG:
         return named
-    # beside an empty account a named wait is the rate limit's, which does not fill it: the longer of the two
+    # A wait named by an account without credit is the rate limit's, and does not refill it: use the longer.
     return max(_own_seconds(state, effect) * (1 + STRETCH * random()), named)
 
 
 def _own_seconds(state: _State, effect: Effect) -> float:
-    """The cooldown where the provider named none: the floor, which chance only stretches."""
     if effect is Effect.LONG:
         return PAYMENT_SECONDS
     if effect is Effect.MINUTE:

@@ -1,4 +1,4 @@
-"""docs/faults.md, written from the table itself: `python -m routing_admin.core.fallback.document > docs/faults.md`."""
+"""Write docs/faults.md: `python -m routing_admin.core.fallback.document > docs/faults.md`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,6 @@ the chains.
 
 
 def document() -> str:
-    """The whole file."""
     effects = {fault: row.key_effect for fault, row in TABLE.items() if is_of_key(fault)}
     keys = "".join(f"| `{fault}` | {KEY_RESTS.get(effect, COOLDOWNS[effect])} |\n" for fault, effect in effects.items())
     return OPENING + "".join(_line(fault, TABLE[fault]) for fault in Fault) + ENDING.replace("@KEYS@\n", keys + "\n")

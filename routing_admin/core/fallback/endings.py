@@ -1,6 +1,6 @@
-"""How a request ended: the one decision that rows of the log keep and that every number of requests counts.
+"""How requests end: the classification stored in the log and used for every count.
 
-What a caller brought about counts against nothing: not as a failure of the installation, nor against a provider.
+Outcomes caused by the caller count as failures neither of the installation nor of a provider.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ BROKEN = "internal_error"
 UNAVAILABLE = "unavailable"
 DRAINED = "server_draining"
 OVERLOADED = "overloaded"
-"""Outcomes that no candidate has: no route, an error of our own, a database away, a server that stops or is full."""
+"""Outcomes without a candidate: no route, an internal error, no database, a server that stops or is full."""
 
 
 class RequestEnding(StrEnum):
-    """How a request ended; the value is what the log's column and `status:` of its search say."""
+    """How a request ended; the value is stored in the log and used by `status:` in its search."""
 
     ANSWERED = "answered"
     FAILED = "failed"
@@ -34,12 +34,11 @@ FAILURES = frozenset(
         *(ALL_FAILED, ABORTED, BROKEN, NO_ROUTE, UNAVAILABLE, DRAINED, OVERLOADED),
     }
 )
-"""Outcomes of requests that should have had an answer; every other that is none was the caller's own doing."""
+"""Outcomes of requests that should have been answered; any other without an answer is the caller's doing."""
 ENDINGS = {OK: RequestEnding.ANSWERED, CANCELLED: RequestEnding.CANCELLED} | dict.fromkeys(
     FAILURES, RequestEnding.FAILED
 )
 
 
 def ending_of(outcome: str) -> RequestEnding:
-    """Return how a request with that outcome ended."""
     return ENDINGS.get(outcome, RequestEnding.REFUSED)

@@ -1,6 +1,6 @@
-"""Errors of routing. RouterError: AggregateRouterError (every candidate failed), UpstreamRefused (raised at once).
+"""Errors of routing, each with all attempts so far and with the caller's status and code.
 
-Each carries every attempt so far, and the status and code its caller gets (CONTRACT §6).
+`AggregateRouterError` is raised once every candidate failed, `UpstreamRefused` at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOBODY_HAS = translatable(
     "service's id, provider/model, or a route that leads there."
 )
 SENTENCES = (EXHAUSTED, LONE_FAILED, OUT_OF_TIME, REFUSED, NOBODY_TAKES, NOBODY_HAS)
-"""What a caller is told; `said` is what the attempts ended with."""
+"""Messages for callers; `said` lists the outcomes of all attempts."""
 UNCALLED = frozenset(
     {
         *(SkipReason.MISSING, SkipReason.DISABLED, SkipReason.DUPLICATE),
@@ -36,28 +36,27 @@ UNCALLED = frozenset(
         *(SkipReason.OTHER_PROTOCOL, SkipReason.OTHER_MODEL),
     }
 )
-"""Skips that say nothing of a provider's state and so do not colour the status of an exhausted chain."""
+"""Skips that say nothing about a provider's state, and so do not affect an exhausted chain's status."""
 
 UNTAKEN = frozenset({SkipReason.WOULD_DROP, Fault.UNSUPPORTED_PARAMETER})
-"""Ends of a candidate that does not take what the request says."""
+"""Outcomes of candidates that do not accept the whole request."""
 UNUSABLE = frozenset({SkipReason.NO_KEY, SkipReason.ORIGIN_REFUSED})
 """Skips of a provider that no request can use."""
 
 
 class Retriable(Protocol):
-    """An error that says whether the same call can be sent again; as the caller is told."""
+    """An error that says whether the same request can be retried."""
 
     @property
-    def status(self) -> int:
-        """The status of the answer."""
+    def status(self) -> int: ...
 
     @property
     def should_retry(self) -> bool:
-        """Whether a client may send the same call again by itself."""
+        """Whether a client may retry automatically."""
 
     @property
     def retry_after(self) -> float | None:
-        """After how many seconds; None where that is not known."""
+        """Seconds to wait before a retry, or None if unknown."""
 
 
 class RouterError(Exception):
@@ -74,13 +73,13 @@ class RouterError(Exception):
         self.param: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The error as `/api/v1` writes it (CONTRACT §4); the request's id is the caller's to add."""
+        """Return the error as `/api/v1` writes it; the caller adds the request id."""
         attempts = [attempt.as_json() for attempt in self.attempts]
         return {"error": self.code, "message": self.message, "attempts": attempts}
 
 
 class AggregateRouterError(RouterError):
-    """Every candidate failed (MMR-P9), or the total time was used up: one attempt per candidate reached."""
+    """Every candidate failed (MMR-P9), or the total time ran out; one attempt per candidate reached."""
 
     def __init__(self, attempts: Sequence[Attempt], code: str = ALL_FAILED) -> None:
         status = 504 if code == Fault.DEADLINE.value else exhausted_status(attempts)
@@ -89,7 +88,7 @@ class AggregateRouterError(RouterError):
 
 
 class NobodyTakesError(RouterError):
-    """Nothing may be left out, and no candidate takes it all; `param` is the first thing that stood in the way."""
+    """Nothing may be dropped, and no candidate accepts the whole request; `param` is the first obstacle."""
 
     def __init__(self, attempts: Sequence[Attempt], param: str | None) -> None:
         message = translatable(NOBODY_TAKES, said=_list_ends(attempts))
@@ -98,7 +97,7 @@ class NobodyTakesError(RouterError):
 
 
 class NobodyOffersError(RouterError):
-    """The call is one that no candidate's provider has."""
+    """No candidate's provider supports this call."""
 
     def __init__(self, attempts: Sequence[Attempt]) -> None:
         super().__init__(translatable(NOBODY_HAS, said=_list_ends(attempts)), attempts, 400, NOT_OFFERED)
@@ -106,7 +105,7 @@ class NobodyOffersError(RouterError):
 
 
 def error_of_exhaustion(attempts: Sequence[Attempt], *, refuses_drops: bool = False) -> RouterError:
-    """The error of a chain that is exhausted: the request's own where nothing but what it says stood in the way."""
+    """Return the error of an exhausted chain: the request's own if only its contents prevented calls."""
     outcomes = {attempt.outcome for attempt in attempts}
     if SkipReason.OTHER_PROTOCOL in outcomes and outcomes <= UNCALLED:
         return NobodyOffersError(attempts)
@@ -118,7 +117,7 @@ def error_of_exhaustion(attempts: Sequence[Attempt], *, refuses_drops: bool = Fa
 
 
 class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the name says what happened
-    """A failure that no other candidate is asked after (MMR-P10), with the attempts so far."""
+    """A failure after which no other candidate is called (MMR-P10), with the attempts so far."""
 
     def __init__(self, failure: Failure, attempts: Sequence[Attempt]) -> None:
         status, code = caller_of(failure)
@@ -128,18 +127,16 @@ class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the n
 
 
 def exhausted_status(attempts: Iterable[Attempt]) -> int:
-    """The status of an exhausted chain: 429 if every attempt was 429, 504 if every one timed out, else 502.
-
-    A candidate skipped while cooling counts as the fault that cooled it; one that was never there to call does not
-    count.
-    """
+    """Return an exhausted chain's status: 429 if all attempts were 429, 504 if all timed out, else 502."""
+    # A cooling candidate counts as the fault that caused the cooldown. Candidates that were never callable do not
+    # count.
     causes = {attempt.cause for attempt in attempts if attempt.outcome not in UNCALLED}
     statuses = {TABLE[cause].exhausted if cause else 502 for cause in causes}
     return statuses.pop() if len(statuses) == 1 else 502
 
 
 def shortest_wait(attempts: Iterable[Attempt]) -> float | None:
-    """Seconds after which the first of the rate-limited or cooling candidates can be asked again; None if unknown."""
+    """Return the seconds until the first rate-limited or cooling candidate may be called, or None if unknown."""
     return min((attempt.retry_after for attempt in attempts if attempt.retry_after is not None), default=None)
 
 
@@ -153,7 +150,6 @@ def _sentence(attempts: Sequence[Attempt], code: str) -> str:
 
 
 def _list_ends(attempts: Sequence[Attempt]) -> str:
-    """What each attempt ended with."""
     return "; ".join(f"{attempt.provider}/{attempt.model}: {attempt.error or attempt.outcome}" for attempt in attempts)
 
 
@@ -164,7 +160,7 @@ def _refusal(failure: Failure, attempts: Sequence[Attempt]) -> str:
 
 
 def retry_headers(error: Retriable) -> dict[str, str]:
-    """Whether a client should try again by itself, and after how many whole seconds where that is known."""
+    """Return `x-should-retry`, and `Retry-After` in whole seconds if the wait is known."""
     headers = {"x-should-retry": "true" if error.should_retry else "false"}
     if error.status in (409, 429, 503) and error.retry_after is not None and math.isfinite(error.retry_after):
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))

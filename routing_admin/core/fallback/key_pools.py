@@ -1,7 +1,7 @@
-"""Which of a provider's keys is asked: the least used one, and for a conversation the one it had, while that is well.
+"""Choose among a provider's keys: a conversation's own key if it is usable, else the least used.
 
-A vendor keeps what it has read of a conversation by account, so that a conversation that stays with its key is cheaper.
-Each key rests on its own after a refusal (`key_effect`), and one call tries it again afterwards (decision 20).
+Vendors cache prompts per account, so a conversation that keeps its key is cheaper. After a refusal each key has a
+cooldown of its own (`key_effect`), and a single call probes it afterwards.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from routing_admin.core.fallback.policy import Policy
 from routing_admin.core.fallback.table import TABLE, Effect, Scope
 
 MAX_CONVERSATIONS = 10_000
-"""Conversations whose key is known; the one that was silent longest makes room."""
+"""Conversations whose key is kept; the one idle longest is evicted."""
 CONVERSATION_SECONDS = 3600.0
-"""How long a conversation that is silent keeps its key: no vendor keeps what it has read for longer."""
+"""How long an idle conversation keeps its key; no vendor caches prompts for longer."""
 RETOLD_SECONDS = 600.0
-"""How often others are told that it goes on."""
+"""Interval at which other processes are notified of a conversation that goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KeyInUse:
-    """The key that a conversation has, when it last had a turn, and when others last had news of it."""
+    """A conversation's key, its last use, and the last notification of other processes."""
 
     mark: str
     since: float
@@ -35,15 +35,15 @@ class _KeyInUse:
 
 
 def _nobody(provider: str, affinity: str) -> None:
-    """Is told of conversations where nobody wants to know."""
+    """No-op observer."""
 
 
 @dataclass(slots=True)
 class KeyPools:
-    """The keys' use and health in this process, safe between threads; `clock` gives seconds that only grow.
+    """Use and health of keys in this process, safe between threads; `clock` is monotonic seconds.
 
-    `health` are cooldowns whose models are the keys' marks; `watcher` is told of a conversation that has another key
-    now, or goes on with its own after a while.
+    `health` holds cooldowns with keys' marks in place of models. `watcher` is called when a conversation changes its
+    key, and from time to time while it goes on.
     """
 
     clock: Callable[[], float]
@@ -56,12 +56,10 @@ class KeyPools:
     def choose(
         self, provider: str, keys: Sequence[PoolKey], affinity: str, turned_down: Collection[str]
     ) -> PoolKey | None:
-        """The key to ask with; None where all that are well were turned down before.
-
-        A first call is always made: where every key rests, with the one that wakes first, those that are only limited
-        before those that were refused.
-        """
+        """Return the key to use, or None if every usable key was refused during this attempt."""
         with self._lock:
+            # A first call is always made: if all keys are cooling down, with the first to recover, and rate-limited
+            # keys before refused ones.
             well = [key for key in keys if key.mark not in turned_down and self.look(provider, key) is None]
             if not well and turned_down:
                 return None
@@ -73,7 +71,6 @@ class KeyPools:
             return key
 
     def _pick(self, provider: str, well: Sequence[PoolKey], affinity: str) -> PoolKey:
-        """The conversation's own key, else the least used."""
         known = self._conversations.get((provider, affinity)) if affinity else None
         if known is not None and self.clock() - known.since <= CONVERSATION_SECONDS:
             own = next((key for key in well if key.mark == known.mark), None)
@@ -86,7 +83,7 @@ class KeyPools:
         return (cooling is not None and not _is_limited(cooling.failure), cooling.seconds if cooling else 0.0)
 
     def _count(self, provider: str, keys: Sequence[PoolKey], well: Sequence[PoolKey], chosen: PoolKey) -> None:
-        """One more use. Who rests, or is new, keeps pace with the least used, and is not flooded when it comes."""
+        # New and recovering keys start at the lowest count, else they would get all traffic at first.
         least = min((self._uses.get((provider, key.mark), 0) for key in well), default=0)
         for key in keys:
             place = (provider, key.mark)
@@ -109,27 +106,25 @@ class KeyPools:
             self._conversations.popitem(last=False)
 
     def mark_of(self, provider: str, affinity: str) -> str:
-        """The key that a conversation has; empty where none is known."""
+        """Return the mark of a conversation's key, or an empty string."""
         found = self._conversations.get((provider, affinity))
         return found.mark if found is not None else ""
 
     def take_over(self, provider: str, affinity: str, mark: str, age: float) -> None:
-        """A conversation that another process gave that key, so many seconds ago; nobody is told."""
+        """Adopt a key that another process chose `age` seconds ago, without calling `watcher`."""
         if age < CONVERSATION_SECONDS:
             with self._lock:
                 since = self.clock() - age
                 self._enter(provider, affinity, _KeyInUse(mark, since, since))
 
     def look(self, provider: str, key: PoolKey) -> Cooling | None:
-        """Whether the key rests: for how long yet, and after what."""
         return self.health.look(provider, key.mark)
 
     def forget(self, provider: str) -> None:
-        """Every key of the provider counts as well."""
         self.health.forget(provider)
 
     def record(self, provider: str, key: PoolKey, failure: Failure | None) -> None:
-        """What came of a call with the key: an answer (None) makes it well, its own refusal lets it rest."""
+        """Record a call's result: an answer (None) clears the key's cooldown, its own refusal starts one."""
         effect = TABLE[failure.fault].key_effect if failure is not None else Effect.NONE
         if failure is None:
             self.health.record_success(provider, key.mark)
@@ -140,16 +135,14 @@ class KeyPools:
             self.health.record_failure(provider, key.mark, failure, verdict)
 
     def release(self, provider: str, key: PoolKey | None) -> None:
-        """The call ended without telling anything of its key."""
+        """Release the key's probe after a call without a result."""
         if key is not None:
             self.health.release_probe(provider, key.mark)
 
     def last_word(self, provider: str, keys: Sequence[PoolKey], failure: Failure) -> Failure:
-        """What counts when no key is left: the last key's failure, unless another key is only limited.
-
-        A key that rests counts as the failure after which it does (CONTRACT §6), so that a dead key among limited ones
-        loses no call: then it is the limit that ends first.
-        """
+        """Return the failure that counts when no key is left: the last one, unless another key is only limited."""
+        # A key on cooldown counts as the failure behind it. So an invalid key among rate-limited ones loses no request:
+        # the limit that ends first decides.
         resting = [cooling for key in keys if (cooling := self.look(provider, key)) is not None]
         limited = [cooling for cooling in resting if _is_limited(cooling.failure)]
         if not limited:
@@ -160,5 +153,5 @@ class KeyPools:
 
 
 def _is_limited(failure: Failure) -> bool:
-    """Whether a key is refused for a while only."""
+    """Return whether a key is refused only for a while."""
     return TABLE[failure.fault].key_effect not in (Effect.NONE, Effect.LONG)

@@ -1,4 +1,4 @@
-"""What was learned of a model's refusals: parameters it does not take, and how it is asked since."""
+"""Cache of models' refusals: the parameters they do not accept, and the names sent instead."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 VALUE_SECONDS = 3600.0
-"""How long a parameter is left out of which the model refused the value alone: another caller's may be taken."""
+"""How long a parameter is left out after only its value was refused; another value may be accepted."""
 MAX_PER_MODEL = 64
 MAX_MODELS = 2000
-"""Callers choose the names of parameters and, without a service, of models; the oldest make room."""
+"""Limits of the cache, since callers choose names of parameters and models; the oldest are evicted."""
 
 Place = tuple[str, str]
 """Provider and model."""
 Refused = Mapping[str, str | None]
-"""Parameters that a model refuses for good, each with the name it is sent under; None where it is left out."""
+"""Permanently refused parameters, each with the name to send instead, None to leave it out."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterRefusal:
-    """A parameter that a model did not take: sent as `sent_as` since, None where it is left out.
+    """A parameter that a model refused; it is sent as `sent_as`, or left out if that is None.
 
-    `until` is seconds of the memory's clock; None for good.
+    `until` is in seconds of the cache's clock, None for a permanent refusal.
     """
 
     param: str
@@ -32,10 +32,10 @@ class ParameterRefusal:
 
 @dataclass(slots=True)
 class Memory:
-    """Refusals by (provider, model), in this process; safe between threads.
+    """Refusals by provider and model in this process, safe between threads.
 
-    `clock` gives seconds that only grow, as the run's does. `watcher` is called with each place that is learned of or
-    forgotten here, and not for what is taken over.
+    `clock` is monotonic seconds, the same as the run's. `watcher` is called with each place that changes here, but not
+    for adopted refusals.
     """
 
     clock: Callable[[], float]
@@ -44,7 +44,7 @@ class Memory:
     watcher: Callable[[Place], object] | None = None
 
     def refusals(self, provider: str, model: str) -> tuple[ParameterRefusal, ...]:
-        """What the model is known not to take now, the latest last."""
+        """Return the model's current refusals, the latest last."""
         known = self._refusals.get((provider, model), ())
         if not known:
             return known
@@ -52,13 +52,13 @@ class Memory:
         return tuple(each for each in known if each.until is None or each.until > now)
 
     def lasting(self, provider: str, model: str) -> Refused:
-        """What it is known to refuse for good."""
+        """Return the model's permanent refusals."""
         return {each.param: each.sent_as for each in self.refusals(provider, model) if each.until is None}
 
     def refuse(
         self, provider: str, model: str, param: str, sent_as: str | None = None, *, value_only: bool = False
     ) -> None:
-        """Remember that the model did not take this parameter; the name it is sent under now counts as taken."""
+        """Record that the model refused a parameter; the name it is sent under now counts as accepted."""
         learned = ParameterRefusal(param, sent_as, self.clock() + VALUE_SECONDS if value_only else None)
         with self._lock:
             kept = [each for each in self.refusals(provider, model) if each.param not in (param, sent_as)]
@@ -68,14 +68,14 @@ class Memory:
         self._notify((provider, model))
 
     def forget(self, provider: str, model: str, *params: str) -> None:
-        """Ask for these parameters, or for all, again as if they had never been refused."""
+        """Forget the refusals of these parameters, or of all without arguments."""
         with self._lock:
             kept = [each for each in self.refusals(provider, model) if params and each.param not in params]
             self._set((provider, model), kept)
         self._notify((provider, model))
 
     def take_over(self, provider: str, model: str, refused: Refused) -> None:
-        """Know exactly these as refused for good; a refused value is still known for its hour."""
+        """Replace the permanent refusals, keeping temporary ones."""
         with self._lock:
             kept = [
                 each for each in self.refusals(provider, model) if each.until is not None and each.param not in refused
@@ -92,7 +92,7 @@ class Memory:
             self.watcher(place)
 
     def copy(self, clock: Callable[[], float]) -> Memory:
-        """The same knowledge on another clock; what either learns later the other does not know."""
+        """Return an independent copy on another clock."""
         shift = clock() - self.clock()
         with self._lock:
             known = {

@@ -1,4 +1,4 @@
-"""What to do about a failure: the preset's rule, unless the route has its own (REQUIREMENTS decision 6)."""
+"""Decide what to do about a failure: by the route's own rule, else by the preset."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.table import GROUPS, OWN_STATUS, TABLE, Action, Effect, Scope
 
 DEFAULT_RETRIES = 2
-"""Further tries of one candidate after the first (decision 6)."""
+"""Retries of one candidate after its first call."""
 
 
 class ErrorPreset(StrEnum):
-    """One level of caution for a whole route."""
+    """How cautiously a route falls back."""
 
     SEED = "seed"
     RESILIENT = "resilient"
@@ -25,7 +25,7 @@ class ErrorPreset(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What is done about one failure, and what the caller would see if it were the last word."""
+    """What is done about a failure, and what the caller sees if it is the last."""
 
     action: Action
     effect: Effect
@@ -36,20 +36,20 @@ class Verdict:
 
 
 UNAVAILABLE = 503
-"""The status by whose word a route decides about a fire drill, too: it plays a provider that is unavailable."""
+"""Status by which routes decide about a fire drill, which simulates an unavailable provider."""
 
 SEED_RAISES = frozenset({400, 401, 403})
-"""Statuses after which the seed's plain rule asks nobody else, whatever the provider says beside them (MMR-P10)."""
+"""Statuses after which `strict` calls no other candidate, whatever the provider adds (MMR-P10)."""
 
 STATUS_WORD = re.compile(r"[1-9][0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A route's way with errors: a preset, its own words over it, and how often one candidate is tried again.
+    """A route's error policy: a preset, rules that override it, and the retries of one candidate.
 
-    `on_error` maps a fault code, a status (`"404"`) or a group (`"5xx"`) to an action; the most exact word wins.
-    `fallback_on` lists words whose faults go on to the next candidate.
+    `on_error` maps a fault code, a status (`"404"`) or a group (`"5xx"`) to an action; the most specific applies.
+    `fallback_on` lists such words whose faults lead to the next candidate.
     """
 
     preset: ErrorPreset = ErrorPreset.SEED
@@ -58,7 +58,7 @@ class Policy:
     retries: int = DEFAULT_RETRIES
 
     def verdict(self, failure: Failure) -> Verdict:
-        """What this route does about a failure."""
+        """Return what this route does about a failure."""
         row = TABLE[failure.fault]
         action = self._action(failure)
         status, code = caller_of(failure)
@@ -74,11 +74,11 @@ class Policy:
         )
 
     def lets_go_on(self, fault: Fault) -> bool:
-        """Whether the preset lets a provider's own refusal go on to the next candidate."""
+        """Return whether the preset falls back after a provider's refusal."""
         return self.preset is ErrorPreset.RESILIENT and TABLE[fault].resilient is not None
 
     def own_action(self, failure: Failure) -> Action | None:
-        """The route's own word for this failure, the most exact one; None when it has none."""
+        """Return the action of the route's most specific rule for this failure, or None without one."""
         for word in words_of(failure):
             if word in self.on_error:
                 return self.on_error[word]
@@ -91,7 +91,8 @@ class Policy:
         if failure.fault is Fault.DEADLINE or row.after_content:
             return Action.RAISE
         own = self.own_action(failure)
-        if own is not None:  # a fire drill calls no provider, so that calling it again is no answer to it
+        # A fire drill calls no provider, so a retry would only meet it again.
+        if own is not None:
             return Action.NEXT if own is Action.RETRY and failure.fault is Fault.FIRE_DRILL else own
         if self.preset is ErrorPreset.STRICT:
             return Action.RAISE if failure.status in SEED_RAISES else row.strict or row.seed
@@ -99,7 +100,7 @@ class Policy:
 
 
 def words_of(failure: Failure) -> tuple[str, ...]:
-    """Every word a route may call this failure by, the most exact first."""
+    """Return every word by which a route's rule can match this failure, the most specific first."""
     number = UNAVAILABLE if failure.fault is Fault.FIRE_DRILL else failure.status
     status = (str(number),) if number is not None else ()
     groups = sorted(
@@ -109,7 +110,7 @@ def words_of(failure: Failure) -> tuple[str, ...]:
 
 
 def word_problem(word: str) -> str | None:
-    """Why a word cannot stand in a route's error policy; None when it can."""
+    """Return why a word is not valid in an error policy, or None if it is."""
     if word in GROUPS or word in set(Fault) or STATUS_WORD.fullmatch(word):
         return None
     return translatable(
@@ -120,7 +121,7 @@ def word_problem(word: str) -> str | None:
 
 
 def caller_of(failure: Failure) -> tuple[int, str]:
-    """The status and code a caller gets when this failure is raised (CONTRACT §6)."""
+    """Return the status and code that a caller gets if this failure is raised."""
     row = TABLE[failure.fault]
     if row.status != OWN_STATUS:
         return row.status, row.code
@@ -130,7 +131,7 @@ def caller_of(failure: Failure) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What one error means and would lead to under a policy, for a page where somebody pasted it."""
+    """The meaning of an error and what a policy does about it, for errors pasted into a page."""
 
     fault: Fault
     meaning: str
@@ -139,6 +140,6 @@ class Explanation:
 
 
 def explain(failure: Failure, policy: Policy | None = None) -> Explanation:
-    """The meaning of a failure, the verdict on it, and the words by which a route can decide otherwise."""
+    """Explain a failure and list the words by which a route's rule can match it."""
     chosen = policy or Policy()
     return Explanation(failure.fault, TABLE[failure.fault].meaning, chosen.verdict(failure), words_of(failure))

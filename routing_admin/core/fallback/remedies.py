@@ -1,6 +1,6 @@
-"""What to do about a fault, in the sentences that several rows of the table share.
+"""Advice shared by several rows of the fault table.
 
-What a caller brought about is for the caller to change: no advice about it leads to a chain or to a provider.
+For faults that the caller caused, the advice is to change the request and never points to a chain or a provider.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from capabilities.core.translatable import translatable
 
 
 class Remedy(StrEnum):
-    """The page on which it is done; by the name of its URL."""
+    """The page on which to act, by the name of its URL."""
 
     NONE = ""
     PROVIDER = "provider"
@@ -22,7 +22,7 @@ class Remedy(StrEnum):
 
 
 class Advice(NamedTuple):
-    """What to do, in a sentence about `%(provider)s` and `%(model)s`, and where."""
+    """A sentence about `%(provider)s` and `%(model)s`, and the page on which to act."""
 
     sentence: str
     page: Remedy = Remedy.NONE

@@ -1,8 +1,8 @@
-"""The fallback loop: one generator that yields `Call` and `Wait` and is sent an answer or a `Failure`.
+"""The fallback loop: a generator that yields `Call` and `Wait` and receives an answer or a `Failure`.
 
-The asynchronous driver, the synchronous one and the tests run this same text (idea 5). It reads a clock, a source of
-randomness and the cooldowns, and touches no socket. An answer, for a stream, is a stream that has its first content:
-whatever happens to it later, no other candidate is asked.
+The asynchronous driver, the synchronous one and the tests all run this code. It does no I/O: it reads a clock,
+randomness and the cooldowns. For a stream, the answer is a stream that has its first content. No other candidate is
+called after that, whatever happens to the stream.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ logger = logging.getLogger("routing_admin.routing")
 T = TypeVar("T")
 
 CLOCK_SLACK = 0.02
-"""Seconds by which a timer may ring before the clock shows its time."""
+"""Seconds by which a timer may fire before the clock shows its time."""
 
 
 class FallbackRun(Generic[T]):
-    """One request's way along its chain; `attempts` grows as candidates are left, readable at any time.
+    """One request's run along its chain; `attempts` grows as candidates are left and can be read at any time.
 
-    `stream` says that answers are streams: then `end_stream` tells the cooldowns how it went, not the first content.
+    With `stream`, `end_stream` reports the result to the cooldowns instead of the first content.
     """
 
     def __init__(self, plan: Plan, run_context: RunContext, *, stream: bool = False) -> None:
@@ -63,14 +63,13 @@ class FallbackRun(Generic[T]):
         self._began = run_context.clock()
 
     def elapsed_ms(self) -> float:
-        """Milliseconds since the request began."""
         return self._ms(self._context.clock())
 
     def steps(self) -> Generator[Step, Any, RunResult[T]]:
-        """Yield `Call` (sent `T`, `Failure` or a `Reply` with either) and `Wait` (sent anything).
+        """Yield `Call` (receives `T`, `Failure` or a `Reply` with either) and `Wait` (receives anything).
 
-        Return `Done`; raise `UpstreamRefused` for a failure that is raised at once, `AggregateRouterError` when no
-        candidate is left or the total time is used up.
+        Return a `RunResult`. Raise `UpstreamRefused` for a failure that ends the run at once, `AggregateRouterError`
+        when no candidate is left or the total time is used up.
         """
         last_resort = self._find_last_resort()
         places: set[tuple[str, str]] = set()
@@ -90,7 +89,7 @@ class FallbackRun(Generic[T]):
     def _pass_by(
         self, candidate: PlannedCandidate, places: set[tuple[str, str]], last_resort: PlannedCandidate | None
     ) -> Attempt | None:
-        """The attempt of a candidate that is not called, saying why; None when it is to be called."""
+        """Return the attempt of a candidate that is skipped, or None if it is to be called."""
         now = self._ms(self._context.clock())
         place = (candidate.provider, candidate.model)
         if candidate.skip is not None:
@@ -104,7 +103,8 @@ class FallbackRun(Generic[T]):
         return None if cooling is None else cooling_attempt(candidate, cooling, now)
 
     def _find_last_resort(self) -> PlannedCandidate | None:
-        """When all that could be called are cooling: the one that wakes first, unless it only waits for its quota."""
+        # If every callable candidate is cooling down, the first to recover is called once, unless it only waits for its
+        # quota: calling again cannot end that.
         resting: list[tuple[float, PlannedCandidate]] = []
         for candidate in self.plan.candidates:
             if candidate.skip is not None:
@@ -117,11 +117,11 @@ class FallbackRun(Generic[T]):
         return min(resting, key=lambda pair: pair[0])[1] if resting else None
 
     def _ask(self, candidate: PlannedCandidate, retries: int) -> Generator[Step, Any, RunResult[T] | None]:
-        """Call one candidate until it answers or is left; None when the chain goes on."""
         run_context, place = self._context, (candidate.provider, candidate.model)
         trial = CandidateRun.from_memory(run_context.memory, candidate, run_context.clock(), retries)
         if self.plan.refuses_drops or self.plan.verbatim:
-            trial.without_params = frozenset()  # what it refused before is asked for again, so that nothing is left out
+            # Known refusals are tried again: nothing may be left out of this request.
+            trial.without_params = frozenset()
         try:
             call, outcome = yield from self._tries(trial)
         except BaseException as error:
@@ -171,7 +171,7 @@ class FallbackRun(Generic[T]):
         return refine_wait(failure, self.plan.policy.preset, self._time_left())
 
     def _next_key(self, trial: CandidateRun, key: PoolKey, failure: Failure) -> Failure | None:
-        """None where another key of the provider is asked at once; else what of its keys' failures counts."""
+        """Return None if another key of the provider is used next, else the failure that counts."""
         pools, candidate = self._context.pools, trial.candidate
         pools.record(candidate.provider, key, failure)
         if not is_of_key(failure.fault):
@@ -185,9 +185,9 @@ class FallbackRun(Generic[T]):
         return self._refine(pools.last_word(candidate.provider, candidate.keys, failure))
 
     def _may_adjust(self, failure: Failure) -> bool:
-        """Whether a candidate may be asked once more otherwise; with less only where nothing has to be kept."""
         if self.plan.verbatim:
             return False
+        # Renaming the token limit drops nothing, any other adjustment of parameters does.
         less = failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param not in LIMIT_NAMES
         return self.plan.policy.preset is not ErrorPreset.STRICT and not (less and self.plan.refuses_drops)
 
@@ -201,7 +201,6 @@ class FallbackRun(Generic[T]):
         return trial.call(Timeouts(min(own.connect, total), min(own.first_content, total), own.between, total))
 
     def _record_try(self, trial: CandidateRun, began: float, reply_or_outcome: Any) -> T | Failure:
-        """Write down what came of a call."""
         reply: Reply[T] = reply_or_outcome if isinstance(reply_or_outcome, Reply) else Reply(reply_or_outcome)
         outcome = reply.outcome
         trial.adaptation, trial.dropped = reply.adaptation, reply.dropped_params
@@ -215,13 +214,13 @@ class FallbackRun(Generic[T]):
         return outcome
 
     def _own_time(self, failure: Failure) -> Failure:
-        """A candidate that used up its own total, shorter than the request's, was too slow: others still have time."""
+        # The candidate exceeded its own total, which is shorter than the request's: others still have time.
         if failure.fault is Fault.DEADLINE and self._time_left() > CLOCK_SLACK:
             return replace(failure, fault=Fault.READ_TIMEOUT)
         return failure
 
     def _pause(self, trial: CandidateRun, failure: Failure) -> float | None:
-        """Seconds before the same candidate is asked again; None when it is left."""
+        """Return the seconds before a retry of the same candidate, or None if it is left."""
         policy = self.plan.policy
         if policy.verdict(failure).action is not Action.RETRY or trial.retried >= trial.retries:
             return None
@@ -232,7 +231,6 @@ class FallbackRun(Generic[T]):
         return None
 
     def _record_failure(self, trial: CandidateRun, failure: Failure) -> None:
-        """Record the failed attempt and its cooldown; raise when nobody else is to be asked."""
         candidate, verdict = trial.candidate, self.plan.policy.verdict(failure)
         self._context.cooldowns.record_failure(candidate.provider, candidate.model, failure, verdict)
         attempt = self._attempt(trial, failure.fault.value, failure, alert=verdict.alert)
@@ -246,13 +244,11 @@ class FallbackRun(Generic[T]):
         self._record_and_continue(attempt)
 
     def _record_and_continue(self, attempt: Attempt) -> None:
-        """Record an attempt that the chain goes on from, and log the switch (MMR-E4).
-
-        Whoever was not even asked, since he is cooling or has no key, is no news: through an outage every call says so.
-        """
         self.attempts.append(attempt)
         following = self.plan.candidates[len(self.attempts) :]
         logger.log(
+            # Log the switch (MMR-E4). Skipped candidates only at DEBUG: during an outage every request would repeat
+            # them.
             logging.WARNING if attempt.tries else logging.DEBUG,
             "route %s: %s/%s %s after %d tries; %s",
             *(self.plan.task_type, attempt.provider, attempt.model, attempt.outcome, len(attempt.tries)),
@@ -293,9 +289,10 @@ class FallbackRun(Generic[T]):
 def end_stream(
     result: RunResult[T], failure: Failure | None, duration_ms: float, plan: Plan, run_context: RunContext
 ) -> tuple[Attempt, ...]:
-    """The attempts of a request whose stream has ended: in order, or by the caller's leaving (None), or by a failure.
+    """Return the attempts of a request whose stream has ended, and report the result to the cooldowns.
 
-    The cooldowns learn of it here; `duration_ms` is that of the answering attempt, from its beginning to this end.
+    `failure` is None if it ended normally or the caller left. `duration_ms` is that of the answering attempt, to the
+    end of the stream.
     """
     *before, last = result.attempts
     place = (result.candidate.provider, result.candidate.model)

@@ -1,4 +1,4 @@
-"""Scripted outcomes: what a simulation lets a candidate answer with, by the word its page uses."""
+"""Scripted outcomes of simulations, fire drills, and the two drivers of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routing_admin.core.fallback.run import FallbackRun
 
 @dataclass(frozen=True, slots=True)
 class ScriptedOutcome:
-    """One scripted outcome: what comes back (None: an answer) after so many seconds; `cut` breaks a stream later."""
+    """A result (None for an answer) after `seconds`; `cut` breaks the stream later."""
 
     failure: Failure | None = None
     seconds: float = 0.8
@@ -60,28 +60,27 @@ SCRIPTED: Mapping[str, ScriptedOutcome] = MappingProxyType(
         ),
     }
 )
-"""Every outcome a simulation can be told to have, by the word its page uses."""
+"""Every outcome that a simulation offers, by its word on the page."""
 
 Script = Mapping[int, Sequence[str]]
-"""By place in the chain, the words of its tries in order; the last is repeated, none means `200`."""
+"""Outcomes of each candidate's tries by its position in the chain; the last repeats, `200` if there are none."""
 
 
-# The fire drill: a provider that an administrator lets fail for a while, so that everybody sees whether chains hold.
-#
-# While it lasts nobody is called there and nothing is remembered of it. It ends by the clock alone, whatever happens
-# to whoever began it; a clock that is set back does not make it longer.
+# Fire drills: an administrator lets a provider fail for a while, to see whether chains hold. During a drill the
+# provider is not called and no state is kept. A drill ends by the clock alone, even if the process that started it
+# stops, and a clock that is set back does not prolong it.
 
 CHOICES = (30, 60, 300)
-"""For how many seconds a provider may be let fail."""
+"""Durations of a fire drill, in seconds."""
 USUAL_SECONDS = 60
 SKEW_SECONDS = 10.0
-"""By how much the clock of another machine may be behind."""
+"""Tolerated clock difference between machines."""
 NOT_CALLED = translatable("Fire drill by %(actor)s: not called.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillWindow:
-    """One drill: its number, the provider, who began it, and when it begins and ends, in seconds since 1970."""
+    """One drill; `began` and `ends` are seconds since 1970."""
 
     number: int
     provider: str
@@ -90,32 +89,29 @@ class DrillWindow:
     ends: float
 
     def lasts(self, now: float) -> bool:
-        """Whether it goes on at that moment."""
         return self.began - SKEW_SECONDS <= now < self.ends
 
     def stops(self, provider: str, now: float) -> bool:
-        """Whether that provider is not to be called at that moment."""
         return provider == self.provider and self.lasts(now)
 
     def seconds_left(self, now: float) -> int:
-        """Whole seconds until it ends, rounded up; 0 when it is over."""
+        """Return the whole seconds left, rounded up; 0 once it is over."""
         return max(0, -int(-(self.ends - now) // 1)) if self.lasts(now) else 0
 
     def failure(self) -> Failure:
-        """What an attempt at the provider comes to."""
         return Failure(Fault.FIRE_DRILL, translatable(NOT_CALLED, actor=self.actor))
 
 
-# Two drivers of one run: they do what it says, and decide nothing.
+# Two drivers of a run: they execute its steps and decide nothing.
 
 T = TypeVar("T")
 
 Outcome: TypeAlias = Union[T, Failure, Reply[T]]  # noqa: UP007  # a generic alias has no other spelling on 3.11
-"""What a driver is told by its caller: an answer, a failure, or either with what is known of it."""
+"""What a call returns to its driver: an answer, a failure, or a `Reply` with either."""
 
 
 def drive(run: FallbackRun[T], call: Callable[[Call], Outcome[T]], sleep: Callable[[float], object]) -> RunResult[T]:
-    """Follow the chain synchronously; returns and raises what the run does."""
+    """Run the chain synchronously; return or raise what the run does."""
     steps = run.steps()
     sent: Outcome[T] | None = None
     try:
@@ -139,7 +135,7 @@ def drive(run: FallbackRun[T], call: Callable[[Call], Outcome[T]], sleep: Callab
 async def drive_async(
     run: FallbackRun[T], call: Callable[[Call], Awaitable[Outcome[T]]], sleep: Callable[[float], Awaitable[object]]
 ) -> RunResult[T]:
-    """Follow the chain on the event loop; cancelling it closes the run, which records the attempt as cancelled."""
+    """Run the chain on the event loop; cancellation closes the run, which records the attempt as cancelled."""
     steps = run.steps()
     sent: Outcome[T] | None = None
     try:
@@ -162,6 +158,6 @@ async def drive_async(
 
 
 def _tell(steps: Generator[Step, Any, Any], error: Exception) -> None:
-    """Let the run write down that an error of ours ended it; a run that raised it itself is over already."""
+    # The run records that an error outside it ended the attempt. If it raised the error itself, it is over already.
     with suppress(type(error), StopIteration):
         steps.throw(error)

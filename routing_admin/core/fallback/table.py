@@ -1,8 +1,7 @@
-"""The table of faults: all that follows from each, one row a fault. Data only.
+"""The table of faults: everything that follows from each, one row per fault.
 
-Complete over `Fault` (a test says so). Columns `seed` and `strict` are REQUIREMENTS decision 6: `strict` is the
-seed's plain rule, `seed` refines it where asking the same candidate again cannot help. `docs/faults.md` is written
-from this table.
+It has a row for every `Fault`, which a test checks. The column `strict` is the seed's plain rule. `seed` refines it
+where a retry of the same candidate cannot help. `docs/faults.md` is generated from this table.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from routing_admin.core.fallback.remedies import (
 
 
 class Action(StrEnum):
-    """What a failure leads to: the same candidate again, the next one, or an error at once."""
+    """What a failure leads to: a retry, the next candidate, or an error at once."""
 
     RETRY = "retry"
     NEXT = "next"
@@ -41,8 +40,8 @@ class Action(StrEnum):
 class Effect(StrEnum):
     """What a failure does to its candidate's cooldown.
 
-    `count`: the third in a row begins one. `now`: this one begins one. `minute`: one of a minute. `long`: ten minutes.
-    `exact`: as long as the provider said.
+    `count` starts one at the third failure in a row, `now` at once. `minute` and `long` start one of one and of ten
+    minutes, `exact` one as long as the provider asked for.
     """
 
     NONE = "none"
@@ -54,14 +53,14 @@ class Effect(StrEnum):
 
 
 class Scope(StrEnum):
-    """What is left alone during a cooldown: this model of the provider, or the whole provider."""
+    """What is on cooldown: one model of the provider, or the whole provider."""
 
     MODEL = "model"
     PROVIDER = "provider"
 
 
 class Group(StrEnum):
-    """Words a route may use for several faults at once; a three-digit status and a fault's own code work too."""
+    """Words by which a route addresses several faults; a three-digit status and a fault's code work too."""
 
     CLIENT_ERROR = "4xx"
     SERVER_ERROR = "5xx"
@@ -80,7 +79,7 @@ RETRY, NEXT, RAISE = Action.RETRY, Action.NEXT, Action.RAISE
 NONE, COUNT, NOW, MINUTE, LONG, EXACT = tuple(Effect)
 PROVIDER = Scope.PROVIDER
 OWN_STATUS = 0
-"""As the caller's status: the one the provider answered with."""
+"""The caller gets the status that the provider answered with."""
 
 UNREACHABLE_CODE = "upstream_unreachable"
 TIMEOUT_CODE = "upstream_timeout"
@@ -92,39 +91,38 @@ LIMIT_CODE = "upstream_429"
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
-    """One fault; a row names only what is special about it."""
+    """One fault; a row names only what differs from the defaults."""
 
     meaning: str
     advice: Advice
-    """What to do about a request that ended so."""
+    """What to do about a request that ended with it."""
 
     _: KW_ONLY
     seed: Action = RETRY
     strict: Action | None = None
-    """As `seed` if None; so is `resilient`, which lets some refusals go on, marked red."""
+    """Like `seed` if None. So is `resilient`, which falls back after some refusals and marks them."""
     resilient: Action | None = None
 
     effect: Effect = COUNT
-    """What it does to its candidate's cooldown."""
+    """Effect on the candidate's cooldown."""
     cools_when_passed_on: bool = False
-    """Our own misconfiguration, which the next request would meet again: a cooldown where a route goes on after it."""
+    """An error of our configuration that the next request would meet too: cool down where a route falls back."""
     scope: Scope = Scope.MODEL
     key_effect: Effect = NONE
-    """Where a provider has several keys and this is one key's own: the next key is asked, this one rests (decision 20).
-    """
+    """Cooldown of the key if the provider has several: the next key is used. `none` if not the key's fault."""
 
     status: int = 502
     code: str = BUSY
-    """What the caller sees where it is raised."""
+    """Status and code that the caller sees if it is raised."""
     exhausted: int = 502
-    """The status of a chain whose every candidate ended so: 429 for rate limits, 504 for timeouts."""
+    """Status of a chain whose every candidate ended with it: 429 for rate limits, 504 for timeouts."""
 
     groups: tuple[Group, ...] = ()
-    """The words by which a route may decide about it, beside its code and its status."""
+    """Groups by which a route's rule can match it."""
     is_callers: bool = False
-    """The request brought it on itself by what it holds or asks: it says nothing of how its provider does."""
+    """Caused by the request's contents, so it says nothing about the provider's health."""
     after_content: bool = False
-    """It comes after the first content: never another candidate, whatever a route says."""
+    """It occurs after the first content: no other candidate is called, whatever a route's rules say."""
 
     alert: bool = False
     """Whether the attempt is marked for an administrator."""
@@ -132,16 +130,14 @@ class FaultRow:
     """The alert that it raises."""
 
     message: str = ""
-    """What the error says where we met the fault ourselves, if not the meaning; a provider's answer has its own words.
-    """
+    """Message of a fault detected here, by default its meaning; a provider's answer has its own message."""
 
     @property
     def is_want_of_quota(self) -> bool:
-        """Whether calling again cannot end a cooldown after it: no last-resort try."""
+        """Whether a call cannot end the cooldown, so that there is no last-resort try."""
         return Group.RATE_LIMIT in self.groups or Group.QUOTA in self.groups
 
 
-# A row: its words, its columns, its message.
 # fmt: off
 TABLE: Mapping[str, FaultRow] = MappingProxyType({
     Fault.DNS_ERROR: FaultRow(
@@ -409,7 +405,7 @@ TABLE: Mapping[str, FaultRow] = MappingProxyType({
     ),
 })
 # fmt: on
-"""By the fault; an outcome that is no fault has no row."""
+"""Rows by fault; other outcomes have none."""
 
 GROUPS: Mapping[str, frozenset[Fault]] = MappingProxyType(
     {group.value: frozenset(fault for fault in Fault if group in TABLE[fault].groups) for group in Group}
@@ -418,6 +414,6 @@ CALLERS_FAULTS = frozenset(fault for fault in Fault if TABLE[fault].is_callers)
 
 
 def is_of_key(outcome: str) -> bool:
-    """Return whether an outcome is one key's own where its provider has several."""
+    """Return whether an outcome is the fault of a single key where the provider has several."""
     row = TABLE.get(outcome)
     return row is not None and row.key_effect is not Effect.NONE

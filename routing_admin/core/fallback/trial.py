@@ -1,4 +1,4 @@
-"""One candidate while it is being asked, and the attempt of one that is not asked since it is cooling."""
+"""State of one candidate's attempt, and the attempt of a candidate that is cooling down."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import Memory
 
 MAX_LEFT_OUT = 12
-"""Parameters that one attempt finds out to be refused; a host that refuses more refuses the request."""
+"""Parameters that one attempt may leave out; beyond that the host refuses the request."""
 
 logger = logging.getLogger("routing_admin.routing")
 
 LEFT_ALONE = translatable("Cooling down for another %(seconds)s s after %(fault)s: %(said)s")
 LEFT_ALONE_SO_FAR = translatable("Cooling down for another %(seconds)s s after %(fault)s")
-"""Why a cooling candidate is not asked; `said` is what it failed with, where that is known."""
+"""Reasons for skipping a cooling candidate; `said` is the message of its failure, if known."""
 
 
 @dataclass(slots=True)
 class CandidateRun:
-    """What has happened so far: tries, waits, what the candidate is asked without, and the name of the limit.
+    """One candidate's attempt so far: tries, waits, and adjustments of the request.
 
-    `described` says that it was asked once more with content described, `renamed` with the limit's other name.
-    Of a provider with several keys `key` is the one in use, and `turned_down` are the marks of those that were refused.
+    `described` is set once content was replaced by descriptions, `renamed` once the token limit was sent under its
+    other name. If the provider has several keys, `key` is the one in use and `turned_down` holds the marks of refused
+    ones.
     """
 
     candidate: PlannedCandidate
@@ -59,23 +60,22 @@ class CandidateRun:
 
     @classmethod
     def from_memory(cls, memory: Memory, candidate: PlannedCandidate, began: float, retries: int) -> Self:
-        """The beginning of a trial, with what the candidate is known not to take."""
+        """Start an attempt with the adjustments for known refusals."""
         known = memory.refusals(candidate.provider, candidate.model)
         left_out = frozenset(each.param for each in known if each.sent_as is None)
         name = next((each.sent_as for each in known if each.sent_as is not None), None)
         return cls(candidate, began, retries, left_out, name)
 
     def call(self, timeouts: Timeouts) -> Call:
-        """The next call."""
         number = len(self.tries) + 1
         left_out = (self.without_params, self.without_capabilities)
         return Call(self.candidate, number, timeouts, *left_out, limit_name=self.limit_name, key=self.key)
 
     def adjust(self, failure: Failure, memory: Memory) -> bool:
-        """Whether the candidate is asked once more otherwise, after a refusal that says how.
+        """Adjust the next call to a refusal; return False if nothing can be adjusted.
 
-        A limit on tokens goes under its other name, content is described, each once; other parameters are left out, all
-        that one refusal names together, and once more for a further refusal. Too many tools are the next candidate's.
+        The token limit is renamed and content is described, each once. Other parameters are left out, all that one
+        refusal names together, and again for further refusals. Too many tools lead to the next candidate.
         """
         if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param in LIMIT_NAMES:
             return self._rename(failure.param, memory)
@@ -99,13 +99,13 @@ class CandidateRun:
         return True
 
     def _rename(self, refused: str, memory: Memory) -> bool:
-        """A limit is never left out (decision 17): its other name once, and where that is refused too, nothing."""
+        # The token limit is never left out. Its other name is tried once.
         place = (self.candidate.provider, self.candidate.model)
         other = other_limit_name(self.candidate.protocol, refused)
         if other is None:
             return False
         if self.renamed:
-            memory.forget(*place, refused, other)  # neither name helps, so none is worth remembering
+            memory.forget(*place, refused, other)  # neither name helps, so neither refusal is worth keeping
             return False
         self.renamed, self.limit_name = True, other
         memory.refuse(*place, refused, other)
@@ -114,7 +114,7 @@ class CandidateRun:
 
 
 def cooling_attempt(candidate: PlannedCandidate, cooling: Cooling, at_ms: float) -> Attempt:
-    """The attempt of a candidate that is left alone: for how long yet, and after what."""
+    """Return the attempt of a candidate that is cooling down, with the time left and the reason."""
     cause = cooling.failure
     facts = {"seconds": f"{cooling.seconds:.0f}", "fault": cause.fault.value}
     sentence = (

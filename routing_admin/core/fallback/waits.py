@@ -1,4 +1,4 @@
-"""How long to wait before retrying a candidate, or whether waiting is not worth it (decision 6)."""
+"""How long to wait before a retry, and whether a retry is worth the wait."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.policy import ErrorPreset
 
 MAX_NAMED_SECONDS = 3600.0
-"""The longest wait that a provider is believed."""
+"""Maximum wait accepted from a provider."""
 BACKOFF_CAP = 2.0
 BACKOFF_BASE = 0.2
 
 
 def backoff(retry_number: int, random: Callable[[], float]) -> float:
-    """Seconds before retry n, uniform in 0 … min(2, 0.2·2ⁿ); `random()` is in [0, 1)."""
+    """Return the seconds before retry n, uniform in 0 … min(2, 0.2·2ⁿ); `random()` is in [0, 1)."""
     longest: float = min(BACKOFF_CAP, BACKOFF_BASE * 2**retry_number)
     return random() * longest
 
 
 def named_wait(failure: Failure) -> float | None:
-    """The wait the provider named, at most an hour; None when it named none or nonsense (negative, NaN, infinite)."""
+    """Return the wait that the provider named, at most an hour; None without a positive, finite one."""
     seconds = failure.retry_after
     if seconds is None or not math.isfinite(seconds) or seconds <= 0:
         return None
@@ -31,12 +31,11 @@ def named_wait(failure: Failure) -> float | None:
 
 
 def is_long(seconds: float, time_left: float) -> bool:
-    """Whether a named wait is too long to sit out."""
     return seconds > SHORT_WAIT_SECONDS or seconds >= time_left
 
 
 def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Failure:
-    """The failure with its wait made sane, and a 429 told apart by whether the wait can be sat out."""
+    """Return the failure with a valid wait, and a 429 classified by whether the wait is short enough to retry."""
     seconds = named_wait(failure)
     failure = replace(failure, retry_after=seconds)
     if failure.fault not in (Fault.HTTP_429, Fault.HTTP_429_WAIT) or preset is ErrorPreset.STRICT:
@@ -48,7 +47,7 @@ def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Fail
 def pause(
     failure: Failure, retry_number: int, preset: ErrorPreset, time_left: float, random: Callable[[], float]
 ) -> float | None:
-    """Seconds to wait before retry n of the same candidate; None when going on to the next one is better."""
+    """Return the seconds before retry n of the same candidate, or None if the next candidate is better."""
     seconds = named_wait(failure)
     if seconds is not None and not is_long(seconds, time_left):
         return seconds
