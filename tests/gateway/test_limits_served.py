@@ -87,13 +87,10 @@ def bill_of(server: Server, team: str) -> float:
     return sum(float(cost["amount"]) for each in groups for cost in each["costs"])
 
 
-@pytest.fixture(scope="module", params=["rows", "redis"])
-def server(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Server]:
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "redis":
-            patch.setenv("REDIS_URL", request.getfixturevalue("redis_server").url)
-        with served(tmp_path_factory.mktemp("limits"), options=("--workers", "2")) as server:
-            yield server
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("limits"), options=("--workers", "2")) as server:
+        yield server
 
 
 @contextmanager
@@ -185,8 +182,6 @@ async def test_what_one_process_used_the_other_knows(server: Server) -> None:
 
 async def test_while_the_database_is_locked_a_share_is_extended_once(server: Server) -> None:
     """In each process; then 503 with Retry-After, and never 429; once it answers again calls go on."""
-    if "REDIS_URL" in os.environ:
-        pytest.skip("Redis gives shares for a while yet")
     limit(server, tokensPerDay=20_000)
     async with asyncio.timeout(120):
         found = Counter[int]()
@@ -211,7 +206,7 @@ async def test_processes_that_are_killed_take_no_more_than_their_shares_with_the
     await ask_together(server, 8, max_tokens=2000)
     for worker in workers(server):
         os.kill(worker, signal.SIGKILL)
-    async with asyncio.timeout(60):  # what a pool of Redis holds is given back with its time
+    async with asyncio.timeout(60):
         while int((await ask_until(server, 200, max_tokens=2000)).headers["x-ratelimit-remaining-tokens"]) <= 300_000:
             pass
 
