@@ -1,4 +1,4 @@
-"""Links to an agent's own page: made and told once, revoked at once. Audited; they make no revision."""
+"""Create and revoke links to an agent's own page. Audited, but no revision is made."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from capabilities.signing import name_of_secret, newest_secret
 from routing_admin.configuration.guards import check_one_line
 from routing_admin.configuration.revisions import ledger
 
+# Shortest interval between two writes of `last_seen_at`.
 EVERY = timedelta(minutes=1)
-"""How often it is written that somebody looked, at most."""
 
 
 def make_link(
     actor: Actor, agent: Agent, *, name: str, expires_at: datetime | None, with_bodies: bool = False
 ) -> tuple[str, AgentLink]:
-    """A new link: (its text, told this once, and its row). `with_bodies` shows its reader recorded words, too.
+    """Create a link and return (text, row); `with_bodies` also shows recorded bodies.
 
-    Raises `InvalidError` for a name of several lines.
+    The text is returned only here; the row keeps a digest. Raises `InvalidError` for a name of several lines.
     """
     check_one_line("name", name)
     text, public, digest = make_key(LINK_KIND)
@@ -45,7 +45,7 @@ def make_link(
 
 
 def revoke_link(actor: Actor, row: AgentLink) -> None:
-    """Ends a link at once, for good; asking twice is no fault."""
+    """End a link at once and for good; do nothing if it is already revoked."""
     if row.revoked_at is None:
         facts = {"link": f"{LINK_KIND}_{row.public_id}", "name": row.name}
         with ledger.audit(actor, AuditedAction("link.revoke", "agent", row.agent.agent_id, facts)):
@@ -54,14 +54,13 @@ def revoke_link(actor: Actor, row: AgentLink) -> None:
 
 
 def note_visit(row: AgentLink, text: str) -> None:
-    """Notes that a link was opened, at most once a minute, and signs it with the newest secret then.
-
-    Where the database takes no write now, nothing is noted: that is no reason to show no page.
-    """
+    """Record that a link was opened, at most once a minute, and re-sign it with the newest secret."""
     now, name = timezone.now(), name_of_secret(newest_secret())
     is_told = row.last_seen_at is not None and now - row.last_seen_at <= EVERY
     if is_told and row.signed_with == name:
         return
+    # A read-only or unavailable database is no reason to refuse the page.
     with suppress(DatabaseError):
+        # Matching the old digest skips a link that another process re-signed meanwhile.
         rows = AgentLink.objects.filter(pk=row.pk, digest=row.digest)
         rows.update(last_seen_at=now, digest=digest_of(secret_in(text)), signed_with=name)

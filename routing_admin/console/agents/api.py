@@ -1,4 +1,4 @@
-"""Agents, their keys and the links to their own pages, for scripts of administrators."""
+"""Administrators' API of agents, their keys and the links to their own pages."""
 
 from __future__ import annotations
 
@@ -67,19 +67,18 @@ if TYPE_CHECKING:
 
 router = Router(tags=[TAG])
 FIELDS = {"service": "serviceId", "task_type": "taskType", "agent_id": "id"}
-"""Where a form's field stands in the JSON."""
+"""JSON names of the form's fields."""
 
 
 # Agents' keys: issued with their terms, changed, revoked and rotated.
 
 OVERLAP = timedelta(hours=24)
-"""How long an old key goes on where nobody says otherwise."""
+"""How long a rotated key keeps working by default."""
 LONGEST = timedelta(days=3650)
-"""How far off a key's end may be."""
+"""Furthest allowed end of a key."""
 
 
 def key_out(row: AgentKey) -> KeyThing:
-    """A key without its secret."""
     return KeyThing(
         id=row.public_id,
         label=row.label,
@@ -96,14 +95,17 @@ def key_out(row: AgentKey) -> KeyThing:
 
 @router.get("/agents/{path:agent_id}/keys", response=KeysOut)
 def admin_list_keys(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """The keys of an agent, without their secrets."""
+    """List the keys of an agent, without their secrets."""
     row = require(find_agent(agent_id), "agent", agent_id)
     return answer(KeysOut(keys=[key_out(key) for key in list_keys(row)]))
 
 
 @router.post("/agents/{path:agent_id}/keys", response={201: IssuedOut}, openapi_extra=takes(KeyIn))
 def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """A new key, shown only in this answer. 403 for a scope like `config:write` that the token itself lacks."""
+    """Issue a key, shown only in this answer.
+
+    403 for a scope like `config:write` that the token itself lacks.
+    """
     body = read_as(request, KeyIn)
     check_gives(request, body.scopes or (), "Such a key")
     row = require(find_agent(agent_id), "agent", agent_id)
@@ -118,7 +120,7 @@ def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.put("/agents/{path:agent_id}/keys/{key_id}", response=KeyOut, openapi_extra=takes(KeyTermsIn))
 def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """Gives a key another name, terms and, where `expiresAt` is said, another end; from now on.
+    """Change the name, the terms and, if `expiresAt` is sent, the end of a key, effective at once.
 
     409 for a key that has ended.
     """
@@ -136,13 +138,13 @@ def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 
 @router.get("/agents/{path:agent_id}/keys/{key_id}", response=KeyOut)
 def admin_get_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """A key of an agent, without its secret."""
+    """Return a key of an agent, without its secret."""
     row = require(find_key(agent_id, key_id), "key", key_id)
     return answer_key(row)
 
 
 def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
-    """The page's form with what the script sent, which it takes. Raises `InvalidError`."""
+    """Return the page's form, filled from the body and valid. Raise `InvalidError` otherwise."""
     words = {"label": body.label or "", "team": body.team or "", "project": body.project or ""}
     form = KeyTermsForm({**words, **limit_fields(body.limits or {})})
     if not form.is_valid():
@@ -151,7 +153,7 @@ def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
 
 
 def read_end(body: KeyTermsIn) -> datetime | None:
-    """The moment that a key is to end, None for never. Raises `InvalidError` for none that is to come."""
+    """Return the moment at which a key ends, None for never. Raise `InvalidError` unless it is in the future."""
     if body.expiresAt is None:
         return None
     try:
@@ -165,7 +167,6 @@ def read_end(body: KeyTermsIn) -> datetime | None:
 
 
 def is_over(row: AgentKey | AgentLink) -> bool:
-    """Whether its time is over."""
     return row.expires_at is not None and row.expires_at <= timezone.now()
 
 
@@ -174,7 +175,7 @@ def state_of(row: AgentKey | AgentLink) -> str:
 
 
 def key_entry_of(row: AgentKey) -> dict[str, Any]:
-    """What of a key its tag speaks of: not when it was used."""
+    """Return the part of a key that its ETag covers: all but the time of its last use."""
     return key_out(row).model_dump(exclude={"lastUsedAt"})
 
 
@@ -184,7 +185,7 @@ def answer_key(row: AgentKey) -> HttpResponse:
 
 @router.delete("/agents/{path:agent_id}/keys/{key_id}", response={204: None})
 def admin_revoke_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """Revokes a key immediately and permanently; one that has ended is no error."""
+    """Revoke a key immediately and permanently; one that has already ended is no error."""
     row = require(find_key(agent_id, key_id), "key", key_id)
     if row.revoked_at is None:
         revoke_key(script_actor(request), row)
@@ -193,7 +194,7 @@ def admin_revoke_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 
 @router.post("/agents/{path:agent_id}/keys/{key_id}/rotate", response={201: IssuedOut}, openapi_extra=takes(RotateIn))
 def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """A new key with the same scopes; the old key keeps working for the overlap, one day by default.
+    """Issue a key with the same scopes; the old key keeps working for the overlap, one day by default.
 
     409 for a key that is revoked, 403 for one with a scope like `config:write` that the token itself lacks.
     """
@@ -205,7 +206,6 @@ def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 
 
 def issued(key: str, row: AgentKey) -> HttpResponse:
-    """The one answer that holds a whole key."""
     return answer(IssuedOut(key=key, issued=key_out(row)), 201)
 
 
@@ -213,7 +213,6 @@ def issued(key: str, row: AgentKey) -> HttpResponse:
 
 
 def link_out(row: AgentLink) -> LinkThing:
-    """A link without its secret."""
     return LinkThing(
         id=row.public_id,
         name=row.name,
@@ -227,14 +226,14 @@ def link_out(row: AgentLink) -> LinkThing:
 
 @router.get("/agents/{path:agent_id}/links", response=LinksOut)
 def admin_list_links(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """The links to an agent's own page, without their secrets."""
+    """List the links to an agent's own page, without their secrets."""
     row = require(find_agent(agent_id), "agent", agent_id)
     return answer(LinksOut(links=[link_out(each) for each in list_links(row)]))
 
 
 @router.post("/agents/{path:agent_id}/links", response={201: MadeLinkOut}, openapi_extra=takes(LinkIn))
 def admin_make_link(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """A new link; its address is shown only in this answer."""
+    """Create a link to an agent's own page; its address is shown only in this answer."""
     body = read_as(request, LinkIn)
     row = require(find_agent(agent_id), "agent", agent_id)
     ends = timezone.now() + timedelta(days=body.days) if body.days else None
@@ -245,7 +244,7 @@ def admin_make_link(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.delete("/agents/{path:agent_id}/links/{link_id}", response={204: None})
 def admin_revoke_link(request: HttpRequest, agent_id: str, link_id: str) -> HttpResponse:
-    """Revokes a link immediately and permanently; one that has ended is no error."""
+    """Revoke a link immediately and permanently; one that has already ended is no error."""
     revoke_link(script_actor(request), require(find_link(agent_id, link_id), "link", link_id))
     return HttpResponse(status=204)
 
@@ -254,7 +253,6 @@ def admin_revoke_link(request: HttpRequest, agent_id: str, link_id: str) -> Http
 
 
 def agent_out(row: Agent, keys: int) -> AgentThing:
-    """An agent; `keys` are those that are not revoked."""
     return AgentThing(
         id=row.agent_id,
         name=row.name,
@@ -269,30 +267,29 @@ def agent_out(row: Agent, keys: int) -> AgentThing:
 
 @router.get("/agents", response=AdminAgentsOut)
 def admin_list_agents(request: HttpRequest) -> HttpResponse:
-    """Every living agent."""
+    """List all agents that are not deleted."""
     return answer_at_revision(AdminAgentsOut(agents=[agent_out(line.row, line.keys) for line in list_agents()]))
 
 
 @router.get("/agents/{path:agent_id}", response=AdminAgentOut)
 def admin_get_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """One agent."""
+    """Return one agent."""
     agent = described(require(find_agent(agent_id), "agent", agent_id))
     return answer_entry(AdminAgentOut(agent=agent), entry_of(agent))
 
 
 def entry_of(agent: AgentThing) -> dict[str, Any]:
-    """What of an agent its tag speaks of: not how many keys it has."""
+    """Return the part of an agent that its ETag covers: all but the number of its keys."""
     return agent.model_dump(exclude={"keys"})
 
 
 def described(row: Agent) -> AgentThing:
-    """An agent with the number of its keys."""
     return agent_out(row, sum(key.revoked_at is None for key in list_keys(row)))
 
 
 @router.put("/agents/{path:agent_id}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(AdminAgentIn))
 def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Adds or replaces an agent; 409 for one created by a program at run time."""
+    """Add or replace an agent; 409 for one created by a program at run time."""
     body = read_as(request, AdminAgentIn)
     with ledger.exclusive():
         created, told, entry = write_agent(request, agent_id, body)
@@ -300,7 +297,7 @@ def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tuple[bool, list[str], dict[str, Any]]:
-    """Whether the agent is new, what changed, and its entry. Raise `ConflictError`, `InvalidError`."""
+    """Return (is new, changes, entry for the ETag). Raise `ConflictError` or `InvalidError`."""
     row = find_agent(agent_id)
     before = described(row) if row else None
     check_expectation(expectation_in(request), entry_of(before) if before else None)
@@ -310,6 +307,7 @@ def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tupl
     if not form.is_valid():
         raise InvalidError(problems_of(form, FIELDS))
     saved = form.save(commit=False)
+    # An agent sent back unchanged makes no revision.
     if before is not None and before == agent_out(saved, before.keys):
         return False, [], entry_of(before)
     save_agent(script_actor(request), saved)
@@ -318,7 +316,7 @@ def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tupl
 
 
 def form_of(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:
-    """The page's form, filled with what the script sent. Raises `InvalidError` as `limit_fields` does."""
+    """Return the page's form, filled from the body. Raise `InvalidError` for limits that cannot be read."""
     service = find_service(body.serviceId)
     data: dict[str, Any] = {
         "agent_id": agent_id,
@@ -334,7 +332,7 @@ def form_of(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:
 
 @router.delete("/agents/{path:agent_id}", response={204: None})
 def admin_delete_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Deletes an agent with its keys; a missing one is no error."""
+    """Delete an agent with its keys; a missing one is no error."""
     with ledger.exclusive():
         row = find_agent(agent_id)
         check_expectation(expectation_in(request), entry_of(described(row)) if row else None)

@@ -1,4 +1,4 @@
-"""The forms of an agent, its keys and the links to its page."""
+"""Forms of an agent, its keys and the links to its page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ else:
 
 
 class ServiceChoices(ServiceIterator):
-    """No service, then each by its id: hundreds of whole rows would be read for as many words."""
+    """No service, then each by its id, read as (key, text) pairs instead of hundreds of whole rows."""
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         yield "", self.field.empty_label
@@ -46,13 +46,11 @@ class ServiceChoices(ServiceIterator):
 
 
 class ServiceField(ServiceChoiceField):
-    """The choice of a model service."""
-
     iterator = ServiceChoices
 
 
 class AgentForm(AgentModelForm):
-    """An agent that an administrator keeps; its id stays once it is made."""
+    """An agent kept by an administrator; its id cannot change once it exists."""
 
     service = ServiceField(
         select_services(), label=gettext_lazy("Model service"), required=False, empty_label=gettext_lazy("none")
@@ -83,11 +81,12 @@ class AgentForm(AgentModelForm):
         task_types = [route.task_type for route in snapshot.current().configuration.routes]
         choices = [("", _("none")), *((task_type, task_type) for task_type in task_types)]
         own = self.instance.task_type
+        # A route that was deleted since stays selectable, or saving would drop it unseen.
         if own and own not in dict(choices):
             choices.append((own, own))
         self.fields["task_type"].choices = choices  # type: ignore[attr-defined]
         self.amounts = make_amount_fields(self.instance.limits)
-        if self.instance.origin == Agent.Origin.RUNTIME:  # its maker's hold for it
+        if self.instance.origin == Agent.Origin.RUNTIME:  # the limits of its creator apply
             self.amounts = {}
         else:
             hint = gettext_lazy("One per line: task:<task type> or a model service id. Empty: all.")
@@ -96,11 +95,9 @@ class AgentForm(AgentModelForm):
 
     @property
     def limit_fields(self) -> list[forms.BoundField]:
-        """The fields of the amounts, in their order."""
         return [self[name] for name in self.amounts]
 
     def clean(self) -> dict[str, Any]:
-        """A service or a route, not both; the limits as the row keeps them."""
         data = super().clean() or {}
         if MODELS in self.fields:
             check_unpriced(self, data)
@@ -121,13 +118,13 @@ SCOPE_MEANINGS: dict[str, str | Promise] = {
     "config:read": gettext_lazy("export the configuration"),
     "config:write": gettext_lazy("import a configuration"),
 }
-"""What each scope lets a key do."""
+"""What each scope permits."""
 
 
 class KeyTermsForm(forms.Form):
-    """What a key is for, how its calls are labelled, and what it may use of what its agent may.
+    """The purpose of a key, the labels of its calls, and its limits within its agent's.
 
-    `terms` are the stored ones; `prefix` tells the forms of several keys on one page apart.
+    `terms` are the stored ones; `prefix` keeps the forms of several keys on one page apart.
     """
 
     label = forms.CharField(
@@ -157,34 +154,30 @@ class KeyTermsForm(forms.Form):
 
     @property
     def limit_fields(self) -> list[forms.BoundField]:
-        """The fields of the amounts, in their order."""
         return [self[name] for name in self.amounts]
 
     @property
     def terms(self) -> dict[str, Any]:
-        """What was entered, as a key's row keeps it."""
+        """The entered terms in the form of a key's row."""
         data = self.cleaned_data
         labels = {name.value: data[name.value] for name in (LabelKind.TEAM, LabelKind.PROJECT) if data[name.value]}
         limits = models_in(data) | amounts_in(data)
         return labels | ({LIMITS: limits} if limits else {})
 
     def clean(self) -> dict[str, Any]:
-        """The terms, where they fit one another."""
         data = super().clean() or {}
         check_unpriced(self, data)
         return data
 
     def clean_team(self) -> str:
-        """The team in one line."""
         return clean_label(LabelKind.TEAM, self.cleaned_data["team"])
 
     def clean_project(self) -> str:
-        """The project in one line."""
         return clean_label(LabelKind.PROJECT, self.cleaned_data["project"])
 
 
 class KeyForm(KeyTermsForm):
-    """A new key: what it may do, what it is for, when it ends, and its terms."""
+    """A new key: its scopes, its expiry, its purpose and its terms."""
 
     scopes = forms.MultipleChoiceField(
         label=gettext_lazy("Scopes"),
@@ -202,13 +195,12 @@ class KeyForm(KeyTermsForm):
 
     @property
     def scope_boxes(self) -> list[tuple[str, str | Promise, bool]]:
-        """The scopes with what each means and whether it is ticked."""
+        """Scope, meaning and whether it is ticked."""
         ticked = self["scopes"].value() or []
         return [(scope, SCOPE_MEANINGS[scope], scope in ticked) for scope in SCOPES]
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the key ends."""
         days = self.cleaned_data["days"]
         return timezone.now() + timedelta(days=days) if days else None
 
@@ -217,7 +209,7 @@ class KeyForm(KeyTermsForm):
 
 
 class AgentLinkForm(forms.Form):
-    """Whom a link is for, until when it opens the page, and whether it shows recorded words."""
+    """Recipient and expiry of a link, and whether it shows recorded bodies."""
 
     name = forms.CharField(
         label=gettext_lazy("Who it is for"),
@@ -243,6 +235,5 @@ class AgentLinkForm(forms.Form):
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the link ends; None for never."""
         days = self.cleaned_data["days"]
         return timezone.now() + timedelta(days=days) if days else None

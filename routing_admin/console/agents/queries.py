@@ -1,4 +1,4 @@
-"""Which links to an agent's own page are there, and whose page does one open?"""
+"""Find the links to an agent's own page, and its keys with their limits and use."""
 
 from __future__ import annotations
 
@@ -26,43 +26,42 @@ if TYPE_CHECKING:
 
 
 def list_links(agent: Agent) -> list[AgentLink]:
-    """The links to the agent's page: those that were not revoked first, the newest of them before the others."""
+    """Return the links to the agent's page, revoked ones last."""
+    # The sort is stable: within both groups the model's order, newest first, stays.
     return sorted(agent.links.all(), key=lambda row: row.revoked_at is not None)
 
 
 def find_link(agent_id: str, public_id: str) -> AgentLink | None:
-    """A link by its agent and its public part, with or without the `rap_` before it; None for none."""
+    """Return a link by its agent and its public part, with or without the prefix `rap_`; None if absent."""
     public = public_id.removeprefix(f"{LINK_KIND}_")
     return AgentLink.objects.select_related("agent").filter(agent__agent_id=agent_id, public_id=public).first()
 
 
 def find_link_by_public_id(public_id: str) -> AgentLink | None:
-    """The link with that public part, whoever's page it opens; None for none."""
     return AgentLink.objects.select_related("agent").filter(public_id=public_id).first()
 
 
 def open_link(text: str) -> AgentLink | None:
-    """The link of that text, with its agent; None for one that is unknown, revoked or over. One query.
-
-    It is over with its own time, with its agent's, and with that of who made the agent at run time.
-    """
+    """Return the valid link of that text, with its agent; None if unknown, revoked or expired. One query."""
     public, now = public_part_in(text), timezone.now()
     rows = AgentLink.objects.select_related("agent__service", "agent__owner")
     row = rows.filter(public_id=public).first() if public else None
+    # An unknown link is checked too, against an empty digest, so it answers no sooner than a wrong one.
     if not is_signed(secret_in(text).encode(), row.digest if row else "") or row is None or row.revoked_at is not None:
         return None
+    # A link ends with its agent, and an agent made at run time with its creators.
     ends = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers_of(row.agent)))
     return None if any(end is not None and end <= now for end in ends) else row
 
 
-# An agent's keys as its page lists them: what each may use, how its calls are labelled, what it used.
+# An agent's keys as its page lists them: limits, labels and use.
 
 NamedUse = tuple[str | Promise, LimitUse]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """One key of an agent: its terms, how they are changed, and what is used of each of its limits."""
+    """One key of an agent: its terms, the form to change them, and the use of each limit."""
 
     row: AgentKey
     terms: KeyTerms
@@ -71,25 +70,24 @@ class KeyLine:
 
     @property
     def labels(self) -> list[tuple[str, str]]:
-        """The labels that there are, each under what it is called."""
+        """The non-empty labels, each with its title."""
         found = ((_("Team"), self.terms.labels.team), (_("Project"), self.terms.labels.project))
         return [(name, label) for name, label in found if label]
 
 
 def list_key_limits(keys: Sequence[AgentKey]) -> dict[str, AgentLimits | None]:
-    """The limits of each key under the name that its counts have."""
     return {id_of_key(key.public_id): terms_of(key.terms).limits for key in keys}
 
 
 def find_key_uses(agent: Agent, keys: Sequence[AgentKey]) -> Mapping[str, Sequence[LimitUse]]:
-    """What is used of the limits of the agent and of each key, by the name of its counts. One query at most."""
+    """Return the use of the agent's and of each key's limits, by counter id. One query at most."""
     return find_limit_uses({id_of_agent(agent.agent_id): limits_of(agent.limits), **list_key_limits(keys)})
 
 
 def list_key_lines(
     keys: Sequence[AgentKey], uses: Mapping[str, Sequence[LimitUse]], bound: Form | None
 ) -> list[KeyLine]:
-    """The keys as the page writes them; `bound` is the form of one that was refused."""
+    """Return the keys as the page shows them; `bound` is a submitted form that was refused."""
     return [
         KeyLine(key, terms_of(key.terms), find_terms_form(key, bound), name_uses(uses[id_of_key(key.public_id)]))
         for key in keys
@@ -97,12 +95,10 @@ def list_key_lines(
 
 
 def find_terms_form(key: AgentKey, bound: Form | None) -> KeyTermsForm:
-    """The form of a key's terms."""
     if isinstance(bound, KeyTermsForm) and bound.prefix == key.public_id:
         return bound
     return KeyTermsForm(prefix=key.public_id, initial={"label": key.label}, terms=key.terms)
 
 
 def name_uses(uses: Sequence[LimitUse]) -> list[NamedUse]:
-    """What is used of each limit, under the limit's name."""
     return [(LIMITS[use.meter][0], use) for use in uses]

@@ -1,4 +1,4 @@
-"""How is an agent's model called? Ready calls with the real address, one for each client, the key mostly a variable."""
+"""Ready calls of an agent's model with the real URL, one per client; the key is usually a variable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capabilities.models import Agent
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A ready call: the tool it is for, the language it is written in, the text."""
+    """A ready call: the client, the language it is written in, the text."""
 
     name: str
     language: str
@@ -81,25 +81,25 @@ export ANTHROPIC_AUTH_TOKEN="$ROUTING_ADMIN_KEY"
 export ANTHROPIC_MODEL={model}
 claude""",
 }
-"""A call of each client, by its name and the language it is written in."""
+"""A call by client name and language, with the placeholders `{base}` and `{model}`."""
 
 
 def name_model(row: Agent) -> str:
-    """The model name that the agent's requests carry."""
+    """Return the model name for the agent's requests."""
     if row.task_type:
         return f"task:{row.task_type}"
     return row.service.service_id if row.service else "auto"
 
 
 def write_snippets(row: Agent, key: str = "") -> tuple[Snippet, ...]:
-    """Ready calls with the real address; with the key itself where a page shows it anyway, else with its variable."""
+    """Return ready calls; they contain the key where the page shows it anyway, else its variable."""
     words = {"base": settings.PUBLIC_URL.rstrip("/"), "model": name_model(row)}
     texts = ((*each, text.format(**words)) for each, text in CALLS.items())
     return tuple(Snippet(name, language, _fill_in(text, key) if key else text) for name, language, text in texts)
 
 
 def _fill_in(text: str, key: str) -> str:
-    """A call with that key in the place of the variable."""
+    # With the key itself in the text, Python snippets no longer need `os`.
     text = text.removeprefix("import os\n\n").replace("$ROUTING_ADMIN_KEY", key)
     for variable in ('os.environ["ROUTING_ADMIN_KEY"]', "process.env.ROUTING_ADMIN_KEY"):
         text = text.replace(variable, f'"{key}"')
@@ -107,13 +107,12 @@ def _fill_in(text: str, key: str) -> str:
 
 
 def describe_use(row: Agent, key: str = "") -> dict[str, Any]:
-    """What the part of a page shows that says how the agent is called, and where its tools are."""
     language = "zh" if (get_language() or "").startswith("zh") else "en"
     tools = {"tools": tool_definitions(language)}
     return {"snippets": write_snippets(row, key), "tool_server": describe_tool_server(), "tools": tools}
 
 
 def describe_tool_server() -> dict[str, Any]:
-    """How programs are told where the tools are, in the form that most of them read."""
     url, headers = f"{settings.PUBLIC_URL.rstrip('/')}/mcp", {"Authorization": "Bearer ${ROUTING_ADMIN_KEY}"}
+    # The form that most MCP clients read.
     return {"mcpServers": {"artifacts": {"type": "http", "url": url, "headers": headers}}}

@@ -1,4 +1,4 @@
-"""The addresses of the pages of agents."""
+"""URLs of the pages of agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents: the list, one page each, and what happens to them."""
+"""Pages of agents, their keys and the links to their own pages."""
 
 from __future__ import annotations
 
@@ -63,11 +63,12 @@ if TYPE_CHECKING:
     from capabilities.models import Agent
 
 PER_PAGE = 50
+# Form fields by the names that refusals use.
 PLACES = {"serviceId": "service", "taskType": "task_type"}
 
 
 def agents(request: HttpRequest) -> HttpResponse:
-    """Every living agent with what it reads and whom it hands over to."""
+    """List the agents with what each can read and forward."""
     q = request.GET.get("q", "").strip()
     lines = list_agents(q)
     page = Paginator(lines, PER_PAGE).get_page(request.GET.get("page"))
@@ -76,7 +77,7 @@ def agents(request: HttpRequest) -> HttpResponse:
 
 
 def summarize(lines: list[AgentLine]) -> str:
-    """What is so, in one sentence."""
+    """Return one sentence: how many agents can call models, or which have no working key."""
     if not lines:
         return _("No agent yet.")
     without = [line.row.agent_id for line in lines if line.is_locked_out]
@@ -88,7 +89,6 @@ def summarize(lines: list[AgentLine]) -> str:
 
 
 def agent_new(request: HttpRequest) -> HttpResponse:
-    """A new agent; its key is issued on its page."""
     form = AgentForm(request.POST or None)
     status = 200
     if request.method == "POST":
@@ -106,7 +106,6 @@ def agent_new(request: HttpRequest) -> HttpResponse:
 
 
 def agent(request: HttpRequest, agent_id: str) -> HttpResponseBase:
-    """One agent."""
     row = require_found(find_agent(agent_id))
     if request.method != "POST":
         return agent_page(request, row)
@@ -114,7 +113,7 @@ def agent(request: HttpRequest, agent_id: str) -> HttpResponseBase:
 
 
 def save(request: HttpRequest, row: Agent) -> HttpResponse:
-    """Saves the form; 422 with its errors, 409 with both versions."""
+    """Save the form; 422 with its errors, or 409 with both versions."""
     form = AgentForm(request.POST, instance=row)
     if not form.is_valid():
         return agent_page(request, require_found(find_agent(row.agent_id)), form=form, status=UNPROCESSABLE)
@@ -125,6 +124,7 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
         current = require_found(find_agent(row.agent_id))
         status = add_refusal(form, refusal, PLACES)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
+        # The refused form is shown with the current version, so saving it again is deliberate.
         renew_version(form, current.version)
         return agent_page(request, current, form=form, status=status, refusal=refusal, conflict=conflict)
     add_toast(request, _("%(name)s saved") % {"name": saved.agent_id}, made.revision)
@@ -134,7 +134,6 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
 def agent_page(
     request: HttpRequest, row: Agent, *, form: AgentForm | None = None, status: int = 200, **more: Any
 ) -> HttpResponse:
-    """The page of an agent; `issued` in `more` is the key shown this once, `link` the link to its own page."""
     directory = snapshot.current().directory
     profile = find_profile(row, directory)
     found, keys = list_readings(profile, directory), list_keys(row)
@@ -170,7 +169,6 @@ def agent_page(
 
 @require_POST
 def agent_delete(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Deletes an agent with its keys."""
     row = require_found(find_agent(agent_id))
     try:
         made = delete_agent(actor_of(request), row)
@@ -181,15 +179,14 @@ def agent_delete(request: HttpRequest, agent_id: str) -> HttpResponse:
     return redirect("agents")
 
 
-# Agents' keys: issued and shown once, rolled with overlap, revoked at once.
+# Agents' keys.
 
 OVERLAPS = {"0": timedelta(0), "1h": timedelta(hours=1), "24h": timedelta(hours=24), "7d": timedelta(days=7)}
-"""How long an old key goes on after it was rolled."""
+"""How long an old key keeps working after it was rolled."""
 
 
 @require_POST
 def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Issues a key. The answer itself shows it, so that no later page and no store ever holds it."""
     row = require_found(find_agent(agent_id))
     form = KeyForm(request.POST)
     if not form.is_valid():
@@ -206,12 +203,13 @@ def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
         )
     except ActionError as refusal:
         return agent_page(request, row, status=add_refusal(form, refusal), key_form=form)
+    # No redirect: this answer is the only place where the whole key is ever shown.
     return agent_page(request, row, issued=issued, issued_key=key)
 
 
 @require_POST
 def key_change(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
-    """Gives a key another name and other terms, which hold at once."""
+    """Change a key's name and terms, effective at once."""
     key = require_found(find_key(agent_id, public_id))
     form = KeyTermsForm(request.POST, prefix=public_id, terms=key.terms)
     if not form.is_valid():
@@ -227,7 +225,7 @@ def key_change(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespo
 
 @require_POST
 def key_roll(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
-    """Issues a successor with the same scopes; the old key goes on for the overlap."""
+    """Issue a successor with the same scopes; the old key keeps working for the overlap."""
     old = require_found(find_key(agent_id, public_id))
     overlap = OVERLAPS.get(request.POST.get("overlap", ""), OVERLAPS["24h"])
     issued, key = roll_key(actor_of(request), old, overlap=overlap)
@@ -236,7 +234,6 @@ def key_roll(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespons
 
 @require_POST
 def key_revoke(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
-    """Ends a key at once, for good."""
     key = require_found(find_key(agent_id, public_id))
     if key.revoked_at is None:
         revoke_key(actor_of(request), key)
@@ -244,12 +241,11 @@ def key_revoke(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespo
     return redirect("agent", agent_id=agent_id)
 
 
-# Links to an agent's own page: made and shown once, revoked at once.
+# Links to an agent's own page.
 
 
 @require_POST
 def agent_link_make(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Makes a link. The answer itself shows it, so that no later page and no store ever holds it."""
     row = require_found(find_agent(agent_id))
     form = AgentLinkForm(request.POST, prefix="link")
     if not form.is_valid():
@@ -259,12 +255,12 @@ def agent_link_make(request: HttpRequest, agent_id: str) -> HttpResponse:
         actor_of(request), row, name=data["name"], expires_at=form.expires_at, with_bodies=data["with_bodies"]
     )
     address = settings.PUBLIC_URL + reverse("own_page", args=[text])
+    # As with keys, this answer is the only place where the whole link is ever shown.
     return agent_page(request, row, link=address, link_row=made)
 
 
 @require_POST
 def agent_link_revoke(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
-    """Ends a link at once, for good."""
     row = require_found(find_link(agent_id, public_id))
     revoke_link(actor_of(request), row)
     add_toast(request, _("The link for %(name)s is revoked and no longer works") % {"name": row.name})

@@ -1,4 +1,4 @@
-"""Why a call went astray, in a sentence that says what to do."""
+"""Sentences that say why a call was rejected and what to do about it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OWN: Mapping[str, str | Promise] = {
         "A call with this key went to %(path)s, for which the key lacks the scope. Issue a key that has it."
     ),
 }
-"""What is said of a call that named the key."""
+"""Sentences for a call that named the key, by error code."""
 WRONG_SECRET = gettext_lazy(
     "A call used this key's id, but the rest of the key is wrong. It may have been cut off when copied, or it "
     "no longer works."
@@ -36,23 +36,22 @@ OTHERS: Mapping[str, str | Promise] = {
     KEY_IN_URL: gettext_lazy("A call had its key in the URL. Send it as “Authorization: Bearer ra_…”."),
     SCOPE_MISSING: gettext_lazy("A call used another key (ra_%(key)s…), which lacks the scope for %(path)s."),
 }
-"""What is said of a call that may be anybody's."""
+"""Sentences for a call whose sender is unknown, by error code."""
 SHAPES: Mapping[KeyShape, str | Promise] = {
     KeyShape.OURS: gettext_lazy("A call used another key (ra_%(key)s…), which is unknown, revoked or expired."),
     KeyShape.SCRIPTS: gettext_lazy("A call used a token for scripts (rat_…), which cannot call models."),
     KeyShape.VENDORS: gettext_lazy("A call used a vendor's key (sk-…). Keys here begin with ra_."),
 }
-"""The same by what was sent for a key."""
+"""Sentences for a call with an unknown key, by what was sent as the key."""
 NO_KEY_OF_OURS = gettext_lazy("A call used something that is not a key of this installation. Keys begin with ra_.")
 
 
 def describe_own(call: RejectedCall) -> str:
-    """Why a call that named the key went astray."""
     return str(OWN.get(call.code, WRONG_SECRET)) % facts_of(call)
 
 
 def describe_other(call: RejectedCall) -> str:
-    """What a call looked like of which nobody knows whose it was."""
+    """Describe a rejected call that cannot be assigned to the key."""
     if call.code in OTHERS:
         return str(OTHERS[call.code]) % facts_of(call)
     shape = KeyShape(call.shape) if call.shape in set(KeyShape) else KeyShape.OTHER
@@ -60,10 +59,9 @@ def describe_other(call: RejectedCall) -> str:
 
 
 def facts_of(call: RejectedCall) -> dict[str, str]:
-    """What the sentences name."""
     return {"path": call.path, "base": base_url(), "key": call.key}
 
 
 def base_url() -> str:
-    """What programs are given as their base URL."""
+    """Return the base URL for OpenAI's clients."""
     return f"{settings.PUBLIC_URL.rstrip('/')}/v1"

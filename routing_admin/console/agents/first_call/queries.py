@@ -1,4 +1,4 @@
-"""What came of a new key so far: its first calls in the log, and calls that went astray while somebody waits."""
+"""Find a new key's first calls in the log, and rejected calls that may have been meant to use it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.models import RejectedCall, RequestLog
 from routing_admin.request_log.search import LoggedRequest
 
+# Calls of the key that are searched for an answered one, and rejected calls that are shown.
 MAX_REQUESTS, MAX_MISSED = 20, 3
+# Similar model names that are suggested.
 NEAREST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class FirstCall:
-    """The key's newest call that was answered, else its newest; calls that named the key and went astray, and those of
-    nobody known, the newest first.
+    """The key's newest answered call, else its newest; rejected calls, newest first.
+
+    `own` are rejected calls that named the key, `others` those whose sender is unknown.
     """
 
     request: LoggedRequest | None
@@ -31,16 +34,19 @@ class FirstCall:
 
     @property
     def is_answered(self) -> bool:
-        """Whether a call with the key was answered."""
         return self.request is not None and self.request.row.outcome == OK
 
 
 def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
-    """What came of a key; of calls that may be anybody's those since that moment. Four queries at most."""
+    """Return the first calls of a key; rejected calls of unknown senders only from `since` on.
+
+    Four queries at most.
+    """
     rows = RequestLog.objects.defer("body").filter(agent=key.agent.agent_id, key=key.public_id)
     newest = list(rows.filter(started_at__gte=key.created_at).order_by("-started_at")[:MAX_REQUESTS])
     row = next((each for each in newest if each.outcome == OK), newest[0] if newest else None)
     if row is not None:
+        # The body is deferred. Setting it avoids a query if a template reads it.
         row.body = None
     request = LoggedRequest(row, tuple(row.attempts.order_by("position"))) if row is not None else None
     own = RejectedCall.objects.filter(key=key.public_id, at__gte=key.created_at)
@@ -49,7 +55,7 @@ def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
 
 
 def directive_of(row: RequestLog) -> str:
-    """Return the line that the call's route adds to every call, as the route is now; empty for a call of no route."""
+    """Return the line that the call's route, as it is now, adds to every call; empty without a route."""
     configuration = snapshot.current().configuration
     route = configuration.route(row.task_type)
     if route is None:
@@ -58,7 +64,7 @@ def directive_of(row: RequestLog) -> str:
 
 
 def list_nearest_names(name: str) -> list[str]:
-    """The model names that there are and that look most like the one that was asked for."""
+    """Return the configured model names that look most like the given one."""
     return get_close_matches(name, list(dict.fromkeys(_names())), NEAREST, 0.5)
 
 

@@ -1,4 +1,4 @@
-"""The address of the panel that waits for a key's first call."""
+"""URL of the panel that waits for a key's first call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The panel that waits for a key's first call, and says what came of it."""
+"""The panel that waits for a key's first call and shows its result."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from capabilities.models import AgentKey
 
 MAX_WAIT = timedelta(minutes=5)
-"""How long the panel asks by itself."""
+"""How long the panel polls."""
+# htmx leaves the page as it is after a 204.
 UNCHANGED = 204
 
 
 @require_GET
 def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpResponse:
-    """The panel; `since` is when the waiting began, `mark` what it says already: 204 where nothing else is so."""
+    """Show the panel: 204 if it would still show what `mark` stands for; `since` is when the wait began."""
     key = require_found(find_key(agent_id, public_id))
     now = timezone.now()
     since = moment_in(request.GET.get("since", ""), now)
@@ -43,20 +44,20 @@ def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpRespo
 
 
 def moment_in(text: str, now: datetime) -> datetime:
-    """The moment in an address, in seconds since 1970; now where it names none that has been."""
+    """Return the moment in seconds since 1970, or now if the text is none or lies in the future."""
+    # Twelve digits reach far beyond today and stay small enough for a timestamp.
     seconds = int(text[:12]) if text.isdecimal() else now.timestamp()
     return min(datetime.fromtimestamp(min(seconds, now.timestamp()), UTC), now)
 
 
 def mark_of(first: FirstCall, *, is_paused: bool) -> str:
-    """What the panel says, in a word that changes with it."""
+    """Return a short text that changes whenever the panel shows something else."""
     row = first.request.row.pk if first.request else ""
     missed = max((each.pk for each in (*first.own, *first.others)), default=0)
     return "-".join((row, str(missed), str(len(first.own) + len(first.others)), "p" if is_paused else "w"))
 
 
 def context_of(key: AgentKey, first: FirstCall) -> dict[str, Any]:
-    """What the panel shows."""
     request = first.request
     return {
         "key": key,
@@ -71,7 +72,7 @@ def context_of(key: AgentKey, first: FirstCall) -> dict[str, Any]:
 
 
 def explain_refusal(request: LoggedRequest) -> dict[str, Any]:
-    """Why the call got no answer, what to do, and which names there are like the one that it asked for."""
+    """Return why the call got no answer, what to do, and model names like the requested one."""
     row = request.row
     names = list_nearest_names(row.asked_model) if row.outcome == "model_not_found" else []
     return {"error": render_logged(row), "advice": advise(row, build_steps(request.attempts)), "names": names}

@@ -1,7 +1,7 @@
-"""Who comes in by a link: whose page it opens, how often one may try, and what every answer says to the browser.
+"""Access by link: which agent's page a link opens, how attempts are throttled, which headers every answer has.
 
-Nothing is posted: from a page that tells nobody its address (`Referrer-Policy: no-referrer`) a browser sends no origin
-by which a form could be checked. So language and theme are asked for in the address, and kept in this browser alone.
+All requests are GET. Under `Referrer-Policy: no-referrer` a browser sends no origin by which a form could be
+checked, so language and theme are chosen by query parameters and kept in cookies of this browser.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from routing_admin.platform.auth import throttle
 if TYPE_CHECKING:
     from capabilities.models import AgentLink
 
+# The secret is part of the URL: keep it out of referrers, search engines and shared caches.
 HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Robots-Tag": "noindex, nofollow",
     "Cache-Control": "no-store, private",
 }
-"""What keeps the secret of the address where it is."""
 
 
 def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """The view, which gets the row of a good link before its other arguments.
+    """Pass the row of a valid link to the view, before its other arguments.
 
-    Every other link is answered with one page: 404, or 429 after too many of them from one address.
+    Any other link is answered with the same page: 404, or 429 after too many attempts from one address.
     """
 
     @wraps(view)
@@ -56,22 +56,23 @@ def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 
 def try_link(request: HttpRequest, text: str) -> tuple[AgentLink | None, int]:
-    """The link of that text, and the seconds to wait where too many were tried; whoever waits is not let in.
-
-    What another site made a browser ask for is not counted: fifty images on a page would lock its reader's office out.
-    """
+    """Return (link, 0), (None, 0) for an unknown one, or (None, seconds to wait) after too many attempts."""
     name, address = public_part_in(text), address_of(request)
+    # While a name or an address has to wait, even a valid link is refused.
     if wait := throttle.find_wait(name, address, kind=LINK_KIND):
         return None, wait
     row = open_link(text)
+    # Requests that another site made the browser send are not counted: fifty images on a page would lock out
+    # everyone behind the reader's address.
     if row is not None or request.headers.get("Sec-Fetch-Site") == "cross-site":
         return row, 0
     return None, throttle.enter(name, address, kind=LINK_KIND)
 
 
 def refuse_link(request: HttpRequest, wait: int = 0) -> HttpResponse:
-    """The page for what opens nothing: it says neither why nor whose it was."""
+    """Render one page for every invalid link; it says neither why nor whose link it was."""
     status = 429 if wait else 404
+    # -(-x // 60) rounds minutes up.
     response = render(request, "agent_page/refused.html", {"wait": wait, "minutes": -(-wait // 60)}, status=status)
     if wait:
         response.headers["Retry-After"] = str(wait)
@@ -79,7 +80,7 @@ def refuse_link(request: HttpRequest, wait: int = 0) -> HttpResponse:
 
 
 def keep_choice(request: HttpRequest) -> HttpResponse | None:
-    """Back to the page in the language or theme that its address asks for; None where it asks for none."""
+    """Store the language or theme in the query and redirect to the page; None if the query has neither."""
     language, theme = request.GET.get("language", ""), request.GET.get("theme", "")
     if not (language or theme):
         return None

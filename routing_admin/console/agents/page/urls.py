@@ -1,4 +1,4 @@
-"""Addresses of agents' own pages: the secret is the last part of each."""
+"""URLs of agents' own pages; the secret is the last part of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent's own page, and one of its calls: what the agent itself may know, and nothing of anybody else."""
+"""An agent's own page and its calls: only what the agent itself may know."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ if TYPE_CHECKING:
     from routing_admin.models import AttemptLog
 
 MOST = 40
-"""So many names of models, and of agents, the page lists; how many more there are, it says."""
+"""Names of models, and of agents, that the page lists; beyond that it shows a count."""
 
 
 @by_link
 def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
-    """The agent: its calls, limits and keys, how it is called, and who can read what."""
     row, state = link.agent, snapshot.current()
     found = list_calls(row.agent_id, row.created_at, request.GET.get("before", ""))
     keys, directory = list_keys(row), state.directory
@@ -74,7 +73,7 @@ def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
 
 @by_link
 def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpResponse:
-    """One call: what each model received of it and answered. 404 for one that is not this agent's, or not there."""
+    """Show what each model received and answered; 404 unless the call is this agent's."""
     row, state = link.agent, snapshot.current()
     shows_bodies = link.with_bodies and state.record_bodies
     found = find_call(row.agent_id, row.created_at, pk, body=shows_bodies)
@@ -105,30 +104,30 @@ def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpR
 
 
 def visitor_of(request: HttpRequest, link: AgentLink) -> Actor:
-    """Whoever has the link, as the audit log names them."""
+    """Return the bearer of the link as the audit log names it."""
     return Actor("link", f"{link.name} (rap_{link.public_id})", address_of(request), request_id_of(request))
 
 
 def counts_money(row: Agent) -> bool:
-    """Whether the agent has a limit in money, and so is told what its calls cost."""
+    # Only an agent with a limit in money is shown what its calls cost.
     limits = limits_of(row.limits)
     return limits is not None and any(meter in limits.most for meter in MONEY)
 
 
 def find_rights(row: Agent) -> AgentLimits | None:
-    """What the agent's own limits and its makers' allow it to ask for; None for everything."""
+    """Return what the agent's own limits and its creators' allow together; None for everything."""
     return rights_of(limits_of(row.limits), *(limits_of(maker.limits) for maker in makers_of(row)))
 
 
 def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:
-    """Each kind of content with the first few agents that take it, and how many more do."""
+    """Return each kind of content with the first few agents that accept it and the number of the rest."""
     return [(each, each.others[:NAMES], max(0, len(each.others) - NAMES)) for each in readings]
 
 
 def list_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
-    """The attempts without what is the administrator's: names of a provider's keys, and what a provider said.
+    """Return the attempts without the names of provider keys and without providers' messages.
 
-    What it said of the request itself stays.
+    A provider's message about the request itself stays.
     """
     for row in attempts:
         row.tries = [{name: value for name, value in one.items() if name != "key"} for one in row.tries]
