@@ -1,8 +1,8 @@
-"""The ledger of alerts: troubles begin, go on and end; exactly one process sends what is due.
+"""The ledger of alerts: conditions begin, last and end; exactly one process sends each notice.
 
-What is noted may come late and from several processes: it carries its own time, and nothing older than what is known
-changes anything. A condition that returns within `RESOLVE_DELAY` of its end was never over, so one that comes and goes
-is sent once, and so is its end.
+Conditions may be recorded late and by several processes. Each carries its own time, and one older than what is
+stored changes nothing. A condition that returns within `RESOLVE_DELAY` of its end counts as never over, so a
+flapping one is sent once, and so is its end.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ log = logging.getLogger(__name__)
 RESOLVE_DELAY = timedelta(minutes=2)
 """How long an end has to last before it is sent."""
 REFRESHES_PER_LIFETIME = 3
-"""A watched condition is written again after this fraction of its lifetime."""
+"""A lasting state is written again after this fraction of its lifetime."""
 RETRY_DELAYS = tuple(timedelta(seconds=each) for each in (30, 60, 120, 240, 480, 960, 1800, 3600, 3600))
-"""Waits between failed sendings; after the last one no more is tried."""
+"""Delays between failed attempts to send; after the last one the notice is given up."""
 RETENTION = timedelta(days=90)
-"""How long ended alerts stay on the page before `prune` removes them."""
+"""How long resolved alerts stay on the page before `prune` removes them."""
 
 
 def note_trouble(trouble: Condition, at: datetime) -> None:
-    """A trouble as it was found at that moment: it begins, goes on, or is older than what is known of it."""
+    """Record a condition observed at `at`: begin an alert, refresh it, or ignore what is outdated."""
     rows = Alert.objects.filter(kind=trouble.kind, subject=trouble.subject[:400])
     row = rows.first()
     if row is None:
         found = Alert(kind=trouble.kind, subject=trouble.subject[:400], **_beginning(trouble, at))
-        Alert.objects.bulk_create([found], ignore_conflicts=True)  # another process may have been as quick
+        Alert.objects.bulk_create([found], ignore_conflicts=True)  # another process may have inserted it meanwhile
         log_begin(trouble)
     elif row.ended_at is None:
         _go_on(rows, row, trouble, at)
@@ -50,24 +50,22 @@ def note_trouble(trouble: Condition, at: datetime) -> None:
 
 
 def _go_on(rows: QuerySet[Alert], row: Alert, trouble: Condition, at: datetime) -> None:
-    """What is looked at every few seconds is written down less often; a call's sign has its very moment.
-
-    Its sentence is the newest, too: its numbers grow.
-    """
+    # States are observed every few seconds, so they are written less often. Signs from calls keep their exact time.
     step = trouble.lasts / REFRESHES_PER_LIFETIME if trouble.is_state else timedelta(0)
     if at - row.last_seen_at > step:
+        # The newest sentence replaces the last one, since the numbers in it grow.
         expires_at, sentence = max(row.expires_at, at + trouble.lasts), data_of(trouble.sentence)
         rows.filter(last_seen_at__lt=at).update(last_seen_at=at, expires_at=expires_at, sentence=sentence)
 
 
 def log_begin(trouble: Condition) -> None:
-    """Say in the server's log what a chat is told."""
     level = logging.ERROR if KINDS[trouble.kind].severity is Severity.CRITICAL else logging.WARNING
     log.log(level, "alert %s about %s: %s", trouble.kind, trouble.subject, trouble.sentence)
 
 
 def _begin_again(ended: QuerySet[Alert], row: Alert, trouble: Condition, at: datetime) -> None:
     if _is_flapping(row, at):
+        # What was sent already is not sent again.
         due = at if row.sent_at is None else None
         ended.update(ended_at=None, last_seen_at=at, expires_at=at + trouble.lasts, next_try_at=due)
         return
@@ -80,7 +78,7 @@ def _is_flapping(row: Alert, at: datetime) -> bool:
 
 
 def adopt_kept_alerts() -> None:
-    """Take over what was noted, and perhaps sent, while the database was unavailable."""
+    """Move into the database what was recorded, and perhaps sent, while it was unavailable."""
     if alert_file().read():
         with alert_file().edit() as kept:
             for each in kept.values():
@@ -105,11 +103,11 @@ def _adopt(alert: KeptAlert) -> None:
 
 
 Known = Mapping[tuple[str, str], datetime | None]
-"""When alerts of that kind and subject ended; None for those that last."""
+"""When alerts of a (kind, subject) ended; None for those that last."""
 
 
 def list_known(now: datetime, *, only_sent: bool) -> Known:
-    """Return the alerts, or those that were sent, that last or ended so recently that they may come back."""
+    """Return the alerts, or those that were sent, that last or ended so recently that they may return."""
     rows = Alert.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - RESOLVE_DELAY))
     found = rows.filter(sent_at__isnull=False) if only_sent else rows
     return {(kind, subject): ended_at for kind, subject, ended_at in found.values_list("kind", "subject", "ended_at")}
@@ -128,27 +126,28 @@ def _beginning(trouble: Condition, at: datetime) -> dict[str, Any]:
 
 
 Mended = Mapping[tuple[AlertKind, str], datetime]
-"""When it was last seen that somebody is well."""
+"""When a subject was last observed to be well."""
 Living = Mapping[AlertKind, Collection[str]]
-"""The subjects that there are, of kinds whose subjects may go."""
+"""The existing subjects, of kinds whose subjects may be deleted."""
 
 
 def end_alerts(mended: Mended, living: Living, now: datetime) -> None:
-    """Ends what is mended since it was last seen, whose subject is gone, or what was not found for as long as it lasts.
+    """End alerts that are mended, whose subject is gone, or that were not observed for their lifetime.
 
-    One query where nothing ends.
+    One query if nothing ends.
     """
     for row in Alert.objects.filter(ended_at=None):
         kind = AlertKind(row.kind)
         well_at = mended.get((kind, row.subject))
         if well_at is not None and well_at > row.last_seen_at:
+            # The condition on `last_seen_at` leaves alone what another process saw again meanwhile.
             _end(Alert.objects.filter(pk=row.pk, last_seen_at__lt=well_at), well_at)
         elif row.expires_at <= now or row.subject not in living.get(kind, (row.subject,)):
             _end(Alert.objects.filter(pk=row.pk, last_seen_at=row.last_seen_at), now)
 
 
 def end_kind(kind: AlertKind, at: datetime) -> None:
-    """Ends every alert of the kind: what it told of was done right at that moment."""
+    """End every alert of the kind that was last observed before `at`."""
     _end(Alert.objects.filter(kind=kind, last_seen_at__lt=at), at)
 
 
@@ -161,7 +160,7 @@ def _end(rows: QuerySet[Alert], at: datetime) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedAlert:
-    """An alert that this caller alone is to tell of: that it began or, where `ended_at` is there, that it is over."""
+    """An alert that only this caller sends: its beginning or, with `ended_at`, its end."""
 
     id: int
     kind: AlertKind
@@ -174,16 +173,14 @@ class ClaimedAlert:
 
 
 def claim_next(now: datetime) -> ClaimedAlert | None:
-    """An alert that is due to be told, or its end; None when nothing is due.
-
-    Claiming is counting: the row is taken by whoever raises its number of tries first.
-    """
+    """Claim the next alert whose beginning or end is due; None if nothing is."""
     begun = Q(ended_at=None, sent_at=None)
     ended = Q(ended_at__isnull=False, sent_at__isnull=False, end_sent_at=None)
     for row in Alert.objects.filter(begun | ended, next_try_at__lte=now).order_by("next_try_at"):
         same = Q(pk=row.pk, tries=row.tries, next_try_at=row.next_try_at)
         mine = Alert.objects.filter(same & (begun if row.ended_at is None else ended))
         wait = RETRY_DELAYS[row.tries] if row.tries < len(RETRY_DELAYS) else None
+        # Compare and set: of several processes only the one that increments `tries` first gets the row.
         if mine.update(tries=row.tries + 1, next_try_at=None if wait is None else now + wait):
             kind, sentence = AlertKind(row.kind), text_of(row.sentence)
             since, tries = row.first_seen_at, row.tries + 1
@@ -201,23 +198,23 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
 
 
 def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
-    """What was claimed has arrived."""
+    """Record that the notice was accepted."""
     arrived = {"sent_at": now} if claimed.ended_at is None else {"end_sent_at": now}
     _rows_of(claimed).update(**arrived, error=None)
 
 
 def note_failed(claimed: ClaimedAlert, reason: str) -> None:
-    """Why what was claimed did not arrive; its next try is set already."""
+    """Record why the notice was not accepted; `claim_next` has set the next attempt already."""
     _rows_of(claimed).update(error=data_of(reason))
 
 
 def _rows_of(claimed: ClaimedAlert) -> QuerySet[Alert]:
-    """The row, unless it has begun anew since."""
+    # Matches nothing if the alert has begun again since.
     return Alert.objects.filter(pk=claimed.id, first_seen_at=claimed.first_seen_at)
 
 
 def record_test(actor: Actor, webhook: Webhook | None, *, arrived: bool) -> None:
-    """Somebody sent a test: to which host, and whether it was taken."""
+    """Write to the audit log that a test was sent, to which host, and whether it was accepted."""
     with ledger.audit(
         actor, AuditedAction("alert.test", "webhook", webhook.host if webhook else "", {"arrived": arrived})
     ):
@@ -225,5 +222,5 @@ def record_test(actor: Actor, webhook: Webhook | None, *, arrived: bool) -> None
 
 
 def prune_alerts(now: datetime) -> None:
-    """Removes what is over for long."""
+    """Delete alerts that ended longer than `RETENTION` ago."""
     Alert.objects.filter(ended_at__lt=now - RETENTION).delete()

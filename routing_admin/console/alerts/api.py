@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""Alerts: what lasts and what is over, and a test to the webhook."""
+"""Administrators' API of alerts: the list, and a test of the webhook."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ router = Router(tags=[TAG])
 
 
 class AlertThing(BaseModel):
-    """One alert; null is a time not reached yet."""
+    """One alert; a time is null if it has not been reached."""
 
     kind: str
     severity: str
@@ -36,28 +36,27 @@ class AlertThing(BaseModel):
 
 
 class WebhookThing(BaseModel):
-    """Where alerts are sent, as far as it is shown."""
+    """Where alerts are sent; the rest of the address is secret."""
 
     host: str
     shape: str
 
 
 class AlertsOut(BaseModel):
-    """Active ones first, then the newest."""
+    """Active alerts first, then resolved ones, newest first."""
 
     alerts: list[AlertThing]
     webhook: WebhookThing | None
 
 
 class TestOut(BaseModel):
-    """Whether the chat accepted it, and why not."""
+    """Whether the chat accepted the test, and if not, why."""
 
     arrived: bool
     error: str | None
 
 
 def alert_out(line: AlertLine) -> AlertThing:
-    """An alert, as the page shows one."""
     return AlertThing(
         kind=line.kind.value,
         severity=line.row.severity.value,
@@ -76,7 +75,7 @@ def alert_out(line: AlertLine) -> AlertThing:
 
 @router.get("/alerts", response=AlertsOut)
 def admin_list_alerts(request: HttpRequest) -> HttpResponse:
-    """Active and resolved alerts, and the host they are sent to."""
+    """List active and resolved alerts, and the host they are sent to."""
     webhook = settings.ALERT_WEBHOOK
     shown = WebhookThing(host=webhook.host, shape=webhook.shape.value) if webhook else None
     return answer(AlertsOut(alerts=[alert_out(line) for line in list_alerts()], webhook=shown))
@@ -84,7 +83,7 @@ def admin_list_alerts(request: HttpRequest) -> HttpResponse:
 
 @router.post("/alerts/test", response=TestOut)
 def admin_test_alert(request: HttpRequest) -> HttpResponse:
-    """Sends a test to the webhook, and waits for its answer for 15 seconds at most."""
+    """Send a test to the webhook and wait for its answer, at most 15 seconds."""
     actor = script_actor(request)
     refusal = send_test(actor.name, timezone.now())
     record_test(actor, settings.ALERT_WEBHOOK, arrived=not refusal)

@@ -1,4 +1,7 @@
-"""What is wrong at this moment, by what the process knows already: nothing is called, and no call waits for it."""
+"""Find what is wrong by what this process already knows, record it as alerts, and send what is due.
+
+No provider is called, and no request waits for this.
+"""
 
 from __future__ import annotations
 
@@ -54,11 +57,11 @@ from routing_admin.request_log.journal import journal
 MIB = 1024 * 1024
 SPENT = 100
 EVERYWHERE = "*"
-"""The subject where no route at all has anybody left."""
+"""The subject if no route at all has a candidate left."""
+# A restart of the database or of Redis takes less than this and is not reported.
 SETTLED = timedelta(seconds=10)
-"""How long an outage lasts before it is told: a restart of the database or of Redis is none."""
 BACKLOG = timedelta(minutes=1)
-"""How long entries wait, or the configuration cannot be read, before that is told by itself."""
+"""How long log entries wait, or the configuration cannot be read, before that is an alert of its own."""
 SERVER = socket.gethostname()
 
 METERS: Mapping[Meter, str] = {
@@ -68,16 +71,16 @@ METERS: Mapping[Meter, str] = {
     Meter.MONEY_PER_DAY: translatable("Spend per day"),
     Meter.MONEY_PER_MONTH: translatable("Spend per month"),
 }
-"""What the limits are called that are budgets."""
+"""Names of the limits that are budgets."""
 
 
 def find_troubles(state: Snapshot) -> Iterator[Condition]:
-    """Every trouble that is a state of this moment, but for those of `find_outages`."""
+    """Find the conditions that hold now, except those of `find_outages`."""
     return chain(find_cooling(state), find_budgets(state), find_retired())
 
 
 def find_outages(now: datetime) -> Iterator[Condition]:
-    """What this process cannot reach or do, by what it remembers: the database is not asked."""
+    """Find what this process cannot reach or do, from its memory alone: no database query."""
     yield from find_low_disk()
     store, redis = byte_store().outage, link().outage
     if store is not None and now - store.since >= SETTLED:
@@ -94,7 +97,7 @@ def find_outages(now: datetime) -> Iterator[Condition]:
 
 
 def find_overdue(now: datetime) -> Iterator[Condition]:
-    """Backups and prunes that ran before, and no longer do."""
+    """Find backups and prunes that used to run and no longer do."""
     jobs = {AlertKind.BACKUP_OVERDUE: "installation.backup", AlertKind.PRUNE_OVERDUE: "installation.prune"}
     for kind, action in jobs.items():
         runs = list_runs(action)
@@ -103,7 +106,7 @@ def find_overdue(now: datetime) -> Iterator[Condition]:
 
 
 def find_cooling(state: Snapshot) -> Iterator[Condition]:
-    """The routes all of whose candidates are left alone; one trouble where that is so of every route."""
+    """Find routes whose candidates are all cooling down; one condition if every route is affected."""
     cooldowns = process_run_context().cooldowns
     routes = [route for route in state.configuration.routes if route.enabled and route.candidates]
     cooling = [route.task_type for route in routes if _is_cooling(state, route, cooldowns)]
@@ -115,8 +118,8 @@ def find_cooling(state: Snapshot) -> Iterator[Condition]:
 
 
 def _is_cooling(state: Snapshot, route: RouteSpec, cooldowns: Cooldowns) -> bool:
-    """Whether nobody is left to ask. A look tells nearly every route apart; only the others are planned."""
     places = ((each.provider, each.model or _default_model(state, each.provider)) for each in route.candidates)
+    # Cheap check first: only routes with a cooling candidate are planned in full.
     if not any(cooldowns.look(*place) for place in places):
         return False
     ready = list_ready(state, route)
@@ -129,7 +132,7 @@ def _default_model(state: Snapshot, provider: str) -> str:
 
 
 def find_budgets(state: Snapshot) -> Iterator[Condition]:
-    """Budgets of which 80 % are used, and once more where nothing is left."""
+    """Find budgets of which 80 % are used, and once more if they are used up."""
     for use in list_budget_uses(state.configuration):
         subject, name, meter = f"{use.holder} {use.meter}", use.name, METERS[use.meter]
         percent = min(use.percent, SPENT)
@@ -139,14 +142,13 @@ def find_budgets(state: Snapshot) -> Iterator[Condition]:
 
 
 def find_low_disk() -> Iterator[Condition]:
-    """The data directory's disk, where little is left on it."""
     free = low_disk_space()
     if free is not None:
         yield condition_of(AlertKind.DISK, "data directory", free=free // MIB)
 
 
 def find_retired() -> Iterator[Condition]:
-    """Models in use whose last day has come."""
+    """Find models in use whose retirement day has been reached."""
     for ending in list_endings():
         if ending.is_over:
             subject = f"{ending.end.provider}/{ending.end.model}"
@@ -154,16 +156,16 @@ def find_retired() -> Iterator[Condition]:
             yield condition_of(AlertKind.RETIRED_MODEL, subject, lasts=STATE, day=day)
 
 
-# The watch of this process: every few seconds it looks at what is known, writes it down, and sends what is due.
+# The watch of this process: every few seconds it records conditions and sends what is due.
 #
-# Two threads do so. One works with the database, whose statements may hang; the other notices that they do not come
-# back, and tells of outages without it.
+# It uses two threads. One works with the database, whose statements may hang. The other notices that they do
+# not return, and sends alerts about outages without it.
 
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 5.0
+# How often the audit log is searched for the last runs of jobs: it may be long.
 JOBS_PAUSE = timedelta(minutes=10)
-"""How often the audit log is asked when jobs last ran: it may be long."""
 
 STAGES: Mapping[DatabaseFault | None, Stage] = {
     DatabaseFault.READ_ONLY: Stage.READ_ONLY,
@@ -171,14 +173,14 @@ STAGES: Mapping[DatabaseFault | None, Stage] = {
     DatabaseFault.FULL: Stage.FULL,
     DatabaseFault.OUTDATED: Stage.OUTDATED,
 }
-"""What an outage of the database is called that is more than silence."""
+"""Stages of a database alert by fault; any other fault is plain unavailability."""
 
 
 @dataclass(slots=True)
 class AlertWatch:
     """The rounds, in threads of their own: a chat may take seconds to answer, and nothing else waits for it.
 
-    `asking_since` is when the database was first asked without an answer since, None while it answers.
+    `asking_since` is when the oldest unanswered database query began, None while the database answers.
     """
 
     signs: CallOutcomes = field(default_factory=call_outcomes)
@@ -191,28 +193,27 @@ class AlertWatch:
     _threads: tuple[RepeatingThread, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Nothing runs before `start`."""
         self._threads = (
             RepeatingThread("alerts", PAUSE_SECONDS, self.round, connections.close_all),
             RepeatingThread("alerts-offline", PAUSE_SECONDS, self.offline_round, lambda: None),
         )
 
     def start(self) -> None:
-        """Starts the rounds; once per process."""
+        """Start the rounds; once per process."""
         process_mark().place()
-        with alert_file().edit():  # it takes its room now, while the disk has some
+        with alert_file().edit():  # reserves its space now, while the disk has some
             pass
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Ends the rounds, once the sending that is under way is done."""
+        """Stop the rounds after the notice that is being sent."""
         for thread in self._threads:
             thread.stop()
         process_mark().remove()
 
     def round(self) -> None:
-        """One look and what follows from it; while the database does not answer, `offline_round` does it."""
+        """Look once and send what is due; while the database does not answer, `offline_round` does."""
         try:
             with self._asking():
                 renew_connections()
@@ -222,16 +223,16 @@ class AlertWatch:
                 send_due(settings.ALERT_WEBHOOK, timezone.now(), asking=self._asking)
             with self._asking():
                 self._known = list_known(timezone.now(), only_sent=settings.ALERT_WEBHOOK is not None)
-        except (DatabaseError, InterfaceError) as error:  # whichever it is, no alert can be written down
+        except (DatabaseError, InterfaceError) as error:  # whatever the reason, no alert can be stored
             self._stage = STAGES.get(fault_of(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Keep `asking_since` while the database owes an answer."""
         self.asking_since = self.asking_since or timezone.now()
         try:
             yield
+        # The database still owes an answer, so `asking_since` stays. Any other error is no outage.
         except (DatabaseError, InterfaceError):
             raise
         except Exception:
@@ -240,7 +241,7 @@ class AlertWatch:
         self.asking_since = None
 
     def offline_round(self) -> None:
-        """What is known without the database is kept in a file and sent, while the database is unavailable."""
+        """Record in a file, and send, what is known while the database is unavailable."""
         now, since = timezone.now(), self.asking_since
         if since is None or now - since < SETTLED:
             return
@@ -253,18 +254,20 @@ class AlertWatch:
             send_due(settings.ALERT_WEBHOOK, now, sending)
 
     def _is_known(self, trouble: Condition, since: datetime) -> bool:
-        """Whether the chat has it as lasting: no end is sent before `RESOLVE_DELAY`, or without the database."""
+        # What the chat already has as lasting is not repeated: no end is sent before `RESOLVE_DELAY`, or without
+        # the database.
         key = (trouble.kind.value, trouble.subject)
         ended_at = self._known.get(key)
         return key in self._known and (ended_at is None or since - ended_at <= RESOLVE_DELAY)
 
     def look(self, now: datetime) -> None:
-        """Writes down what is wrong, and what is no longer. Raises what the database raises; no sign is lost then."""
+        """Record what is wrong and what is over; database errors are raised, and the signs are kept for later."""
         adopt_kept_alerts()
         state, signs = snapshot.current(), self.signs.take()
         try:
             findings, living = evaluate(signs), subjects_of(state)
             for trouble, at in findings.troubles:
+                # A call that ended after its provider was deleted must not begin an alert.
                 if trouble.subject in living[trouble.kind]:
                     note_trouble(trouble, at)
             self._note_events(rows, now)
@@ -276,13 +279,13 @@ class AlertWatch:
             raise
 
     def _note_events(self, ledger: AlertLedger, now: datetime) -> None:
-        """Write down what happened once; it waits where that fails."""
         if crashes := process_mark().count_crashes():
             log.error("processes of this server that ended without shutting down: %s", crashes)
             self._events.append((condition_of(AlertKind.PROCESS_CRASHED, SERVER), now))
         if journal().lost > self._lost:
             self._lost = journal().lost
             self._events.append((condition_of(AlertKind.LOG_LOST, SERVER, count=self._lost), now))
+        # An event is removed only once it is recorded, so it survives a failing ledger.
         for event in tuple(self._events):
             ledger.note_trouble(*event)
             self._events.remove(event)
@@ -294,7 +297,7 @@ class AlertWatch:
 
 
 def subjects_of(state: Snapshot) -> Living:
-    """Whom alerts can be about: what was taken out of the configuration has no trouble any more."""
+    """Return the subjects alerts can be about; an alert about anything deleted from the configuration ends."""
     providers = {each.name for each in state.configuration.providers if each.enabled}
     keys = {f"{name} ({key.name})" for name, keys in state.provider_keys.items() for key in keys.pool}
     callable_ones = providers | keys
@@ -306,7 +309,7 @@ def subjects_of(state: Snapshot) -> Living:
 
 
 def models_in_use(configuration: Configuration) -> Iterator[str]:
-    """The models that enabled routes and services name, each behind its provider: `deepseek/deepseek-chat`."""
+    """Return the models of enabled routes and services as `provider/model`."""
     defaults = {spec.name: spec.default_model for spec in configuration.providers if spec.enabled}
     for route in configuration.routes:
         if route.enabled:

@@ -1,4 +1,4 @@
-"""What is written to a chat: lines in its language, and fields for programs in both."""
+"""Texts of notices to a chat: lines in its language, and fields for programs in English and Chinese."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from routing_admin.core.alerts.kinds import KINDS, Severity
 from routing_admin.core.alerts.shapes import Notice
 from routing_admin.core.alerts.webhook import CHINESE, ENGLISH
 
+# Part of every text, because some chats accept only messages with a keyword, for which this can be set.
 NAME = "routing_admin"
-"""Stands in every text: a chat that asks for a keyword can ask for this one."""
 PAGE = "/alerts/"
 
 
 def write_notice(alert: ClaimedAlert, language: str) -> Notice:
-    """What is sent of an alert: that it began, or that it is over."""
+    """Return the notice that an alert has begun or is over."""
     entry, is_over, url = KINDS[alert.kind], alert.ended_at is not None, page_url()
     with override(language):
         first = _("%(kind)s: resolved") if is_over else _severity_line(entry.severity)
@@ -51,7 +51,7 @@ def write_notice(alert: ClaimedAlert, language: str) -> Notice:
 
 
 def write_test(language: str, person: str, now: datetime) -> Notice:
-    """What the button on the page sends."""
+    """Return the test notice."""
     url = page_url()
     with override(language):
         lines = (
@@ -63,7 +63,6 @@ def write_test(language: str, person: str, now: datetime) -> Notice:
 
 
 def page_url() -> str:
-    """The page of alerts as people reach it."""
     return f"{settings.PUBLIC_URL.rstrip('/')}{PAGE}"
 
 

@@ -1,4 +1,4 @@
-"""What is an operator told of, and whose budgets would one have to be told of?"""
+"""Alert rows for pages and API; budgets above the warning threshold."""
 
 from __future__ import annotations
 
@@ -28,15 +28,12 @@ from routing_admin.models import Alert
 from routing_admin.platform.server.alert_file import alert_file
 
 MAX_LINES = 200
-"""Alerts on the page, those that last first."""
+"""Alerts on the page; those that last take precedence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertLine:
-    """One alert as pages and scripts show it; `error` is why the last sending failed, empty for none.
-
-    `is_given_up` says that its beginning, or its end, was tried to be told as often as it ever is.
-    """
+    """One alert as pages and API show it; `error` is why the last attempt to send it failed, or empty."""
 
     kind: AlertKind
     row: KindRow
@@ -54,12 +51,12 @@ class AlertLine:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether no further try will be made of what could not be sent."""
+        """Whether sending failed and no further attempt will be made."""
         return bool(self.error) and self.next_try_at is None
 
 
 def list_alerts() -> list[AlertLine]:
-    """The alerts that last, first those that the database does not have yet, then those that are over, newest first.
+    """Return the lasting alerts, those not yet in the database first, then resolved ones, newest first.
 
     Two queries.
     """
@@ -71,7 +68,7 @@ def list_alerts() -> list[AlertLine]:
 
 
 def _list_kept() -> list[Alert]:
-    """Alerts that began while the database was unavailable, or read-only, and that last."""
+    # The file holds alerts that began while the database was unavailable or read-only.
     now = timezone.now()
     return [Alert(**asdict(each)) for each in alert_file().read().values() if each.expires_at > now]
 
@@ -96,7 +93,7 @@ def _line_of(row: Alert) -> AlertLine:
 
 
 def count_open() -> Mapping[AlertKind, int]:
-    """How many alerts of each kind last; one query."""
+    """Count the lasting alerts of each kind. One query."""
     found = Counter(Alert.objects.filter(ended_at=None).order_by().values_list("kind", flat=True))
     found.update(row.kind for row in _list_kept())
     return {kind: found[kind.value] for kind in AlertKind}
@@ -104,7 +101,7 @@ def count_open() -> Mapping[AlertKind, int]:
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """How much of one limit of a holder is used, in percent; `name` is what people call the holder."""
+    """The used share of one limit of a holder, in percent; `name` is its display name."""
 
     holder: str
     name: str
@@ -113,7 +110,7 @@ class BudgetUse:
 
 
 def list_budget_uses(configuration: Configuration) -> list[BudgetUse]:
-    """The budgets of agents, keys, teams and projects of which so much is used that somebody is to hear of it."""
+    """Return the budgets of agents, keys, teams and projects that reached the warning threshold."""
     holders = [*_configured_holders(configuration), *_key_holders()]
     if not holders:
         return []
@@ -122,6 +119,7 @@ def list_budget_uses(configuration: Configuration) -> list[BudgetUse]:
         BudgetUse(holder.id, name, meter, percent_of(used.get((holder.id, meter), 0), most))
         for holder, name in holders
         for meter, most in holder.limits.most.items()
+        # Rates recover by themselves and are no budgets.
         if meter not in RATES
     ]
     return [use for use in uses if use.percent >= WARN_PERCENT]
@@ -140,12 +138,12 @@ def _configured_holders(configuration: Configuration) -> Iterator[Named]:
 
 def _label_holder(label: str, limits: AgentLimits | None) -> Iterator[Named]:
     kind, _, name = label.partition(":")
+    # A limit of kind `user` holds for each end user of an agent, so there is no one count to compare.
     if kind != LabelKind.USER and (holder := label_holder(LabelKind(kind), name, limits)):
         yield holder, holder.title
 
 
 def _key_holders() -> Iterator[Named]:
-    """Keys in use that have limits of their own."""
     alive = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
     for row in AgentKey.objects.filter(alive, terms__has_key="limits"):
         if holder := key_holder(row.public_id, terms_of(row.terms).limits):

@@ -1,4 +1,4 @@
-"""Sending to the webhook: through the program's own way out, once for each alert, by one process."""
+"""Send alerts to the webhook, each once and by one process, over the gateway's own HTTP client."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from routing_admin.upstream import process_upstream
 
 log = logging.getLogger(__name__)
 
+# Shorter in total than the shortest retry delay, so two attempts of one alert never overlap.
 TIMEOUTS = Timeouts(connect=5, first_content=10, between=5, total=15)
-"""Less than the shortest wait between two tries, so that no two of them are under way."""
+# Chats accept about 20 messages a minute.
 MAX_IN_A_ROUND = 15
-"""Chats take some 20 messages a minute."""
 FAILURES = 3
-"""So many failed tries of one alert are an alert of their own."""
+"""Failed attempts of one alert after which the webhook itself becomes an alert."""
 
 FAILED = translatable("Could not reach %(host)s: %(reason)s")
 REASONS: Mapping[Fault, str] = {
@@ -45,33 +45,30 @@ REASONS: Mapping[Fault, str] = {
     Fault.DEADLINE: translatable("it did not answer within 15 seconds."),
     Fault.REDIRECT: translatable("it redirects, and redirects are not followed."),
 }
-"""Why nothing arrived, where the answer did not say it itself."""
+"""Why no answer arrived, by fault."""
 BROKEN = translatable("the connection broke, or its answer cannot be read.")
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookAnswer:
-    """A chat's answer, read as a protocol reads: it is an answer where the notice was taken."""
+    """A protocol that accepts any answer in which the chat says it took the notice."""
 
     shape: ShapeName
     name: str = "webhook"
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """There is none: the shape writes what is sent. Raises `TypeError`, always."""
         raise TypeError("a webhook takes no chat")
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """Nothing, or why the notice was not taken."""
         refused = refusal_in(self.shape, status, body)
         return Failure(Fault.BAD_SHAPE, refused, status) if refused else Answer("")
 
     def decoder(self) -> StreamDecoder:
-        """There is none: nothing is streamed. Raises `TypeError`, always."""
         raise TypeError("a webhook streams nothing")
 
 
 def send(webhook: Webhook, notice: Notice) -> str:
-    """Sends a notice, now; empty when it was taken, else why not, in a sentence that hides the address."""
+    """Send a notice now; return an empty text if it was accepted, else the reason without the secret URL."""
     url, body = write(webhook.shape, notice, webhook.url, webhook.secret, time.time())
     request = UpstreamRequest(url, {"content-type": "application/json; charset=utf-8"}, body)
     outcome = process_upstream().call_sync(request, WebhookAnswer(webhook.shape), TIMEOUTS)
@@ -85,7 +82,7 @@ def _reason(webhook: Webhook, failed: Failure) -> Translatable:
 
 
 def send_test(person: str, now: datetime) -> str:
-    """Sends a test to the webhook of the settings; empty when it was taken, else why not."""
+    """Send a test to the configured webhook; return an empty text if it was accepted, else the reason."""
     webhook = settings.ALERT_WEBHOOK
     if webhook is None:
         return NO_WEBHOOK
@@ -99,32 +96,26 @@ NO_WEBHOOK = translatable("No webhook is set. Set ROUTING_ADMIN_ALERT_WEBHOOK an
 
 
 class AlertLedger(Protocol):
-    """Where alerts are written down: rows or, while the database is unavailable, a file."""
+    """Where alerts are stored: rows or, while the database is unavailable, a file."""
 
-    def note_trouble(self, trouble: Condition, at: datetime) -> None:
-        """A trouble as it was found at that moment."""
+    def note_trouble(self, trouble: Condition, at: datetime) -> None: ...
 
-    def end_kind(self, kind: AlertKind, at: datetime) -> None:
-        """Every alert of the kind is over."""
+    def end_kind(self, kind: AlertKind, at: datetime) -> None: ...
 
-    def claim_next(self, now: datetime) -> ClaimedAlert | None:
-        """An alert that this caller alone is to send; None when nothing is due."""
+    def claim_next(self, now: datetime) -> ClaimedAlert | None: ...
 
-    def note_sent(self, claimed: ClaimedAlert, now: datetime) -> None:
-        """What was claimed has arrived."""
+    def note_sent(self, claimed: ClaimedAlert, now: datetime) -> None: ...
 
-    def note_failed(self, claimed: ClaimedAlert, reason: str) -> None:
-        """Why what was claimed did not arrive."""
+    def note_failed(self, claimed: ClaimedAlert, reason: str) -> None: ...
 
 
 Asking = Callable[[], AbstractContextManager[object]]
 
 
 def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, asking: Asking = nullcontext) -> None:
-    """Send what is due, as far as this process gets it; what fails is due again later.
+    """Send the alerts this process can claim; what fails becomes due again later.
 
-    The ledger is read and written inside `asking`, so that the caller can tell a ledger that hangs from a webhook that
-    is slow.
+    The ledger is used inside `asking`, so the caller can tell a hanging ledger from a slow webhook.
     """
     for _ in range(MAX_IN_A_ROUND):
         with asking():
@@ -143,13 +134,12 @@ def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, asking
                 ledger.end_kind(AlertKind.WEBHOOK_FAILING, now)
 
 
-# The ledger of alerts while the database is unavailable: alerts in a file, which the database takes over afterwards.
+# The ledger while the database is unavailable: a file, whose alerts are moved into the database afterwards.
 #
-# Only beginnings are sent from here. What is over by then ends, and is said to, once the database is back.
+# Only beginnings are sent from it. Ends are recorded and sent once the database is back.
 
 
 def note_trouble(trouble: Condition, at: datetime) -> None:
-    """A trouble as it was found at that moment: it begins or goes on."""
     with alert_file().edit() as kept:
         key = (trouble.kind.value, trouble.subject)
         if key not in kept:
@@ -160,15 +150,15 @@ def note_trouble(trouble: Condition, at: datetime) -> None:
 
 
 def end_kind(kind: AlertKind, at: datetime) -> None:
-    """Every alert of the kind is over."""
     with alert_file().edit() as kept:
         for each in kept.values():
             if each.kind == kind:
+                # An expired alert is no longer shown, and ends once the database has it.
                 each.expires_at = min(at, each.expires_at)
 
 
 def claim_next(now: datetime) -> ClaimedAlert | None:
-    """An alert whose beginning this caller alone is to send; None when nothing is due."""
+    """Claim an alert whose beginning is due; None if nothing is."""
     with alert_file().edit() as kept:
         for each in kept.values():
             if each.sent_at is None and each.next_try_at is not None and each.next_try_at <= now:
@@ -189,14 +179,12 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
 
 
 def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
-    """What was claimed has arrived."""
     with alert_file().edit() as kept:
         if found := kept.get((claimed.kind, claimed.subject)):
             found.sent_at, found.error = now, None
 
 
 def note_failed(claimed: ClaimedAlert, reason: str) -> None:
-    """Why what was claimed did not arrive."""
     with alert_file().edit() as kept:
         if found := kept.get((claimed.kind, claimed.subject)):
             found.error = data_of(reason)

@@ -1,4 +1,4 @@
-"""The page of alerts: what lasts, what is over, where it is sent, and a button that sends a test."""
+"""The page of alerts, with a button that sends a test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHAPES = {
     ShapeName.FEISHU: _("Feishu"),
     ShapeName.SLACK: "Slack",
 }
-"""What people call the shapes."""
+"""Display names of the webhook's formats."""
 
 PLACES: Mapping[AlertKind, tuple[str | Promise, str, str]] = {
     AlertKind.KEY_REFUSED: (_("Providers"), "providers", ""),
@@ -51,23 +51,22 @@ PLACES: Mapping[AlertKind, tuple[str | Promise, str, str]] = {
     AlertKind.PRUNE_OVERDUE: (_("Settings"), "settings", "#retention"),
     AlertKind.PROCESS_CRASHED: (_("Requests"), "requests", ""),
 }
-"""The page where an alert of each kind is dealt with: its name, its address's, and the part of it."""
+"""The page where an alert of each kind is dealt with: its title, its URL name and its anchor."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertRow:
-    """An alert as the page shows it, with the page where it is dealt with."""
+    """An alert with the page where it is dealt with."""
 
     line: AlertLine
 
     @property
     def place(self) -> str:
-        """What the page is called."""
         return str(PLACES[self.line.kind][0])
 
     @property
     def url(self) -> str:
-        """Where the page is; of a provider that is there, its own."""
+        """URL of the page; an existing provider's own page instead of the list."""
         _name, page, part = PLACES[self.line.kind]
         if page == "providers" and self.line.subject in snapshot.current().provider_keys:
             return reverse("provider", args=[self.line.subject])
@@ -76,13 +75,12 @@ class AlertRow:
 
 @require_GET
 def alerts(request: HttpRequest) -> HttpResponse:
-    """Every alert, those that last first."""
     return render(request, "alerts/alerts.html", page_context())
 
 
 @require_POST
 def alert_test(request: HttpRequest) -> HttpResponse:
-    """Sends a test, and says whether it was taken; the chat has some seconds for it."""
+    """Send a test and show whether it was accepted; this may take seconds."""
     actor = actor_of(request)
     refusal = send_test(actor.name, timezone.now())
     record_test(actor, settings.ALERT_WEBHOOK, arrived=not refusal)
@@ -92,7 +90,6 @@ def alert_test(request: HttpRequest) -> HttpResponse:
 
 
 def page_context() -> dict[str, Any]:
-    """What the page shows."""
     lines, webhook = list_alerts(), settings.ALERT_WEBHOOK
     return {
         "lasting": [AlertRow(line) for line in lines if line.ended_at is None],
