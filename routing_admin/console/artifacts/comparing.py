@@ -1,4 +1,4 @@
-"""One artifact as two models receive it, side by side, with what differs marked."""
+"""Compare how two models receive one artifact, side by side."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_LINES = 500
 
 @dataclass(frozen=True, slots=True)
 class ComparedFact:
-    """One line about both: what it is, and what it is for each."""
+    """One line of the comparison: a label and its value for each side."""
 
     label: str
     left: str
@@ -39,18 +39,16 @@ class ComparedFact:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is anything to say of either."""
         return bool(self.left or self.right)
 
     @property
     def is_different(self) -> bool:
-        """Whether the two differ in it."""
         return self.left != self.right
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedText:
-    """Two texts: what they are, the rows in which they differ, and whether lines were left out of the comparison."""
+    """The rows of two compared texts; `is_cut` if lines beyond `MAX_LINES` were left out."""
 
     label: str
     rows: tuple[SideBySideRow, ...]
@@ -59,7 +57,7 @@ class ComparedText:
 
 @require_GET
 def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
-    """The page; `?a=` and `?b=` name the services, at first the first two. Raises `Http404` without that artifact."""
+    """Show the comparison of the services `?a=` and `?b=`, by default the first two."""
     row, language = require_found(find_artifact(pk)), language_of(request)
     previewer = Previewer(row, language=language)
     names = tuple(each.name for each in previewer.endpoints)
@@ -67,6 +65,7 @@ def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
     shown = previewer.preview(each for each in previewer.endpoints if each.name in (left, right))
     may_read = may(request.user, PagePart.ARTIFACT_BYTES)
     if may_read:
+        # The page shows the file's content to those who may read it, so the audit log records it as read.
         note_reading(request, row)
     cards = {each.service_id: build_card(shown, each, may_read) for each in shown.deliveries}
     context = {"row": row, "names": names, "left": left, "right": right, **language_words(language)}
@@ -108,17 +107,18 @@ FACTS: tuple[tuple[str | Promise, Callable[[DeliveryCard], str]], ...] = (
     (gettext_lazy("Content policies"), lambda card: join_words(card.policies)),
     (gettext_lazy("In the next turn"), lambda card: card.prefix),
 )
-"""What is compared in one line each."""
+"""Label and value of each one-line comparison."""
 
 
 def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
-    """How many tokens each gets, and by how much the second differs; empty where nobody knows."""
+    """Return a sentence with both token counts and their difference; empty if either is unknown."""
     first, second = left.preview.estimate, right.preview.estimate
     if first is None or second is None:
         return ""
     names = {"left": left.id, "right": right.id, "first": left.tokens, "second": right.tokens}
     if first.tokens == second.tokens:
         return _("Tokens: about %(first)s each for %(left)s and %(right)s.") % names
+    # Without tokens on the left there is no percentage, only a direction.
     share = f"{(second.tokens - first.tokens) / first.tokens:+.0%}" if first.tokens else "+"
     template = _("Tokens: about %(first)s for %(left)s, about %(second)s for %(right)s (%(share)s).")
     return template % {**names, "share": share}
@@ -132,7 +132,6 @@ def _texts(left: DeliveryCard, right: DeliveryCard) -> list[ComparedText]:
 
 
 def compare_texts(label: str, left: str, right: str) -> ComparedText:
-    """Where the beginnings of two texts differ."""
     lines = [text.splitlines() for text in (left, right)]
     first, second = ("\n".join(each[:MAX_LINES]) for each in lines)
     return ComparedText(label, lines_beside(first, second), any(len(each) > MAX_LINES for each in lines))

@@ -1,4 +1,4 @@
-"""One artifact: what it is, how that was found, and how each model receives it."""
+"""The page of one artifact: what it is, how that was found, and how each model receives it."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 TEXT_BYTES = 64 * 1024
-"""Of a text, so much is shown."""
+"""How much of a text is shown."""
 
 SHOWN_AS_IMAGE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"})
-"""Images a browser draws from the safe download; every other shows its thumbnail, or an icon."""
+"""Images that browsers draw from the safe download; any other shows its thumbnail or an icon."""
 
 MODEL_LANGUAGES = (("zh", "中文"), ("en", "English"))
 
 
 @require_GET
 def artifact(request: HttpRequest, pk: str) -> HttpResponse:
-    """The page; `?service=` opens one service; `?q=`, `?routed=1` and `?form=` leave others out."""
+    """Show the page; `?service=` opens one service, `?q=`, `?routed=1` and `?form=` filter them."""
     return artifact_page(request, require_found(find_artifact(pk)))
 
 
 def artifact_page(
     request: HttpRequest, row: Artifact, form: CorrectionForm | None = None, status: int = 200
 ) -> HttpResponse:
-    """The page of that artifact around the form that corrects it."""
     may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
     if may_read:
         note_reading(request, row)
     asked_for = _filter(request)
+    # An opened card is loaded by itself, without previews of the other services.
     if request.GET.get("fragment") == "card":
         return card(request, row, asked_for.opened)
     previewer = Previewer(row, language=language)
@@ -85,7 +85,7 @@ def artifact_page(
 
 
 def note_reading(request: HttpRequest, row: Artifact) -> None:
-    """Has the audit log say that this person saw what stands in the file."""
+    """Record in the audit log that this person saw the file's content."""
     act = AuditedAction(READINGS[PagePart.ARTIFACT_BYTES], "artifact", row.pk, {"filename": row.filename})
     ledger.note_reading(actor_of(request), act)
 
@@ -100,7 +100,7 @@ def _filter(request: HttpRequest) -> EndpointFilter:
 
 
 def card(request: HttpRequest, row: Artifact, service: str, **more: object) -> HttpResponse:
-    """What one service gets, as its open card has it. Raises `Http404` without that service."""
+    """Return the body of one service's open card."""
     may_read, language = may(request.user, PagePart.ARTIFACT_BYTES), language_of(request)
     previewer = Previewer(row, language=language)
     endpoint = require_found(next((each for each in previewer.endpoints if each.name == service), None))
@@ -136,7 +136,6 @@ def _about(row: Artifact, may_read: bool) -> dict[str, Any]:
 
 
 def _correcting(request: HttpRequest, row: Artifact, form: CorrectionForm | None) -> dict[str, Any]:
-    """Each field of the form, the same for a guessed encoding alone, and what the last correction did."""
     query, own = request.GET.urlencode(), CorrectionForm(row)
     return {
         "fields": {name: (form if form and name in form.data else own)[name] for name in own.fields},
@@ -148,17 +147,13 @@ def _correcting(request: HttpRequest, row: Artifact, form: CorrectionForm | None
 
 
 def _picture(row: Artifact) -> str:
-    """Where the browser gets a picture from; empty for none.
-
-    The file itself as a subresource where its bytes prove what it is, else our PNG of it, which there may not be.
-    """
+    # The file itself only if its bytes prove the declared type; otherwise our own PNG of it, if there is one.
     if row.kind == Kind.IMAGE and row.mime_type in SHOWN_AS_IMAGE and row.detected_mime_type == row.mime_type:
         return reverse("artifact_raw", args=[row.pk])
     return reverse("artifact_thumbnail", args=[row.pk]) if thumbnail_of(row) else ""
 
 
 def _words(row: Artifact) -> str:
-    """The beginning of a text; empty when its bytes cannot be read."""
     try:
         with byte_store().reader(row.sha256) as read_at:
             return "".join(decode_blocks([read_at(0, TEXT_BYTES)], row.encoding))
@@ -167,13 +162,12 @@ def _words(row: Artifact) -> str:
 
 
 def language_of(request: HttpRequest) -> str:
-    """The language of what models read: the one asked for, else the installation's."""
+    """Return the language of texts for models: the requested one, else the installation's."""
     code = request.GET.get("language", "") or request.POST.get("language", "")
     return code if code in dict(MODEL_LANGUAGES) else default_language()
 
 
 def language_words(language: str) -> dict[str, Any]:
-    """What the choice of that language needs."""
     return {
         "model_language": language,
         "said_lang": "zh-Hans" if language.startswith("zh") else language,
@@ -182,7 +176,6 @@ def language_words(language: str) -> dict[str, Any]:
 
 
 def _sending(row: Artifact, may_read: bool) -> dict[str, str]:
-    """Where "send to this model" and "ask" post to; nothing while nothing can be sent from a page."""
     try:
         urls = {f"{act}_url": reverse(f"artifact_{act}", args=[row.pk]) for act in ("send", "describe")}
     except NoReverseMatch:
@@ -192,7 +185,7 @@ def _sending(row: Artifact, may_read: bool) -> dict[str, str]:
 
 @require_GET
 def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
-    """The bytes as a download that no browser runs; 410 when they are gone or damaged."""
+    """Download the bytes with headers that keep browsers from running them; 410 if missing or damaged."""
     row = require_found(find_artifact(pk))
     note_reading(request, row)
     try:
@@ -203,22 +196,23 @@ def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
 
 @require_GET
 def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
-    """The small picture. Raises `Http404` where there is none."""
     data = require_found(thumbnail_of(require_found(find_artifact(pk))))
     headers = {**HEADERS, "Cache-Control": "private, max-age=86400, immutable"}
     return HttpResponse(data, content_type="image/png", headers=headers)
 
 
-# Correcting what a file is, on its page: the form, and the way back to what was detected.
+# Correcting what a file is: the form, and the return to what was detected.
 
+# Form fields by the names that refusals use.
 PLACES = {"mimeType": "mime_type", "encoding": "encoding", "visibility": "visibility"}
 
 
 @require_POST
 def artifact_correct(request: HttpRequest, pk: str) -> HttpResponse:
-    """Corrects what the form says, or with `back` nothing any more; a refusal is the page with its reasons, 4xx."""
+    """Apply the form or, with `back`, return to what was detected; a refusal shows the page with its reasons."""
     row = require_found(find_artifact(pk))
     form = CorrectionForm(row, request.POST)
+    # The action validates; this only fills `cleaned_data`.
     form.is_valid()
     back = actions.CorrectionFields(mime_type=None, encoding=None)
     try:
@@ -237,7 +231,6 @@ def artifact_correct(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def add_refusal(form: CorrectionForm, refusal: ActionError) -> None:
-    """Writes each reason to its field, or above the form."""
     if not isinstance(refusal, InvalidError):
         form.add_error(None, translate_refusal(refusal))
         return

@@ -1,4 +1,4 @@
-"""The form that corrects what a file is said to be."""
+"""The form that corrects a file's type, encoding and visibility."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENCODINGS: Sequence[Group] = (
     (gettext_lazy("Hebrew, Arabic"), ("cp1255", "cp1256")),
     (gettext_lazy("Thai, Vietnamese"), ("cp874", "cp1258")),
 )
-"""The encodings to choose from, by what is written in them."""
+"""The encodings to choose from, grouped by script."""
 
 OTHER_NAMES: Mapping[str, str] = {
     "gb18030": "GBK, GB2312",
@@ -38,7 +38,7 @@ OTHER_NAMES: Mapping[str, str] = {
     "cp1252": "ISO-8859-1",
     "cp874": "TIS-620",
 }
-"""What people call an encoding beside the name we use."""
+"""Common names of encodings beside our own."""
 
 TYPES = (
     *("text/plain", "text/markdown", "text/csv", "text/html", "application/json", "application/xml"),
@@ -49,13 +49,13 @@ TYPES = (
     *("image/png", "image/jpeg", "image/gif", "image/webp", "image/tiff", "image/svg+xml"),
     *("audio/mpeg", "audio/wav", "audio/ogg", "video/mp4", "video/webm"),
 )
-"""Types that the field offers; it takes any other, too."""
+"""Suggested types; the field accepts any other, too."""
 
 
 class CorrectionForm(forms.Form):
-    """What a file is in the words of somebody who knows it, beginning with what counts now.
+    """A correction of what was detected, initially what is in force.
 
-    A field counts as said where it differs from what the page had in it, `before_…`, or where that is not sent.
+    A field is a change if it differs from `before_…`, the value the page was rendered with, or if that is not sent.
     """
 
     mime_type = forms.CharField(
@@ -74,7 +74,7 @@ class CorrectionForm(forms.Form):
         self.fields["visibility"].widget.choices = visibility_choices(row)
 
     def changes(self) -> CorrectionFields:
-        """What the form says of the file; an empty field goes back to what was detected."""
+        """Return the corrections; None for a field means what was detected."""
         changes = CorrectionFields()
         if self._is_change("mime_type"):
             changes["mime_type"] = self.cleaned_data["mime_type"] or None
@@ -85,11 +85,12 @@ class CorrectionForm(forms.Form):
         return changes
 
     def _is_change(self, name: str) -> bool:
+        # Comparing with the rendered value leaves alone what another person corrected meanwhile.
         return name in self.data and self.cleaned_data[name] != self.data.get(f"before_{name}")
 
 
 def encoding_choices(current: str) -> list[Any]:
-    """The encodings in their groups; the one in force first where no group has it, nothing for what is no text."""
+    """Return the encodings in groups, led by the current one if no group has it."""
     offered = {name for _, names in ENCODINGS for name in names}
     first = [] if current in offered else [(current, current or _("none (not text)"))]
     return [*first, *((label, [(name, _label(name)) for name in names]) for label, names in ENCODINGS)]
@@ -100,6 +101,6 @@ def _label(name: str) -> str:
 
 
 def visibility_choices(row: Artifact) -> list[tuple[str, str]]:
-    """Who may read it: what a person stored belongs to no agent."""
+    # What a person uploaded belongs to no agent, so "private" means people only.
     nobody = {} if row.owner else {row.Visibility.PRIVATE: _("no agent, only people on these pages")}
     return [(each.value, str(nobody.get(each, each.label))) for each in row.Visibility]

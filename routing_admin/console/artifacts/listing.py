@@ -1,4 +1,4 @@
-"""The list of artifacts, and what is done there: upload, delete, bring back."""
+"""The list of artifacts, with upload, deletion and restoring."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ from routing_admin.console.artifacts.words import refusal_sentence
 if TYPE_CHECKING:
     from artifacts.models import Artifact
 
+# HTTP status by refusal; 400 for any other.
 STATUS = {TooLargeError: 413, StorageFullError: 507, StoreAwayError: 503}
 
 
 @require_GET
 def artifacts(request: HttpRequest) -> HttpResponse:
-    """Every living artifact, newest first, searched and filtered by what the address says."""
+    """List the artifacts, newest first, filtered by the query."""
     held = count_artifacts()
     context = {**_page(request), "count": held.count, "bytes": held.bytes, "kinds": _kinds(request)}
     return render(request, "artifacts/artifacts.html", context)
@@ -79,7 +80,10 @@ def _kinds(request: HttpRequest) -> list[dict[str, Any]]:
 
 @require_POST
 def artifact_upload(request: HttpRequest) -> HttpResponse:
-    """Keeps the files of the form: 201 `{"url"}` or 4xx `{"message"}` for a script, else back to a page."""
+    """Store the uploaded files.
+
+    A script gets JSON, 201 with `url` or 4xx with `message`; a browser is redirected.
+    """
     try:
         stored = [
             actions.store_upload(actor_of(request), file, uploaded_by=request.user.get_username())
@@ -113,7 +117,7 @@ def _answer(
 
 @require_POST
 def artifacts_delete(request: HttpRequest) -> HttpResponse:
-    """Deletes the chosen artifacts; the toast brings all of them back."""
+    """Delete the selected artifacts; one Undo in the toast restores all of them."""
     gone = actions.delete_artifacts(actor_of(request), request.POST.getlist("id"))
     if not gone:
         messages.info(request, _("Nothing was selected, or it has already been deleted."))
@@ -127,7 +131,7 @@ def artifacts_delete(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def artifacts_restore(request: HttpRequest) -> HttpResponse:
-    """Brings back what was deleted at one moment, which is what one act deleted."""
+    """Restore what was deleted at one moment, that is by one request."""
     try:
         deleted = list_deleted_at(datetime.fromisoformat(request.GET.get("at", "")))
     except ValueError:
@@ -143,5 +147,6 @@ def artifacts_restore(request: HttpRequest) -> HttpResponse:
 
 def _back(request: HttpRequest) -> str:
     target = request.POST.get("next", "")
+    # `next` comes from the form, so it must not lead to another site.
     ours = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if ours else reverse("artifacts")

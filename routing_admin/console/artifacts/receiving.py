@@ -1,4 +1,4 @@
-"""What the page of one artifact shows of each model service: the preview of `routing_admin.dispatch` in words."""
+"""How each model service receives an artifact, as its page shows it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from routing_admin.console.artifacts.words import POLICIES, is_gone, reason_sent
 from routing_admin.dispatch.preview import DeliveryPreview, Preview, Previewer
 
 FEW, PER_PAGE = 8, 40
-"""Of each group so many services stand on the page; where one group is asked for, a page of it."""
+"""Services per group on the overview, and per page of a single group."""
 SHORT = 4_000
-"""Characters of the words in place of a file up to which the first of a group is open; longer ones come when opened."""
+"""Longest text, in characters, up to which the first card of a group is open; longer ones load when opened."""
 
 GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
     (
@@ -43,15 +43,15 @@ GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
         gettext_lazy("the model only gets a description"),
     ),
 )
-"""The four words, each with its badge, its label, its tone and one line."""
+"""The forms of delivery with badge, label, tone and a hint."""
 
 WORDS_OF_THE_FILE = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
-"""Outcomes whose payload holds what the file says, which a viewer may not read."""
+"""Outcomes whose payload contains the file's own words, which viewers may not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCard:
-    """One service as the page shows it: its delivery, the reason in words, the content policies in force."""
+    """One service on the page: its delivery, the reason as a sentence, and the content policies in force."""
 
     id: str
     preview: DeliveryPreview
@@ -68,18 +68,16 @@ class DeliveryCard:
 
     @property
     def tokens(self) -> str:
-        """The estimate with its thousands set apart; empty when nobody knows."""
         return f"{self.preview.estimate.tokens:,}" if self.preview.estimate else ""
 
     @property
     def result(self) -> dict[str, Any]:
-        """get_artifact's answer as JSON."""
         return self.preview.result.as_json()
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The services that get the file in one of the three ways."""
+    """The services that receive the file in one form."""
 
     badge: str
     label: str | Promise
@@ -90,16 +88,15 @@ class Group:
 
 
 def list_routed_services() -> frozenset[str]:
-    """The ids of services that stand in a task route."""
     routes = snapshot.current().configuration.routes
     return frozenset(link.name for route in routes for link in list_links(route.task_type))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointFilter:
-    """Which services a page is asked for: words, those in a route alone, one group by its badge, and a page of it.
+    """Which services the page shows: by words, only routed ones, or one group, page by page.
 
-    `opened` is the service whose payload is asked for.
+    `opened` is the service whose payload is shown.
     """
 
     q: str = ""
@@ -109,7 +106,6 @@ class EndpointFilter:
     opened: str = ""
 
     def select(self, endpoints: Iterable[ModelEndpoint]) -> list[ModelEndpoint]:
-        """Those that words and routes leave."""
         routed, wanted = list_routed_services() if self.routed else None, self.q.casefold()
         return [
             each
@@ -121,7 +117,7 @@ class EndpointFilter:
 
 @dataclass(frozen=True, slots=True)
 class EndpointList:
-    """What the page shows of the services: how many get the file in which form, and the groups with their cards."""
+    """The number of services by form, and the groups with their cards."""
 
     counts: Mapping[str, int]
     groups: tuple[Group, ...]
@@ -130,20 +126,19 @@ class EndpointList:
 
     @property
     def forms(self) -> list[tuple[str, str, str | Promise, int]]:
-        """Badge, tone, label and number of each form that some service gets."""
         return [(badge, tone, label, self.counts[badge]) for _, badge, label, tone, _ in GROUPS if self.counts[badge]]
 
     @property
     def total(self) -> int:
-        """How many services the filter leaves."""
         return sum(self.counts.values())
 
 
 def list_endpoints(previewer: Previewer, asked_for: EndpointFilter, may_read: bool) -> EndpointList:
-    """The services that the filter leaves, group by group; only what stands on the page is previewed whole."""
+    """Return the filtered services by group."""
     by_form: dict[DeliveryForm, list[ModelEndpoint]] = {}
     for endpoint in asked_for.select(previewer.endpoints):
         by_form.setdefault(previewer.form_at(endpoint), []).append(endpoint)
+    # Every service is counted by its form, but only those on the page get a full preview.
     counts = {badge: len(by_form.get(form, ())) for form, badge, _, _, _ in GROUPS}
     page, found, readers = None, [], previewer.readers
     for form, badge, label, tone, hint in GROUPS:
@@ -162,8 +157,8 @@ def _first_few(endpoints: list[ModelEndpoint], opened: str) -> list[ModelEndpoin
 
 
 def _build_cards(preview: Preview, may_read: bool, tone: str, opened: str) -> tuple[DeliveryCard, ...]:
-    """The cards of a group; the one that was asked for is open, else the first, where it is short."""
     first = preview.deliveries[0]
+    # The requested card is open, else the first if it is short.
     chosen = opened or (first.service_id if len(first.text or "") <= SHORT else "")
     return tuple(
         build_card(preview, each, may_read, tone, is_open=each.service_id == chosen) for each in preview.deliveries
@@ -171,14 +166,14 @@ def _build_cards(preview: Preview, may_read: bool, tone: str, opened: str) -> tu
 
 
 def pick_pair(groups: Sequence[Group]) -> str:
-    """Two services to compare at first, as a query, of different groups where there are such; empty without any."""
+    """Return a query with two services to compare, from different groups if possible; empty without any."""
     return urlencode({"a": groups[0].cards[0].id, "b": groups[-1].cards[-1].id}) if groups else ""
 
 
 def build_card(
     preview: Preview, each: DeliveryPreview, may_read: bool, tone: str = "", *, is_open: bool = True
 ) -> DeliveryCard:
-    """One service; what it gets comes when its card is opened."""
+    """Return the card of one service; a closed one is loaded when it is opened."""
     gone = is_gone(each.reason)
     is_described = each.description is not None and each.description.is_cached
     reads_words = each.outcome in WORDS_OF_THE_FILE or is_described or preview.artifact.kind is Kind.TEXT
@@ -199,11 +194,11 @@ def build_card(
 
 
 def _slot(each: DeliveryPreview) -> str:
-    """Where the protocol puts it; `text` for words."""
     facts = each.reason.facts
     return "text" if each.text is not None else str(facts.get("slot") or _in_payload(each.payload))
 
 
+# OpenAI and Anthropic name the media part in `type`, Gemini by its key.
 MEDIA_KEYS = (
     "image_url",
     "input_audio",
@@ -218,7 +213,6 @@ MEDIA_KEYS = (
 
 
 def _in_payload(payload: Any) -> str:
-    """The name of the media part in a payload: OpenAI's and Anthropic's `type`, Gemini's key."""
     if isinstance(payload, dict):
         if payload.get("type") in MEDIA_KEYS:
             return str(payload["type"])

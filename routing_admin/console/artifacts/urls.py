@@ -1,4 +1,4 @@
-"""The pages of this app."""
+"""URLs of the pages of artifacts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages of artifacts say: evidence, kinds, policies and refusals in the reader's language."""
+"""Sentences and labels on the pages of artifacts: evidence, content policies and refusals."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ EVIDENCE: Mapping[str, Text] = {
     "corrected_lossy": gettext_lazy("corrected by a person, but some bytes are not valid in this encoding"),
     "failed": gettext_lazy("the content could not be checked, so the declared information decides"),
 }
-"""The reasons of `evidence.REASONS`, translated; a test holds the two together."""
+"""Translations of the reasons in `evidence.REASONS`; a test keeps them complete."""
 
 POLICIES: Mapping[ContentPolicy, Text] = {
     ContentPolicy.EXTRACT: gettext_lazy("text extraction is on"),
@@ -73,17 +73,17 @@ UNREADABLE: Mapping[str, Text] = {
 
 
 def reason_sentence(reason: Reason) -> str:
-    """Why a file is received as it is, in the reader's language; a capability is called by its label and its id."""
+    """Return the translated reason for a delivery; capabilities appear with label and id."""
     return insert_facts(_(SENTENCES[reason.code]), label_facts(reason.facts))
 
 
 def is_gone(reason: Reason) -> bool:
-    """Whether the stored bytes themselves are the trouble, which no other model could do better about."""
+    """Return whether the stored bytes themselves are unreadable, so that no other model could do better."""
     return reason.code is ReasonCode.UNREADABLE
 
 
 def refusal_sentence(error: ArtifactError) -> str:
-    """Why an upload was refused, and what to do."""
+    """Return why an upload was refused and what to do."""
     if isinstance(error, TooLargeError):
         limit = {"limit": filesizeformat(error.limit)}
         return _("The file is larger than the limit of %(limit)s. Send a smaller one or raise the limit.") % limit
