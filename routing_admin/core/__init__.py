@@ -1,1 +1,1 @@
-"""Where does a task go? Configuration, fallback and languages in plain Python."""
+"""Routing rules in plain Python: configuration, planning, fallback, limits and file formats."""

@@ -1,1 +1,1 @@
-"""What is the configuration? One immutable value: its parts, its JSON, its checks, its differences."""
+"""The configuration as one immutable value, with its JSON form, checks and differences."""

@@ -1,6 +1,6 @@
-"""The configuration as a JSON value and back: the form in which revisions keep it.
+"""Convert the configuration to JSON and back, the form in which revisions store it.
 
-Total and exact: `from_json(to_json(c)) == c`. Not a file format of anyone else's; those are in exporting.py.
+The conversion is exact: `from_json(to_json(c)) == c`. It is an internal format; those of files are in `core/files`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from routing_admin.core.documents.kept_fields import same_json
 
 
 def to_json(configuration: Configuration) -> dict[str, Any]:
-    """The configuration as plain dicts, lists and scalars; keys only as variable name, ciphertext, fingerprint."""
+    """Return the configuration as plain JSON; keys only as variable name, ciphertext and fingerprint."""
     return cast(dict[str, Any], _encode(configuration))
 
 
 def from_json(value: Mapping[str, Any]) -> Configuration:
-    """The configuration that `to_json` wrote; fields a newer version added or an older one had are passed over."""
+    """Read what `to_json` wrote, ignoring fields of newer or older versions."""
     return cast(Configuration, _decode(value, Configuration))
 
 
 def same_value(one: object, other: object) -> bool:
-    """Whether two values of the configuration say the same as JSON: the one comparison of what is stored."""
+    """Return whether two configuration values are equal as stored JSON."""
     return same_json(_encode(one), _encode(other))
 
 
@@ -67,7 +67,7 @@ def _decode(value: Any, hint: Any) -> Any:
 
 
 def _arm(value: Any, arguments: tuple[Any, ...]) -> Any:
-    """Which member of a union a JSON value is: an object a dataclass or mapping, a list a tuple, the rest scalars."""
+    """Return the union member that a JSON value belongs to."""
     is_object = isinstance(value, Mapping | list)
     for argument in arguments:
         takes_object = get_origin(argument) is not None or is_dataclass(argument)

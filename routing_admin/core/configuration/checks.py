@@ -1,7 +1,7 @@
-"""What must be so in any configuration, whichever way it came about: the last word before a revision is written.
+"""Check rules that hold for every configuration, before a revision is written.
 
-Files are checked field by field when they are read; this checks the value as a whole, for an import and for a change
-made on a page alike.
+Files are checked field by field when they are read. These checks see the whole value, after an import and after a
+change on a page alike.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "languages": {"code": "code"},
     "label_budgets": {"id": "id"},
 }
-"""What is a name, and what files call it, by the list that it is in."""
+"""Names in each list of the configuration → what files call them."""
 
 
 def check(configuration: Configuration, before: Configuration | None = None) -> list[Problem]:
-    """Every problem; an installation without any route is empty, not wrong. `before` is what is changed, if anything.
+    """Return every problem; a configuration without routes is empty, not wrong.
 
-    Names that are in it already may stay as they are.
+    `before` is the configuration that is being changed, if any. Invalid names that it has already are accepted.
     """
     return [
         *(check_lines(configuration, before) if before is not None else ()),
@@ -51,12 +51,13 @@ def check(configuration: Configuration, before: Configuration | None = None) -> 
 
 
 def check_names(configuration: Configuration) -> Iterator[Problem]:
-    """Providers and services are called by name: names are there, unique, and a provider's has no slash."""
+    """Yield a problem for each missing, duplicate or invalid name."""
     yield from check_repeated("providers", [provider.name for provider in configuration.providers])
     yield from check_repeated("services", [service.id for service in configuration.services])
     yield from check_repeated("routing", [route.task_type for route in configuration.routes])
     for index, provider in enumerate(configuration.providers):
         yield from check_repeated(f"providers[{index}].keys", [key.name for key in provider.keys])
+        # Chains write `provider/model`, so a provider's name has no slash.
         if "/" in provider.name:
             where = f"providers[{index}].providerName"
             words = translatable(
@@ -68,7 +69,7 @@ def check_names(configuration: Configuration) -> Iterator[Problem]:
 
 
 def check_lines(configuration: Configuration, before: Configuration) -> Iterator[Problem]:
-    """A problem for each new name with a line break or another control character in it."""
+    """Yield a problem for each new name with a line break or another control character."""
     known = {name for _path, name in _list_names(before)}
     for path, name in _list_names(configuration):
         if not is_name(name) and name not in known:
@@ -85,7 +86,7 @@ def _list_names(configuration: Configuration) -> Iterator[tuple[str, str]]:
 
 
 def check_repeated(path: str, names: Sequence[str]) -> Iterator[Problem]:
-    """A problem per name that is empty or there twice."""
+    """Yield a problem for each empty or duplicate name."""
     for name, count in Counter(names).items():
         if not name.strip():
             yield Problem(path, translatable("A name is empty."), "required")
@@ -95,7 +96,7 @@ def check_repeated(path: str, names: Sequence[str]) -> Iterator[Problem]:
 
 
 def check_routes(configuration: Configuration) -> Iterator[Problem]:
-    """Every route has a chain, and there is a default route as soon as there is one at all."""
+    """Yield a problem for each route without candidates, and for routes without a default route."""
     for route in configuration.routes:
         if not route.candidates:
             message = translatable("The route %(name)s has no candidate; add one.", name=route.task_type)
@@ -106,11 +107,11 @@ def check_routes(configuration: Configuration) -> Iterator[Problem]:
 
 
 MEDIA = ("vision", "audio", "video", "file")
-"""What a model has to read some of, to describe anything."""
+"""Capabilities of which a model needs one to describe files."""
 
 
 def check_describing(configuration: Configuration) -> Iterator[Problem]:
-    """Who describes files has none of its own described by another model: it would ask itself."""
+    """Yield a problem if the route that describes files has its own files described: it would call itself."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is not None and has_describer(route.content):
         message = translatable(
@@ -122,11 +123,7 @@ def check_describing(configuration: Configuration) -> Iterator[Problem]:
 
 
 def check_describers(before: Configuration, configuration: Configuration) -> Iterator[Problem]:
-    """Where files are to be described, the route for it has a model that can read some.
-
-    A change that chooses the route's chain or has more described is refused otherwise, whichever way it is made. It is
-    a warning where what a model reads changes afterwards, or is not known yet: its file may be imported next.
-    """
+    """Yield a problem if files are to be described but no model of the describing route reads media."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is None or not wants_describer(configuration) or not is_blind(configuration, route):
         return
@@ -138,19 +135,20 @@ def check_describers(before: Configuration, configuration: Configuration) -> Ite
         "Add one that does to its chain.",
         name=DESCRIBE_ROUTE,
     )
+    # An error only for a change that chose this chain or has more files described. It is a warning if a model's
+    # capabilities changed afterwards, or are unknown because its file may be imported next.
     is_known = None not in _services_along(configuration, route)
     severity = "error" if is_known and (is_chosen or is_wanted_anew) else "warning"
     yield Problem(child("routing", DESCRIBE_ROUTE), message, "reference", severity)
 
 
 def is_blind(configuration: Configuration, route: RouteSpec) -> bool:
-    """Whether the route is enabled and none of its models reads anything but text."""
+    """Return whether the route is enabled and no model of it reads anything but text."""
     services = [each for each in _services_along(configuration, route) if each is not None]
     return route.enabled and not any(word in MEDIA for each in services for word in each.effective_capabilities.input)
 
 
 def _services_along(configuration: Configuration, route: RouteSpec) -> list[ServiceSpec | None]:
-    """The model services of a chain, None for a model that has none."""
     models = {each.name: each.default_model for each in configuration.providers}
     return [
         configuration.service_at(each.provider, each.model or models.get(each.provider, ""))
@@ -159,7 +157,6 @@ def _services_along(configuration: Configuration, route: RouteSpec) -> list[Serv
 
 
 def _wanting(configuration: Configuration) -> set[tuple[str, str]]:
-    """What has files described by a model: the installation, routes, model services."""
     contents = {
         ("installation", ""): {"policy": configuration.content_policy},
         **{("route", each.task_type): each.content for each in configuration.routes},
@@ -169,11 +166,11 @@ def _wanting(configuration: Configuration) -> set[tuple[str, str]]:
 
 
 def wants_describer(configuration: Configuration) -> bool:
-    """Whether the policy of the installation, of a route or of a model service has files described."""
+    """Return whether the installation, a route or a service has files described."""
     return bool(_wanting(configuration))
 
 
 def has_describer(content: JsonObject | None) -> bool:
-    """Whether a content policy has files described by a model."""
+    """Return whether a content policy has files described by a model."""
     words = str((content or {}).get("policy") or "").replace(" ", "").split("+")
     return ContentPolicy.DESCRIBER.value in words

@@ -1,7 +1,7 @@
-"""What differs between two configurations: as values and in sentences.
+"""Differences between two configurations, as values and as sentences.
 
-A change names the thing and the field, so that a page can say it in another language; no key is ever in it, only
-whether there is one and which variable names it.
+A change names the object and the field, so that pages can translate it. It never contains a key, only whether there is
+one and which variable names it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from routing_admin.core.documents.kept_fields import same_json
 
 
 class ChangeKind(StrEnum):
-    """What happened to a thing or one of its fields."""
-
     ADDED = "added"
     CHANGED = "changed"
     REMOVED = "removed"
@@ -28,8 +26,10 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One difference. `kind` is a word of `LISTS`, or configuration; `name` the thing's;
-    `field` the path inside it, empty for the whole thing. `before` and `after` are JSON values, None for none.
+    """One difference.
+
+    `kind` is a word of `LISTS`, or `configuration`. `name` is the object's. `field` is the path inside the object,
+    empty for the whole of it. `before` and `after` are JSON values, None where absent.
     """
 
     action: ChangeKind
@@ -54,16 +54,16 @@ ROOT_FIELDS = ("default_language", "content_policy", "catalogue", "extra_routing
 KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route", "exchange_rate": "exchange rate"}
 MORE_KEYS = "more_keys"
 UNORDERED = frozenset({"alias", "agent", "language", "budget"})
-"""Kinds whose order means nothing: rows and pages have one of their own."""
+"""Kinds whose order has no meaning: rows and pages sort them."""
 
 
 def right_of(kind: str, field: str) -> str:
-    """Under which word the table of permissions has what such a change touches: a key's terms are the key's."""
+    """Return the permission that a change needs: changing the terms of an agent's keys needs that of keys."""
     return "key" if kind == "agent" and field.startswith(("keys.", "keys[")) else kind
 
 
 def diff(old: Configuration, new: Configuration) -> tuple[Change, ...]:
-    """Every difference, in the order of the pages; an empty tuple exactly when nothing a person can see differs."""
+    """Return every difference in the order of the pages; empty if nothing visible differs."""
     before, after = _without_keys(old), _without_keys(new)
     changes: list[Change] = []
     for kind, field, name in LISTS:
@@ -74,7 +74,6 @@ def diff(old: Configuration, new: Configuration) -> tuple[Change, ...]:
 
 
 def _without_keys(configuration: Configuration) -> dict[str, Any]:
-    """The configuration as JSON in which a key is only said to be there."""
     value = to_json(configuration)
     for item, provider in zip(value["providers"], configuration.providers, strict=True):
         item["key"] = _key(provider.key)
@@ -109,11 +108,12 @@ def _list_changes(kind: str, before: list[Any], after: list[Any], name: str) -> 
 
 
 def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) -> Iterator[Change]:
-    """The changes of one field; objects are followed down, lists are told whole, since order is their meaning."""
+    """Yield the changes of one field."""
     if field == MORE_KEYS:
         yield from _order_change(kind, name, list(before), list(after))
     if same_json(before, after):
         return
+    # Objects are compared key by key, lists as a whole because their order has a meaning.
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys((*before, *after)):
             where = child(field, key)
@@ -135,14 +135,14 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
 
 
 def _order_change(kind: str, name: str, before: list[str], after: list[str]) -> Iterator[Change]:
-    """The one change that says in which order further keys take turns, where those that stay have another one."""
+    # Only a change in the order of keys that stay: added and removed keys are reported elsewhere.
     kept = [[key for key in keys if key in before and key in after] for keys in (before, after)]
     if kept[0] != kept[1]:
         yield Change(action=ChangeKind.CHANGED, kind=kind, name=name, field=MORE_KEYS, before=before, after=after)
 
 
 def sentence(change: Change) -> str:
-    """The change in plain English."""
+    """Describe the change in English."""
     kind = KIND_WORDS.get(change.kind, change.kind)
     thing = f"{kind} “{change.name}”" if change.name else f"the {kind}"
     if change.action is ChangeKind.MOVED:
@@ -159,7 +159,7 @@ def sentence(change: Change) -> str:
 
 
 def format_value(field: str, value: Any) -> str:
-    """A value of a change as a person reads it; a chain as `a → b/model`."""
+    """Format a changed value for people; a chain as `a → b/model`."""
     if field == "candidates" and isinstance(value, list):
         return " → ".join(_candidate(item) for item in value)
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""A configuration without some of its things, or with them switched off: what an act would make of it."""
+"""Remove or disable parts of a configuration, and find references and models that are gone."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import unknown_provider
 
 PLACES: Mapping[str, tuple[str, str]] = {kind: (field, name) for kind, field, name in LISTS}
-"""Kind → the field that holds its things, and the one that names each."""
+"""Kind → the field of the configuration that holds its objects, and the field with their name."""
 
 
 def without(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
-    """The configuration without the things of that kind that have these names."""
+    """Return the configuration without these objects of a kind."""
     field, name = PLACES[kind]
     left = tuple(each for each in getattr(configuration, field) if getattr(each, name) not in names)
     return _with(configuration, field, left)
 
 
 def switch_off(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
-    """The configuration with these providers, services or routes disabled."""
+    """Return the configuration with these providers, services or routes disabled."""
     field, name = PLACES[kind]
     things = getattr(configuration, field)
     return _with(
@@ -37,20 +37,19 @@ def switch_off(configuration: Configuration, kind: str, names: Collection[str]) 
 
 
 def keep_agents(then: Configuration, now: Configuration) -> Configuration:
-    """Return the configuration `then` with the agents that are in `now` alone: their keys would be gone for good.
-
-    One whose service or route is not in `then` uses nothing until somebody gives it another.
-    """
+    """Return the configuration `then` with the agents that exist only in `now`."""
     there = {agent.id for agent in then.agents}
     since = (
         replace(
             agent,
+            # An added agent loses a service or route that `then` lacks.
             service_id=agent.service_id if then.service(agent.service_id or "") else None,
             task_type=agent.task_type if then.route(agent.task_type or "") else None,
         )
         for agent in now.agents
         if agent.id not in there
     )
+    # Deleting an agent would revoke its keys for good, so newer agents are kept.
     return replace(then, agents=tuple(sorted((*then.agents, *since), key=lambda agent: agent.id)))
 
 
@@ -59,7 +58,7 @@ def _with(configuration: Configuration, field: str, things: Any) -> Configuratio
 
 
 def removed_names(before: Configuration, after: Configuration) -> dict[str, tuple[str, ...]]:
-    """The names that are in `before` alone, by kind; a kind that loses nothing is left out."""
+    """Return the names that only `before` has, by kind; kinds without losses are left out."""
     found = {}
     for kind, (field, name) in PLACES.items():
         there = {getattr(each, name) for each in getattr(after, field)}
@@ -69,11 +68,8 @@ def removed_names(before: Configuration, after: Configuration) -> dict[str, tupl
     return found
 
 
-# Whether everything a configuration points at is there.
-
-
 def broken_references(configuration: Configuration) -> list[Problem]:
-    """A problem for each candidate, service and agent that names what is not (or no longer) there."""
+    """Return a problem for each reference of a service, candidate or agent to a missing object."""
     providers = {provider.name for provider in configuration.providers}
     services = (
         unknown_provider(f"services[{index}]", service.provider)
@@ -113,12 +109,9 @@ def _agent(agent: AgentSpec, configuration: Configuration) -> Iterator[Problem]:
         yield Problem(path, words, "reference")
 
 
-# Which models of a configuration are no longer served, or will not be soon?
-
-
 @dataclass(frozen=True, slots=True)
 class ModelEnd:
-    """A model that a provider stops serving, and when; `provider` is the provider's name."""
+    """A model that the provider named `provider` stops serving, and when."""
 
     provider: str
     model: str
@@ -126,8 +119,9 @@ class ModelEnd:
 
 
 def list_ends(configuration: Configuration, catalogue: Catalogue | None = None) -> tuple[ModelEnd, ...]:
-    """The models with a known last day that providers, services or chains name, the earliest first; by that catalogue,
-    else by the shipped one.
+    """Return the referenced models with a known retirement date, the earliest first.
+
+    They are looked up in `catalogue`, by default the one shipped.
     """
     known = catalogue or default_catalogue()
     endpoints = {provider.name: provider.endpoint for provider in configuration.providers}

@@ -1,4 +1,4 @@
-"""What a draft changes in a route, as values a page puts into words: which candidate came, went, moved or was set."""
+"""Changes of a route's draft as values: candidates added, removed, moved or set."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ CANDIDATE_FIELDS = ("temperature", "max_tokens", "extra_body", "extra")
 
 
 class RouteChangeKind(StrEnum):
-    """What happened to a candidate or a field."""
-
     ADDED = "added"
     REMOVED = "removed"
     MOVED = "moved"
@@ -30,7 +28,7 @@ class RouteChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteChange:
-    """One change: `candidate` is its name, empty for the route's own field; places count from 1."""
+    """One change; `candidate` is empty for a field of the route, and positions count from 1."""
 
     did: RouteChangeKind
     candidate: str = ""
@@ -43,7 +41,7 @@ Identity = tuple[str, str | None, int]
 
 
 def with_route(configuration: Configuration, spec: RouteSpec) -> Configuration:
-    """The configuration with this route in its place, at the end when it is new."""
+    """Return the configuration with the route replaced, or appended if it is new."""
     if configuration.route(spec.task_type) is None:
         return replace(configuration, routes=(*configuration.routes, spec))
     routes = tuple(spec if item.task_type == spec.task_type else item for item in configuration.routes)
@@ -51,19 +49,19 @@ def with_route(configuration: Configuration, spec: RouteSpec) -> Configuration:
 
 
 def route_changes(before: RouteSpec | None, after: RouteSpec) -> tuple[RouteChange, ...]:
-    """What saving `after` over `before` would change; `before` None is a route that is not there yet."""
+    """Return what saving `after` over `before` changes; `before` is None for a new route."""
     if before is None:
         return tuple(_chain_changes((), after.candidates))
     return (*_chain_changes(before.candidates, after.candidates), *_field_changes(before, after))
 
 
 def name_of(spec: CandidateSpec) -> str:
-    """A candidate as the pages call it."""
+    """Return a candidate's name on pages."""
     return f"{spec.provider}/{spec.model}" if spec.model else spec.provider
 
 
 def _identities(chain: Sequence[CandidateSpec]) -> dict[Identity, CandidateSpec]:
-    """Each candidate by provider, model and how many of the same stand before it."""
+    # None]] = Counter() | A candidate is identified by provider, model, and how many equal ones precede it.
     seen: Counter[tuple[str, str | None]] = Counter()
     found: dict[Identity, CandidateSpec] = {}
     for spec in chain:
@@ -91,7 +89,7 @@ def _chain_changes(before: Sequence[CandidateSpec], after: Sequence[CandidateSpe
 
 
 def _find_moved(old: list[Identity], new: list[Identity]) -> list[Identity]:
-    """The fewest candidates that have to be taken for moved, so that the others kept their order."""
+    # Report as few candidates as possible as moved; the others kept their order.
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     stayed = {key for block in matcher.get_matching_blocks() for key in new[block.b : block.b + block.size]}
     return [key for key in new if key not in stayed]

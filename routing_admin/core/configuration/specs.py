@@ -1,8 +1,8 @@
-"""The configuration: one immutable value; database rows and JSON files are two forms of it.
+"""The configuration as one immutable value; database rows and JSON files are two forms of it.
 
-Everything is frozen, lists are tuples, and order is meaning: it is the order of the files and of the pages. What a
-file said and no field here can say (unknown fields, a default written out) stands in `extra`, so that an export gives
-back what was imported. No plaintext key is ever in it: keys read from a file travel beside it.
+Everything is frozen, lists are tuples, and order has a meaning: it is the order of the files and of the pages. What a
+file contained and no field can express (unknown fields, an explicit default) is kept in `extra`, so that an export
+returns what was imported. The value never contains a plaintext key: keys read from files are passed beside it.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Source
 JsonObject = Mapping[str, Any]
 
 DESCRIBE_ROUTE = "describe"
-"""The task type whose route describes files for models that cannot read them."""
+"""Task type of the route that describes files for models that cannot read them."""
 
 DEFAULT_ROUTE = "default"
-"""The task type whose route takes what has none of its own."""
+"""Task type of the route for tasks without a route of their own."""
 
 
 class KeyKind(StrEnum):
-    """How a provider comes by its key."""
+    """Where a provider's key is."""
 
     NONE = "none"
-    """It needs none (`NOT_NEEDED`, or an empty key)."""
+    """No key needed (`NOT_NEEDED`, or an empty key)."""
     ENV = "env"
-    """From the environment variable named; also where nothing but a placeholder was given."""
+    """In an environment variable; also if only a placeholder was given."""
     STORED = "stored"
     """Encrypted in the database."""
 
@@ -42,8 +42,8 @@ class KeyKind(StrEnum):
 class KeySpec:
     """A provider's key without the key: the variable's name, or the ciphertext and its fingerprint.
 
-    `token` is empty on a key that has just been read from a file and that the shell has still to encrypt. `name` tells
-    it from the provider's other keys, empty for the first one of a provider that nobody has named.
+    `token` is empty for a key just read from a file, until it is encrypted. `name` distinguishes a provider's keys; it
+    is empty for a first key without a name.
     """
 
     kind: KeyKind = KeyKind.NONE
@@ -59,13 +59,12 @@ NO_KEY = KeySpec()
 
 @dataclass(frozen=True, slots=True)
 class ProviderSpec:
-    """Where requests go and with which key; `more_keys` are further ones, each with a name of its own (decision 20).
+    """Where requests go and with which key; `more_keys` are further keys, each with a unique name.
 
-    `endpoint` is a base URL or a full call URL, as written. `proxy` is `default`, `none` or a URL; `timeouts` in
-    seconds. `env_name` replaces NAME in `LLM_PROVIDER_{NAME}_API_KEY`. `vendor_tools` are the words of the vendor's own
-    tools that callers may use there, None for the default of `capabilities.core.protocols.vendor_tools`.
-    `in_routing_file` is false for a provider that only a service brought in: `llm-routing.json` lists it once a route
-    uses it.
+    `endpoint` is a base URL or a full call URL, as written. `proxy` is `default`, `none` or a URL; `timeouts` are in
+    seconds. `env_name` replaces NAME in `LLM_PROVIDER_{NAME}_API_KEY`. `vendor_tools` names the vendor's built-in tools
+    that callers may use, None for the default of `capabilities.core.protocols.vendor_tools`. `in_routing_file` is False
+    for a provider that only a service introduced: `llm-routing.json` lists it once a route uses it.
     """
 
     name: str
@@ -86,7 +85,7 @@ class ProviderSpec:
 
     @property
     def keys(self) -> tuple[KeySpec, ...]:
-        """Every key under the name that pages and logs call it by, the first one first."""
+        """Every key with its name for pages and logs, the first key first."""
         return (replace(self.key, name=self.key.name or FIRST_KEY), *self.more_keys)
 
 
@@ -94,12 +93,11 @@ class ProviderSpec:
 class ServiceSpec:
     """A model at a provider, and what it reads and writes.
 
-    `base_url` is another way of writing the provider's address, as a file had it; empty for the provider's own way.
-    `capabilities` is None where nothing valid is declared: text in and out (MCR-1.5).
-    `sources` says where a capability comes from, keyed `input:vision`; an entry not listed is declared.
-    `timeouts` in seconds; `extra_body` is merged into each request's payload; `price` as `capabilities.core.prices`
-    reads it, empty for the listed one.
-    `routed` marks the one that speaks for (provider, model) where two services share it.
+    `base_url` is the provider's address as a file spelled it, empty for the provider's own spelling. `capabilities` is
+    None if nothing valid is declared, which means text in and out (MCR-1.5). `sources` says where a capability comes
+    from, keyed `input:vision`; a missing entry means declared. `timeouts` are in seconds. `extra_body` is merged into
+    each request's payload. `price` has the form of `capabilities.core.prices`, empty for the list price. `routed` marks
+    the service that represents (provider, model) if several share it.
     """
 
     id: str
@@ -122,17 +120,16 @@ class ServiceSpec:
 
     @property
     def effective_capabilities(self) -> Capabilities:
-        """What the service counts as able to do."""
         return TEXT_ONLY if self.capabilities is None else self.capabilities
 
     def source(self, side: str, capability: str) -> Source:
-        """Where a capability's value comes from; `side` is `input` or `output`."""
+        """Return where a capability's value comes from; `side` is `input` or `output`."""
         return self.sources.get(f"{side}:{capability}", Source.DECLARED)
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateSpec:
-    """One place in a chain; `model` None means the provider's default, parameters None mean the route's."""
+    """A candidate of a chain; `model` None is the provider's default, parameters None are the route's."""
 
     provider: str
     model: str | None = None
@@ -143,25 +140,23 @@ class CandidateSpec:
 
 
 REFUSE = "refuse"
-"""A route's word that nothing of a request may be left out."""
+"""Route rule: nothing of a request may be dropped."""
 
 SKIP = "skip"
-"""A route's word that a model is passed by that a request is too long for."""
+"""Route rule: models too small for a request are skipped."""
 
 NO_DIRECTIVE = "none"
-"""A route's word that its models answer in whichever language the caller wrote."""
+"""Route rule: models answer in the language of the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouteSpec:
     """Where a task type goes: `candidates[0]` is the primary, the others are its fallbacks, in order.
 
-    `on_error` is a preset's name or a table of error → action, empty for the default; `deadline` (whole answer) and
-    `first_content` in seconds, None for the default. `on_drop` is `refuse` where a candidate that takes less than the
-    whole request is passed by, `on_overflow` is `skip` where one is that it is too long for, `directive` is `none`
-    where nothing is said to the model about the language of its answer; else they are empty. `keep_alive_seconds` is
-    after how long a stream without content is begun with comments, 0 for never, None as the installation says. With
-    `allow_n` a request for `n` answers is as many calls.
+    `on_error` is a preset's name or a table of error → action, empty for the default. `deadline` (whole answer) and
+    `first_content` are in seconds, None for the default. `on_drop`, `on_overflow` and `directive` are `REFUSE`, `SKIP`
+    and `NO_DIRECTIVE`, or empty. After `keep_alive_seconds` a stream without content is kept open with comments: 0 for
+    never, None for the installation's setting. With `allow_n`, a request for `n` answers becomes that many calls.
     """
 
     task_type: str
@@ -183,13 +178,12 @@ class RouteSpec:
 
     @property
     def primary(self) -> CandidateSpec:
-        """The candidate that is asked first."""
         return self.candidates[0]
 
 
 @dataclass(frozen=True, slots=True)
 class AliasSpec:
-    """A model name that callers use and where it leads (`task:…`, a service id …); `*` catches all."""
+    """A model name for callers, and its target (`task:…`, a service id …); the name `*` matches everything."""
 
     name: str
     target: str
@@ -197,10 +191,10 @@ class AliasSpec:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """An agent and the one service or the one route (by task type) it works with; `limits` as its row keeps them.
+    """An agent, and the service or the route (by task type) that it uses; `limits` as in its row.
 
-    `keys` has the terms, as their rows keep them, of its keys by their public part: of those whose terms are others now
-    than those they were issued with.
+    `keys` maps public parts of keys to their terms, as in their rows, for keys whose terms changed since they were
+    issued.
     """
 
     id: str
@@ -214,7 +208,7 @@ class AgentSpec:
 
 @dataclass(frozen=True, slots=True)
 class LabelBudgetSpec:
-    """What calls with one label may use together; `limits` as the row keeps them.
+    """A limit shared by all calls with one label; `limits` as in its row.
 
     `id` is `team:<team>`, `project:<project>`, or `user:<agent>` for each end user of an agent.
     """
@@ -225,7 +219,7 @@ class LabelBudgetSpec:
 
 @dataclass(frozen=True, slots=True)
 class LanguageSpec:
-    """A language beside the built-in ones, or another directive for one of them."""
+    """A further language, or another directive for a built-in one."""
 
     code: str
     directive: str
@@ -233,11 +227,10 @@ class LanguageSpec:
 
 @dataclass(frozen=True)
 class Configuration:
-    """All of it. `default_language` as written, None where absent (then `en`).
+    """The whole configuration. `default_language` is as written, None if absent (then `en`).
 
-    `content_policy` is what holds where neither a route nor a service says, None where absent (then `DEFAULT_POLICY`).
-    `catalogue` names the edition of the catalogue in use, None for the one that came with the program.
-    What is looked up by a name is found through indexes that are made when first asked for; the first of a name wins.
+    `content_policy` applies where neither the route nor the service sets one, None if absent (then `DEFAULT_POLICY`).
+    `catalogue` is the version of the catalogue in use, None for the one shipped.
     """
 
     providers: tuple[ProviderSpec, ...] = ()
@@ -255,33 +248,31 @@ class Configuration:
     extra_services: JsonObject = field(default_factory=dict)
 
     def provider(self, name: str) -> ProviderSpec | None:
-        """The provider of that name."""
         return self._providers_by_name.get(name)
 
     def service(self, service_id: str) -> ServiceSpec | None:
-        """The service with that id."""
         return self._services_by_id.get(service_id)
 
     def route(self, task_type: str) -> RouteSpec | None:
-        """The route of exactly that task type; falling to `default` is the router's business."""
+        """Return the route of exactly this task type; the router falls back to `default`."""
         return self._routes_by_task.get(task_type)
 
     def services_at(self, provider: str, model: str) -> tuple[ServiceSpec, ...]:
-        """Every service of (provider, model), in their order."""
         return tuple(self._services_by_place.get((provider, model), ()))
 
     def service_at(self, provider: str, model: str) -> ServiceSpec | None:
-        """The service that speaks for (provider, model): the one marked as routed, else the first (decision 9)."""
+        """Return the service that represents (provider, model): the one marked `routed`, else the first."""
         found = self.services_at(provider, model)
         return next((service for service in found if service.routed), found[0] if found else None)
 
     @cached_property
     def limits_by_label(self) -> Mapping[str, AgentLimits | None]:
-        """The limits of labels, by the ids of their budgets."""
+        """Limits of labels by budget id."""
         return {each.id: limits_of(each.limits) for each in self.label_budgets}
 
     @cached_property
     def _providers_by_name(self) -> Mapping[str, ProviderSpec]:
+        # Reversed, so that the first of several equal names wins.
         return {each.name: each for each in reversed(self.providers)}
 
     @cached_property
