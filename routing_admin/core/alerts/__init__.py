@@ -1,1 +1,1 @@
-"""Which problems must an operator hear about, and how is a chat message made?"""
+"""Kinds of alerts, and the messages that webhooks send to chats."""

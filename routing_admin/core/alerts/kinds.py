@@ -1,7 +1,7 @@
-"""The table of alerts: what each kind means, how bad it is, what it is about, and the page that says what to do.
+"""Table of alert kinds: meaning, severity, subject, remedy and help page.
 
-An alert is told once for its kind and subject while it lasts. A subject is a name that a program can compare; what a
-person reads is the sentence of its stage.
+An alert is sent once per kind and subject while it lasts. A subject is a name for programs to compare; the sentence of
+its stage is for people.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from capabilities.core.translatable import Fact, Translatable, translatable
 
 
 class AlertKind(StrEnum):
-    """What is wrong; the value is the word in bodies, metrics and addresses."""
+    """What is wrong; the value appears in payloads, metrics and URLs."""
 
     KEY_REFUSED = "key_refused"
     BALANCE_GONE = "balance_gone"
@@ -38,14 +38,14 @@ class AlertKind(StrEnum):
 
 
 class Severity(StrEnum):
-    """Whether somebody is to get up at night."""
+    """Whether an alert is worth waking an operator."""
 
     CRITICAL = "critical"
     WARNING = "warning"
 
 
 class Stage(StrEnum):
-    """Which of a kind's sentences holds."""
+    """Selects one of a kind's sentences."""
 
     USUAL = "usual"
     EVERY_PROVIDER = "every_provider"
@@ -60,14 +60,15 @@ class Stage(StrEnum):
 
 
 STATE, EVENT, EVIDENCE = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-"""How long an alert lasts after it was last found: a state that is watched, an event, what calls alone can show."""
+"""How long an alert lasts after its last occurrence: a monitored state, an event, or evidence only calls give."""
 
 
 @dataclass(frozen=True, slots=True)
 class KindRow:
-    """One kind: its name for people, how bad it is, its subject, its sentences, what to do, and the page that helps.
+    """One kind of alert.
 
-    `page` is a file of the repository with the anchor in it; `lasts` is how long after its last sign it is over.
+    `page` is a file of the repository with its anchor. The alert ends when `lasts` has passed since its last
+    occurrence.
     """
 
     title: str
@@ -299,7 +300,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What was found: its kind, the subject that it is known by, the sentence about it, and how long that holds."""
+    """A detected condition: its kind, the subject that identifies it, its sentence, and how long it lasts."""
 
     kind: AlertKind
     subject: str
@@ -308,16 +309,16 @@ class Condition:
 
     @property
     def is_state(self) -> bool:
-        """Whether it is looked at all the time, so that silence soon ends it."""
+        """Whether it is monitored continuously, so that it ends soon after its last occurrence."""
         return self.lasts <= STATE
 
 
 def condition_of(
     kind: AlertKind, subject: str, stage: Stage = Stage.USUAL, lasts: timedelta | None = None, **facts: Fact
 ) -> Condition:
-    """A trouble with the sentence of its stage; `name` in it is the subject where no other is given.
+    """Return a condition with the sentence of its stage; `name` in it is the subject unless given.
 
-    It lasts as long after its last sign as its kind does, unless `lasts` says otherwise.
+    `lasts` overrides the duration of its kind.
     """
     row = KINDS[kind]
     return Condition(
@@ -325,21 +326,19 @@ def condition_of(
     )
 
 
-# Is a daily or weekly job overdue? Its own earlier runs say how often it is to run.
+# Whether a daily or weekly job is overdue is judged by the intervals between its earlier runs.
 
 DAY = timedelta(days=1)
 APART = timedelta(hours=6)
-"""Runs closer together than this are one occasion: a run that was repeated says nothing of a schedule."""
+"""Runs closer together are one occasion: a repeated run says nothing about the schedule."""
 UNKNOWN = timedelta(days=4)
-"""What is taken for the interval of a job that has run once."""
+"""Assumed interval of a job that ran once."""
 LONGEST = 31 * DAY
 
 
 def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
-    """Whether twice the usual interval has passed since the last run; `runs` are the newest first.
-
-    A job that never ran was never set up, and is not overdue.
-    """
+    """Return whether twice the usual interval has passed since the last run; `runs` are the newest first."""
+    # A job that never ran was never set up.
     if not runs:
         return False
     last = runs[0]

@@ -1,10 +1,10 @@
-"""The table of shapes: how a notice is written for each chat, how it is signed, and which answers are refusals.
+"""Table of chat formats: payload, signature, and answers that mean a refusal.
 
-Chats answer 200 with a code of their own inside where they refused. By the vendors' pages:
+Chats answer 200 with an error code in the body when they refuse. Sources:
 
 - WeCom: developer.work.weixin.qq.com/document/path/91770 (text of 2048 bytes at most, `errcode`)
 - DingTalk: open.dingtalk.com/document/robots/custom-robot-access and …/customize-robot-security-settings (`errcode`;
-  milliseconds and signature in the address)
+  milliseconds and signature in the URL)
 - Feishu, Lark: open.feishu.cn/document/client-docs/bot-v3/add-custom-bot (`code`, earlier `StatusCode`; seconds and
   signature in the body, made with an empty text)
 - Slack: docs.slack.dev/messaging/sending-messages-using-incoming-webhooks (`text`, with &, < and > escaped)
@@ -26,13 +26,13 @@ from capabilities.core.json_codec import read_mended_json
 from capabilities.core.translatable import Translatable, translatable
 
 TEXT_BYTES = 2000
-"""The most of a text that is sent: what the shortest of the chats takes."""
+"""Maximum length of a text, below the smallest limit of the chats."""
 SAID = 300
-"""Characters of a refusal's own words that are kept."""
+"""Characters kept of a refusal's message."""
 
 
 class ShapeName(StrEnum):
-    """The word behind `shape=`."""
+    """The value of `shape=`."""
 
     JSON = "json"
     WECOM = "wecom"
@@ -43,27 +43,27 @@ class ShapeName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is sent: lines for people, in their language, and the same as fields for programs."""
+    """A message as lines for people in their language, and as fields for programs."""
 
     lines: tuple[str, ...]
     fields: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
-        """The lines as one text, cut at a character where it is too long."""
+        """The lines as one text, truncated at a character boundary."""
         return "\n".join(self.lines).encode()[:TEXT_BYTES].decode(errors="ignore")
 
 
 Body = Mapping[str, Any]
 Signed = tuple[str, Body]
-"""An address and a body."""
+"""A URL and a payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One chat: its hosts, the language it is read in, its body, its signature, and the fields of its answer's code.
+    """One chat: its hosts, language, payload, signature, and the fields with its answer's code.
 
-    An answer is a success where the first of `codes` that it has is 0; without `codes` its status alone counts.
+    An answer is a success if the first of `codes` that it contains is 0. Without `codes` only its status counts.
     """
 
     hosts: tuple[str, ...]
@@ -75,7 +75,6 @@ class Shape:
 
     @property
     def signs(self) -> bool:
-        """Whether a secret means anything to it."""
         return self.sign is not None
 
 
@@ -88,7 +87,7 @@ def _text(notice: Notice) -> Body:
 
 
 def _feishu_text(notice: Notice) -> Body:
-    """A tag in a text would call people: `<at user_id="all">`."""
+    # A tag in the text would notify people: `<at user_id="all">`.
     return {"msg_type": "text", "content": {"text": notice.text.replace("<", "‹")}}
 
 
@@ -97,15 +96,15 @@ def _slack_text(notice: Notice) -> Body:
 
 
 def _sign_address(url: str, body: Body, secret: str, now: float) -> Signed:
-    """DingTalk: milliseconds and secret, signed with the secret, behind the address."""
     stamp = str(round(now * 1000))
+    # DingTalk signs milliseconds and secret with the secret, and puts both in the URL.
     sign = _hmac(secret, f"{stamp}\n{secret}")
     return f"{url}{'&' if '?' in url else '?'}timestamp={stamp}&sign={quote(sign, safe='')}", body
 
 
 def _sign_body(url: str, body: Body, secret: str, now: float) -> Signed:
-    """Feishu: seconds and secret are the key, and what is signed is empty."""
     stamp = str(int(now))
+    # Feishu uses seconds and secret as the key and signs an empty text.
     return url, {"timestamp": stamp, "sign": _hmac(f"{stamp}\n{secret}", ""), **body}
 
 
@@ -134,14 +133,14 @@ NO_CODE = translatable("It answered with status %(status)s, but not like %(shape
 
 
 def write(shape: ShapeName, notice: Notice, url: str, secret: str, now: float) -> Signed:
-    """The address to call and the body to send; `now` in seconds since 1970, for the signature."""
+    """Return the URL and payload of a notice; `now` is in seconds since 1970, for the signature."""
     row = SHAPES[shape]
     body = row.body(notice)
     return row.sign(url, body, secret, now) if row.sign and secret else (url, body)
 
 
 def refusal_in(shape: ShapeName, status: int, body: bytes) -> Translatable | None:
-    """Why the notice was not taken, by the answer; None where it was."""
+    """Return why the notice was refused according to the answer, or None if it was accepted."""
     row, text = SHAPES[shape], body.decode(errors="replace").strip()
     answer = _object_in(text)
     code = next((answer[name] for name in row.codes if name in answer), None)

@@ -1,7 +1,7 @@
-"""Where alerts go: one address, the shape of what is sent there, the secret that signs it, and the language.
+"""Parse the webhook setting: its URL, format, signing secret and language.
 
-Written `https://host/path#shape=feishu&secret=…&lang=zh`: what stands behind the `#` is for us and is never sent. The
-shape is told by the host where it is not written, the language by the shape. The address is itself a secret.
+It is written `https://host/path#shape=feishu&secret=…&lang=zh`; the part after `#` is never sent. The format defaults
+to the host's, the language to the format's. The URL itself is a secret.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ UNSIGNED = translatable("The shape %(shape)s does not use a secret. Only these d
 
 
 class WebhookAddressError(ValueError):
-    """Why an address cannot be used, in a sentence that repeats nothing of it."""
+    """Why an address cannot be used, without repeating any part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where alerts go; `url` is what is called. It shows itself by host and shape alone."""
+    """Where alerts are sent; `repr` shows neither URL nor secret."""
 
     url: str = field(repr=False)
     shape: ShapeName
@@ -44,22 +44,22 @@ class Webhook:
 
     @property
     def host(self) -> str:
-        """All of the address that may be seen."""
+        """The only part of the URL that may be shown."""
         return urlsplit(self.url).netloc
 
     def hide(self, text: str) -> str:
-        """The text without what opens this webhook: its address, each longer part of it, and the secret."""
+        """Redact the webhook's secret, its URL and each longer part of the URL."""
         parts = urlsplit(self.url)
         pieces = [*re.split(r"[/&=?]", f"{parts.path}?{parts.query}"), parts.path, parts.query, self.url, self.secret]
         return redact(text, [piece for piece in pieces if len(piece) >= LEAST])
 
 
 LEAST = 8
-"""Shorter parts of an address open nothing, and are words of sentences."""
+"""Shorter parts of a URL give no access, and may be ordinary words."""
 
 
 def parse_webhook(text: str) -> Webhook:
-    """The webhook that the setting names. Raises `WebhookAddressError` for what is none."""
+    """Parse the setting. Raise `WebhookAddressError` if it is invalid."""
     url, _, behind = text.strip().partition("#")
     if (reason := malformation(url)) or urlsplit(url).scheme not in ("https", "http"):
         raise WebhookAddressError(translatable(NO_ADDRESS, reason=reason or NO_URL))
@@ -76,11 +76,12 @@ def parse_webhook(text: str) -> Webhook:
 
 
 def _options(behind: str) -> dict[str, str]:
-    """What stands behind the `#`; a plus stays one, for it is part of a secret."""
+    # A plus sign is kept as it is: it may be part of a secret.
     found: dict[str, str] = {}
     for name, value in parse_qsl(behind.replace("+", "%2B"), keep_blank_values=True):
         if name not in OPTIONS or name in found or not value:
-            known = name if name in OPTIONS else "…"  # whatever else it is may be a part of a secret
+            # An unknown name may be part of a secret.
+            known = name if name in OPTIONS else "…"
             raise WebhookAddressError(translatable(UNKNOWN_OPTION, name=known))
         found[name] = value
     return found
