@@ -1,1 +1,1 @@
-"""How is JSON read and written as text, so that every problem has its path and line and no unknown field is lost?"""
+"""Read and write JSON text, with a path and line for every problem and without losing unknown fields."""

@@ -1,4 +1,4 @@
-"""Where in a JSON text each thing stands, so that a problem's path can be shown with its line and column."""
+"""Map paths in a JSON text to lines and columns; escape CSV cells."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MAX_PATH = 400
 
 
 class TextPlace(NamedTuple):
-    """A place in a text: its line and column, both counted from 1, the column in characters."""
+    """A line and a column, both counted from 1, the column in characters."""
 
     line: int
     column: int
 
 
 def places_of(text: str) -> dict[str, TextPlace]:
-    """The place of everything in a valid JSON text, by path as problems write it."""
+    """Return the position of every value in a valid JSON text, by path as in problems."""
     found: dict[str, TextPlace] = {}
     for path, place in _places(text.removeprefix("\ufeff")):
         found.setdefault(path, place)
@@ -32,7 +32,7 @@ def places_of(text: str) -> dict[str, TextPlace]:
 
 
 def find_place(places: Mapping[str, TextPlace], path: str) -> TextPlace | None:
-    """The place of a path; of the nearest one around it when it is not there, as with a missing field."""
+    """Return a path's position, or that of its nearest parent if it is missing."""
     while path:
         if path in places:
             return places[path]
@@ -44,7 +44,6 @@ def find_place(places: Mapping[str, TextPlace], path: str) -> TextPlace | None:
 
 
 def _places(text: str) -> Iterator[tuple[str, TextPlace]]:
-    """(path, place) of the document, of every field's name and of every item, in reading order."""
     line, line_start, where, name = 1, 0, _Where(), TextPlace(1, 1)
     for match in TOKEN.finditer(text):
         if match[0] == "\n":
@@ -57,19 +56,18 @@ def _places(text: str) -> Iterator[tuple[str, TextPlace]]:
 
 
 def _child(path: str, step: str | int) -> str:
-    """The path of a child; what is deeper than any problem has the place of what is around it."""
+    # Anything nested deeper than a problem's path gets the position of its parent.
     return child(path, step) if len(path) < MAX_PATH else path
 
 
 class _Where:
-    """The place reached in a text: the objects and lists around it, outermost first."""
+    """Parser state: the enclosing objects and lists, outermost first."""
 
     def __init__(self) -> None:
         self._around: list[tuple[str, int]] = []  # path, and the index of the item, -1 in an object
         self._key: str | None = None
 
     def begins(self, piece: str) -> str | None:
-        """The path of what begins with this piece of the text; None when nothing begins."""
         path, index = self._around[-1] if self._around else ("", 0)
         if piece in "}]":
             self._around.pop()
@@ -85,7 +83,7 @@ class _Where:
         return None
 
     def _value(self, piece: str, path: str, index: int) -> str | None:
-        """A value begins: an item of a list, the document itself, or what a key has announced already."""
+        # The value of a field was reported at its key already.
         announced = index == -1
         place = _child(path, self._key or "") if announced else _child(path, index) if self._around else ""
         if piece in "{[":
@@ -94,12 +92,10 @@ class _Where:
         return None if announced else place
 
 
-# Cells of a CSV file as spreadsheets read them.
-
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet would take for a formula."""
+"""First characters by which spreadsheets recognise a formula."""
 
 
 def safe_cell(text: str) -> str:
-    """The text, which no spreadsheet takes for a formula."""
+    """Return the text, quoted if a spreadsheet would evaluate it as a formula."""
     return f"'{text}" if text.startswith(DANGEROUS) else text

@@ -1,6 +1,6 @@
-"""JSON as text: how a place in it is written, and how a document is read without losing what is wrong with it.
+"""Paths into JSON values, and reading documents with every problem reported.
 
-A place is written `providers[0].endpoint`, `routing.planning.fallback[1]`, `routing["a.b"].provider`.
+A path is written `providers[0].endpoint`, `routing.planning.fallback[1]`, `routing["a.b"].provider`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ PARSER_SENTENCES = (
     translatable("Invalid \\uXXXX escape"),
     translatable("Extra data"),
 )
-"""What the parser says, so that translators see it; anything else stays as it comes."""
+"""Messages of Python's JSON parser, listed for translation; others are shown as they are."""
 TOO_DEEP = translatable("it is nested more than %(depth)s levels deep", depth=DEPTH)
 GUESSES = (("gb18030", "GB18030"), ("big5", "Big5"), ("shift_jis", "Shift-JIS"), ("cp1252", "Windows-1252"))
 
 
 def child(path: str, key: str | int) -> str:
-    """The path of an item or a field below `path`; a name that is no plain word is quoted as in JSON."""
+    """Return the path of an item or field below `path`, quoting names that are not plain words."""
     if isinstance(key, int):
         return f"{path}[{key}]"
     if not PLAIN.fullmatch(key):
@@ -54,26 +54,25 @@ def child(path: str, key: str | int) -> str:
 
 
 class _Doubled(dict[str, Any]):
-    """An object some of whose keys stood in the text more than once."""
+    """An object with repeated keys."""
 
     keys_twice: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a text holds: its value (None where it could not be read) and what is wrong with it as JSON."""
+    """A text's value, None if unreadable, and its problems as JSON."""
 
     value: Any = None
     problems: tuple[Problem, ...] = ()
 
     @property
     def readable(self) -> bool:
-        """Whether `value` is what the text says."""
         return not self.problems
 
 
 def read_document(data: bytes | str) -> Document:
-    """Read JSON in UTF-8, with or without a byte order mark; what is wrong is named by encoding, line or path."""
+    """Read UTF-8 JSON, with or without a byte order mark; problems name the encoding, line or path."""
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
     except UnicodeDecodeError:
@@ -103,7 +102,7 @@ def read_document(data: bytes | str) -> Document:
 
 
 def _check_doubled(value: Any) -> Document:
-    """The value with each doubled key told; an explicit stack, since nesting is the sender's choice."""
+    # An explicit stack, because the sender chooses the nesting depth.
     problems, open_places = [], [(value, "", 0)]
     while open_places:
         item, path, depth = open_places.pop()
@@ -160,8 +159,9 @@ def _no_number(word: str) -> Any:
 
 
 def write_document(value: Any) -> str:
-    """The value as the seeds' files are written: two spaces, lists of plain values on one line, other scripts
-    unescaped, a final newline.
+    """Format a value like the seeds' files.
+
+    Two spaces, lists of plain values on one line, other scripts unescaped, a final newline.
     """
     text = _write(value, "\n") + "\n"
     return LONE_SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)

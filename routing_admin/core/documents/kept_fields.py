@@ -1,8 +1,8 @@
-"""How a value and its object in a file keep faith: what the fields cannot say is kept aside and written back.
+"""Preserve what a file contained and a value's fields cannot express.
 
-`extra` of a value holds the fields nobody knows, and known fields whose way of writing the canonical one does not
-give back (`"temperature": null`, `"fallback": []`, a default written out). On export such a leftover is written as
-long as it still means what the value says; once somebody has changed the value, the value wins.
+`extra` of a value holds unknown fields, and known fields whose spelling the canonical one would lose (`"temperature":
+null`, `"fallback": []`, an explicit default). An export writes such a spelling while it still means what the value
+says. Once the value has changed, the value wins.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 SECRET_FIELDS = ("apiKey", "keys")
 NO_SECRETS: tuple[tuple[Any, Any], ...] = (("", NOT_NEEDED), (None, None), ([], None))
-"""What a secret field may be kept as, beside what is written for it: ways of saying that there is none."""
+"""Spellings of an absent secret that may be kept, with the canonical value they stand beside."""
 
 
 def find_leftovers(raw: Mapping[str, Any], canonical: Mapping[str, Any]) -> dict[str, Any]:
-    """What `raw` says and `canonical` does not; of key fields only the empty text that means none, never a key."""
+    """Return what `raw` contains and `canonical` does not; never a key, only spellings of an absent one."""
     kept = {key: item for key, item in raw.items() if key not in canonical or not same_json(canonical[key], item)}
     return {
         key: item for key, item in kept.items() if key not in SECRET_FIELDS or (item, canonical.get(key)) in NO_SECRETS
@@ -33,7 +33,7 @@ def write_fields(
     order: Iterable[str],
     means_the_same: Callable[[Mapping[str, Any]], bool],
 ) -> dict[str, Any]:
-    """The object to write: known fields in the file's order, each as it was written where that still holds."""
+    """Return the object to write: known fields in the file's order, each in its original spelling if still valid."""
     known = tuple(order)
     result: dict[str, Any] = {}
     for key in known:
@@ -45,7 +45,7 @@ def write_fields(
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal; true is not 1 here, and 1.0 is 1."""
+    """Return whether two JSON values are equal; `true` differs from 1, and 1.0 equals 1."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(same_json(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
@@ -54,16 +54,15 @@ def same_json(one: Any, other: Any) -> bool:
 
 
 def drop_absent(pairs: Mapping[str, Any]) -> dict[str, Any]:
-    """The pairs whose value is not None."""
     return {key: item for key, item in pairs.items() if item is not None}
 
 
 def plain_number(value: Any) -> Any:
-    """A number as JSON writes it: whole ones without a point; null stays absent."""
+    """Return a number as JSON writes it, whole numbers without a decimal point; None is kept."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def merge_items(old: tuple[T, ...], new: Mapping[str, T], name: Callable[[T], str]) -> tuple[T, ...]:
-    """The old items in their order, each replaced by the new one of its name, then the others that are new."""
+    """Return the old items in order, each replaced by the new one of its name, then the other new ones."""
     kept = {name(item): new.get(name(item), item) for item in old}
     return tuple((kept | {key: item for key, item in new.items() if key not in kept}).values())

@@ -1,4 +1,4 @@
-"""Problems in words: one function per rule, each sentence says what, where, and what to do next."""
+"""Messages for problems of a configuration: each says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from capabilities.core.translatable import translatable
 
 
 class InvalidConfigurationError(Exception):
-    """A configuration that nothing may start on; `problems` has every one of them (MMR-E3)."""
+    """A configuration that cannot be used; `problems` lists every error (MMR-E3)."""
 
     def __init__(self, problems: Iterable[Problem], source: str = "the configuration") -> None:
         self.problems = tuple(problems)
@@ -17,47 +17,43 @@ class InvalidConfigurationError(Exception):
 
 
 def errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Those that stop an import."""
+    """Return the problems that prevent an import."""
     return tuple(problem for problem in problems if problem.severity == "error")
 
 
 def line(problem: Problem) -> str:
-    """A problem as one line of a command's output."""
+    """Format a problem as one line of a command's output."""
     mark = "" if problem.severity == "error" else f"{problem.severity}: "
     return mark + problem.message
 
 
 def dropped_field(path: str) -> Problem:
-    """A field that an import does not keep."""
+    """Return the warning about a field that an import does not keep."""
     message = translatable("%(path)s is not known here, and is not kept.", path=path)
     return Problem(path, message, "reference", severity="warning")
 
 
 def missing_field(path: str) -> Problem:
-    """A required field that is not there or is empty."""
     return Problem(
         path, translatable("%(path)s is missing: it is required and must not be empty.", path=path), "required"
     )
 
 
 def wrong_type(path: str, expected: str) -> Problem:
-    """A value of another type than the field has."""
     return Problem(path, translatable("%(path)s must be %(expected)s.", path=path, expected=expected), "type")
 
 
 def out_of_range(path: str, expected: str) -> Problem:
-    """A number outside its bounds."""
     return Problem(path, translatable("%(path)s must be %(expected)s.", path=path, expected=expected), "range")
 
 
 def not_one_of(path: str, allowed: Iterable[str]) -> Problem:
-    """A word outside its list."""
     message = translatable("%(path)s must be one of: %(allowed)s.", path=path, allowed=tuple(allowed))
     return Problem(path, message, "enum")
 
 
 def unknown_provider(path: str, name: str) -> Problem:
-    """A reference to a provider that is not there (MMR-P4)."""
+    """Return the problem of a reference to a missing provider (MMR-P4)."""
     text = translatable(
         "%(path)s: there is no provider “%(name)s”. Add it to providers, or name another one here.",
         path=path,
@@ -67,7 +63,7 @@ def unknown_provider(path: str, name: str) -> Problem:
 
 
 def duplicate_name(path: str, what: str, value: str) -> Problem:
-    """A name or id that an earlier entry has."""
+    """Return the problem of a name or id that an earlier entry uses."""
     message = translatable(
         "%(path)s: an earlier entry already uses the %(what)s “%(value)s”. Choose another.",
         path=path,
@@ -78,7 +74,7 @@ def duplicate_name(path: str, what: str, value: str) -> Problem:
 
 
 def repeated(path: str, text: str) -> Problem:
-    """A candidate that the chain has already; it is skipped when the chain is walked (decision 7)."""
+    """Return the warning about a repeated candidate, which is skipped when the chain runs."""
     message = translatable(
         "%(path)s: “%(name)s” is already in this chain and will be skipped. Remove one of them.", path=path, name=text
     )
@@ -86,7 +82,7 @@ def repeated(path: str, text: str) -> Problem:
 
 
 def no_override(path: str, names: Iterable[str]) -> Problem:
-    """Providers whose names give the same NAME, or none: no variable overrides their key (decision 10)."""
+    """Return the warning about providers without a key variable of their own."""
     message = translatable(
         "%(path)s: %(names)s would share one LLM_PROVIDER_…_API_KEY. Set envName to give each its own.",
         path=path,
@@ -96,7 +92,7 @@ def no_override(path: str, names: Iterable[str]) -> Problem:
 
 
 def placeholder(path: str) -> Problem:
-    """A key that is only an example."""
+    """Return the warning about a key that is only an example."""
     message = translatable(
         "%(path)s is a placeholder: the provider cannot be used until its key is entered or set in the environment.",
         path=path,
@@ -105,7 +101,6 @@ def placeholder(path: str) -> Problem:
 
 
 def forbidden_variable(path: str, variable: str) -> Problem:
-    """A `${ENV}` outside the allow-list."""
     message = translatable(
         "%(path)s: the variable %(variable)s is not allowed, so there is no key. Use LLM_PROVIDER_{NAME}_API_KEY.",
         path=path,
@@ -115,7 +110,6 @@ def forbidden_variable(path: str, variable: str) -> Problem:
 
 
 def unset_variable(path: str, variable: str) -> Problem:
-    """A `${ENV}` that is not set, or empty."""
     message = translatable(
         "%(path)s: the variable %(variable)s is not set, so there is no key. Set it, or enter a key.",
         path=path,
@@ -125,7 +119,7 @@ def unset_variable(path: str, variable: str) -> Problem:
 
 
 def bad_key(path: str) -> Problem:
-    """A key that no request could carry; the key itself is not repeated."""
+    """Return the problem of an invalid key, without repeating the key."""
     message = translatable(
         "%(path)s is not a key: it must be printable ASCII without spaces at either end, or exactly ${VARIABLE}.",
         path=path,
