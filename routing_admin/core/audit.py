@@ -1,6 +1,6 @@
-"""The audit log as a chain: each line has the hash of what it says and of the line before, and the next number.
+"""The audit log's hash chain: each entry holds its number, its hash and the previous entry's hash.
 
-Nothing here knows rows: lines come in as values, and what is wrong with a chain goes out as sentences.
+This module knows no rows: entries are values, and problems of a chain are sentences.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 START = "0" * 64
-"""What the first line names as the hash of the one before."""
+"""The first entry's `previous`."""
 MOST = 100
-"""Lines that do not fit their hashes, of which each is compared with each other."""
+"""Maximum number of invalid entries that are compared with one another."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One line: what it says, the hash of the line before, and its own. `at` is a moment in UTC, to the microsecond."""
+    """One entry; `at` is in UTC, to the microsecond."""
 
     number: int
     at: str
@@ -38,7 +38,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditHead:
-    """The newest line as it was noted down somewhere else: its number and its hash."""
+    """Number and hash of the newest entry, as recorded elsewhere."""
 
     number: int
     sha256: str
@@ -49,7 +49,7 @@ class AuditHead:
 
 @dataclass(frozen=True, slots=True)
 class AuditVerdict:
-    """How many lines there are, the newest, and what is wrong, a sentence each."""
+    """Result of a check: the number of entries, the newest, and a sentence per problem."""
 
     count: int
     head: AuditHead | None
@@ -57,7 +57,7 @@ class AuditVerdict:
 
 
 def digest_entry(entry: AuditEntry, *, number: int | None = None, previous: str | None = None) -> str:
-    """SHA-256 of the line's one canonical form; with another number or predecessor as if it stood there."""
+    """Return the SHA-256 of an entry's canonical JSON, optionally with another number or predecessor."""
     value = asdict(entry)
     del value["sha256"]
     value["number"] = entry.number if number is None else number
@@ -67,16 +67,16 @@ def digest_entry(entry: AuditEntry, *, number: int | None = None, previous: str 
 
 
 def _plain(value: Any) -> Any:
-    """The value as every database gives it back: whole numbers without a point."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
+    # Databases differ in how they return whole numbers, so these are written without a decimal point.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def verify_chain(entries: Iterable[AuditEntry], heads: Iterable[AuditHead] = ()) -> AuditVerdict:
-    """Looks at every line in the order of their numbers, and whether each noted head is in the chain as it was."""
+    """Check every entry, in the order of their numbers, and that each recorded head is still in the chain."""
     heads_by_number = {head.number: head for head in heads}
     hashes: dict[int, str] = {}
     problems: list[str] = []
@@ -103,7 +103,6 @@ def _missing(first: int, last: int) -> str:
 
 
 def _tell_torn(torn: list[AuditEntry]) -> list[str]:
-    """What became of lines that do not fit: changed, swapped with another, or no longer behind the one before."""
     problems = []
     for entry in torn:
         other = _stood_at(entry, torn[:MOST])
@@ -117,19 +116,21 @@ def _tell_torn(torn: list[AuditEntry]) -> list[str]:
 
 
 def _stood_at(entry: AuditEntry, torn: Iterable[AuditEntry]) -> int | None:
-    """The number under which a line was written, where another line that does not fit has it now."""
+    """Return the number under which the entry was written, if another invalid entry has that number now."""
     for other in torn:
         if other.number == entry.number:
             continue
-        if digest_entry(entry, number=other.number) == entry.sha256:  # the numbers were exchanged
+        # The numbers were swapped.
+        if digest_entry(entry, number=other.number) == entry.sha256:
             return other.number
-        if digest_entry(entry, number=other.number, previous=other.previous) == other.sha256:  # what they say was
+        if (
+            digest_entry(entry, number=other.number, previous=other.previous) == other.sha256
+        ):  # the contents were swapped
             return other.number
     return None
 
 
 def _tell_heads(heads: Mapping[int, AuditHead], hashes: Mapping[int, str], newest: int) -> list[str]:
-    """Which noted heads the chain no longer has: its end was cut off, or it was written anew."""
     problems = []
     cut = [number for number in heads if number > newest]
     if cut:

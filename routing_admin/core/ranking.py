@@ -1,7 +1,4 @@
-"""What fits a few typed words best? The law of Find: how well a name fits, what stands first, how many of each kind.
-
-A table says what kinds there are and by which words, in either language, all of a kind are found.
-"""
+"""Rank search results of Find: by how well names match, then by kind, with a limit per kind."""
 
 from __future__ import annotations
 
@@ -13,11 +10,11 @@ from enum import IntEnum, StrEnum
 
 MAX_OF_KIND = 6
 MOST = 24
-"""How many things are listed of one kind, and in all."""
+"""Maximum results per kind and in total."""
 
 
 class FoundKind(StrEnum):
-    """What can be found, in the order in which equal fits stand."""
+    """Kinds of results, in the order of equally good matches."""
 
     PAGE = "page"
     ACT = "act"
@@ -47,11 +44,11 @@ KIND_WORDS: Mapping[FoundKind, tuple[str, ...]] = {
     FoundKind.ARTIFACT: ("artifact", "file", "工件", "文件"),
     FoundKind.SETTING: ("setting", "设置"),
 }
-"""Words by which all of a kind are found, beside the names of each: `channel deepseek` is a provider."""
+"""Words that match every result of a kind, besides names: `channel deepseek` finds a provider."""
 
 
 class Fit(IntEnum):
-    """How a typed word fits, the best first."""
+    """How a typed word matches, the best first."""
 
     EXACT = 0
     BEGINNING = 1
@@ -62,8 +59,6 @@ class Fit(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findable:
-    """Something that can be opened: by which names it is found, how it is called, where it is."""
-
     kind: FoundKind
     label: str
     url: str
@@ -73,7 +68,7 @@ class Findable:
 
 
 def rank(typed: str, things: Iterable[Findable]) -> tuple[Findable, ...]:
-    """The things that fit every typed word, the best first, so many of each kind; none where nothing is typed."""
+    """Return the results that match every typed word, the best first; none for an empty query."""
     fits = [(fit, thing) for thing in things if (fit := fit_of(typed, thing)) is not None]
     order = list(FoundKind)
     fits.sort(key=lambda pair: (pair[0], order.index(pair[1].kind)))
@@ -87,11 +82,11 @@ def rank(typed: str, things: Iterable[Findable]) -> tuple[Findable, ...]:
 
 
 MAX_TYPED = 200
-"""How many characters are looked for."""
+"""Maximum length of a query, in characters."""
 
 
 def fit_of(typed: str, thing: Findable) -> Fit | None:
-    """How well a thing fits: as a whole, else as the least of its words fits; None where a word fits nothing."""
+    """Return how well a result matches the query as a whole, else by its worst word; None if a word does not match."""
     whole = " ".join(typed[:MAX_TYPED].casefold().split())
     names = [name.casefold() for name in thing.names if name]
     if not whole:
@@ -106,7 +101,7 @@ def fit_of(typed: str, thing: Findable) -> Fit | None:
 
 
 def _fit_of_word(word: str, names: Sequence[str], kind_words: Sequence[str]) -> Fit | None:
-    """A word begins where no letter or digit stands before it, so `flash` is one of `gemini-3-flash`."""
+    # A word starts where no letter or digit precedes it, so `flash` is a word of `gemini-3-flash`.
     if any(re.search(rf"(?<![^\W_]){re.escape(word)}", name) for name in names):
         return Fit.WORD
     if any(word in name for name in names):

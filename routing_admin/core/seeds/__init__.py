@@ -1,1 +1,1 @@
-"""What did the original programs (the seeds) call all this? Their names for our parts; no code of ours imports them."""
+"""The seed programs' names for parts of this one; no other module imports them."""

@@ -1,4 +1,4 @@
-"""What a running agent has at hand: what it is told of itself, and the router of its messages (MCR-4.3, MCR-6.3)."""
+"""An agent's view at runtime: its context and the router of its messages (MCR-4.3, MCR-6.3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.core.services.registry import LlmServiceRegistry
 
 @dataclass(frozen=True, slots=True)
 class AgentRuntime:
-    """One agent among its colleagues; `load` reads attachments, `can_read` decides who can take a file."""
+    """One agent among others; `load` reads attachments, `can_read` decides who can read a file."""
 
     agent: AgentProfile
     registry: LlmServiceRegistry
@@ -25,17 +25,17 @@ class AgentRuntime:
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """The agent's capabilities and who can take the rest, as `GET /agents/me` answers."""
+        """The agent's capabilities and the agents that cover the rest, as `GET /agents/me` returns them."""
         return self.directory.context(self.agent.id) or AgentDirectory([self.agent]).context(self.agent.id) or {}
 
     @property
     def router(self) -> CapabilityRouter:
-        """The router whose descriptions name this agent's colleagues, never itself."""
+        """A router whose descriptions name other agents, never this one."""
         adapter = ContentAdapter(
             self.registry, self.directory, self.language, can_read=self.can_read, agent_id=self.agent.id
         )
         return CapabilityRouter(self.registry, adapter, self.load)
 
     def receive(self, message: AgentMessage) -> RoutingResult:
-        """The message as this agent's own service can take it; an agent without a service reads text."""
+        """Return the message as the agent's own service can read it; without a service it reads text."""
         return self.router.route_content(message, self.agent.service_id or "")

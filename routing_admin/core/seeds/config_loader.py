@@ -1,6 +1,7 @@
-"""ConfigLoader: the routing file as the seed's program sees it (seed 003; names in Python's way).
+"""ConfigLoader: the routing file with the seed's names in Python spelling (seed 003).
 
-`RoutingConfig` is the file's content with keys; `Configuration` (configuration.py) is the whole of what we keep.
+`RoutingConfig` is the file's content including keys. `Configuration` (core/configuration/specs.py) is the whole of what
+is stored.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Fallback = str | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderConfig:
-    """A provider as the file has it; `options` are our own optional keys that it sets."""
+    """A provider as in the file; `options` are optional keys beyond the seed's."""
 
     provider_name: str
     api_key: str = field(repr=False)
@@ -34,7 +35,7 @@ class ProviderConfig:
 
 @dataclass(frozen=True, slots=True)
 class TaskRoute:
-    """A route as the file has it; `fallback` names providers, or `provider/model`, or objects with parameters."""
+    """A route as in the file; `fallback` lists providers, `provider/model`, or objects with parameters."""
 
     provider: str
     model: str | None = None
@@ -46,7 +47,7 @@ class TaskRoute:
 
 @dataclass(frozen=True, slots=True)
 class RoutingConfig:
-    """The file: providers, routes by task type, and the default language (None: absent, then `en`)."""
+    """The file: providers, routes by task type, and the default language (None if absent, then `en`)."""
 
     providers: tuple[ProviderConfig, ...]
     routing: Mapping[str, TaskRoute]
@@ -54,34 +55,32 @@ class RoutingConfig:
 
 
 class ConfigLoader:
-    """Loads, checks and writes `llm-routing.json` (seed 003)."""
+    """Load, check and write `llm-routing.json` (seed 003)."""
 
     @staticmethod
     def load(path: Path | str) -> RoutingConfig | None:
-        """The file's configuration; None where there is no file. Raises `InvalidConfigurationError` with every
-        problem of a file that is not valid (MMR-E3).
-        """
+        """Load the file, or return None if there is none. Raise `InvalidConfigurationError` (MMR-E3)."""
         place = Path(path)
         return _parse(place.read_bytes(), place.name) if place.is_file() else None
 
     @staticmethod
     def validate(value: object) -> list[Problem]:
-        """Every problem of any JSON value; an empty list where there is none (MMR-P3, MMR-P4)."""
+        """Return every problem of a JSON value, an empty list if it is valid (MMR-P3, MMR-P4)."""
         return llm_routing_checks.validate(value)
 
     @staticmethod
     def serialize(config: RoutingConfig) -> str:
-        """The configuration as the file's text, keys as they stand in it."""
+        """Return the configuration as the file's text, including its keys."""
         return write_document(_value(config))
 
     @staticmethod
     def parse(json: str | bytes) -> RoutingConfig:
-        """The configuration a text holds; unknown fields change nothing (MMR-P2). Raises as `load` does."""
+        """Parse a text, ignoring unknown fields (MMR-P2). Raise `InvalidConfigurationError` if invalid."""
         return _parse(json, "the configuration")
 
     @staticmethod
     def apply_env_overrides(config: RoutingConfig, env: Mapping[str, str]) -> RoutingConfig:
-        """The same with each key replaced whose `LLM_PROVIDER_{NAME}_API_KEY` is set and not empty (MMR-E1)."""
+        """Replace each key whose `LLM_PROVIDER_{NAME}_API_KEY` is set and not empty (MMR-E1)."""
         names = {item.provider_name: item.options.get("envName") for item in config.providers}
         keys = {name: read(variable, env) for name, variable in overrides(names).variables.items()}
         return replace(

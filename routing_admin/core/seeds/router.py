@@ -1,4 +1,4 @@
-"""LLMRouter: the seed's face of routing (seed 003), over the same plan and the same run as everything else."""
+"""LLMRouter: the seed's interface to routing (seed 003), over the shared planning and fallback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from routing_admin.core.planning.plan import RoutingQuery, Unusable, make_plan, 
 
 @dataclass(frozen=True, slots=True)
 class LLMRequest:
-    """What a caller sends; only `prompt` is needed."""
+    """A request; only `prompt` is required."""
 
     prompt: str
     system_prompt: str | None = None
@@ -35,13 +35,12 @@ class LLMRequest:
 
     @property
     def query(self) -> RoutingQuery:
-        """What it says about its routing."""
         return RoutingQuery(self.task_type, self.language, Params(self.temperature, self.max_tokens))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LLMResponse:
-    """An answer, who gave it, and every attempt on the way to it."""
+    """An answer with its provider and model, and every attempt."""
 
     content: str
     provider: str
@@ -53,12 +52,12 @@ class LLMResponse:
 
 
 Caller = Callable[[Call, ChatRequest], Outcome[Answer]]
-"""Asks one candidate: the call, and the request as that candidate gets it."""
+"""Calls one candidate with the request as adapted for it."""
 
 
 @dataclass(slots=True)
 class LLMRouter:
-    """Sends requests along their routes; `unusable` names providers that cannot be called, and why."""
+    """Sends requests along their routes; `unusable` maps providers that cannot be called to the reason."""
 
     configuration: Configuration
     call: Caller
@@ -67,34 +66,34 @@ class LLMRouter:
     sleep: Callable[[float], object] = time.sleep
 
     def send(self, request: LLMRequest) -> LLMResponse:
-        """The answer; raises `AggregateRouterError` (MMR-P9) or `UpstreamRefused` (MMR-P10)."""
+        """Return the answer. Raise `AggregateRouterError` (MMR-P9) or `UpstreamRefused` (MMR-P10)."""
         plan = self.resolve(request)
         run: FallbackRun[Answer] = FallbackRun(plan, self.run_context)
         result = drive(run, lambda call: self.call(call, chat_for(request, plan, call)), self.sleep)
         return _response(plan, result)
 
     def resolve(self, request: LLMRequest) -> Plan:
-        """The same decision without calling anyone."""
+        """Plan the request without calling a provider."""
         return make_plan(self.configuration, request.query, unusable=self.unusable)
 
     def get_provider_name(self) -> str:
-        """The default route's provider (MMR-E5)."""
+        """Return the default route's provider (MMR-E5)."""
         return resolve_route(self.configuration, DEFAULT_ROUTE)[0].primary.provider
 
     def get_default_model(self) -> str:
-        """The default route's model: its own, else its provider's (MMR-E5)."""
+        """Return the default route's model, else its provider's (MMR-E5)."""
         primary = resolve_route(self.configuration, DEFAULT_ROUTE)[0].primary
         provider = self.configuration.provider(primary.provider)
         return primary.model or (provider.default_model if provider else "")
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], call: Caller) -> LLMRouter:
-        """A router over the one provider that the environment names (MMR-E2, decision 13)."""
+        """Return a router for the one provider named by environment variables (MMR-E2)."""
         return cls(configuration_from_env(env), call)
 
 
 def chat_for(request: LLMRequest, plan: Plan, call: Call) -> ChatRequest:
-    """The canonical request for one candidate: directive, prompts, and the parameters in effect for it."""
+    """Return the request for one candidate, with its directive, prompts and effective parameters."""
     system = (Message(Role.SYSTEM, (TextPart(request.system_prompt),)),) if request.system_prompt else ()
     messages = (*system, Message(Role.USER, (TextPart(request.prompt),)))
     return apply_params(inject_directive(ChatRequest(messages), plan.directive), call)
