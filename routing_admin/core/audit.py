@@ -125,7 +125,8 @@ def _stood_at(entry: AuditEntry, torn: Iterable[AuditEntry]) -> int | None:
             return other.number
         if (
             digest_entry(entry, number=other.number, previous=other.previous) == other.sha256
-        ):  # the contents were swapped
+            # The contents were swapped, and the hashes stayed.
+        ):
             return other.number
     return None
 

@@ -1,1 +1,1 @@
-"""What do `llm-routing.json` and `llmservices.json` say? Reading, checking, combining and writing them."""
+"""Read, check, merge and write `llm-routing.json` and `llmservices.json`."""

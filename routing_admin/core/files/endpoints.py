@@ -1,7 +1,7 @@
-"""What an endpoint says of itself: its call, its base, its origin, and a name for who is there.
+"""Derive a call URL, a base URL, an origin and a provider's name from an endpoint.
 
-An endpoint whose path ends in its protocol's call is used as it is, else the call is appended; `/v1` is never
-inserted, since some end in `/v3` or `/v4` (decision 9).
+An endpoint whose path ends in its protocol's call is used as it is, otherwise the call is appended. `/v1` is never
+inserted, since some endpoints end in `/v3` or `/v4`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORD = re.compile(r"[a-z0-9]+")
 
 
 def base_of(endpoint: str) -> str:
-    """The base URL: no final slash and no protocol's call at its end; a query stays where it was."""
+    """Return the base URL, without a final slash and without a protocol's call; a query is kept."""
     parts = split(endpoint)
     path = parts.path.rstrip("/")
     for call in CALLS.values():
@@ -36,7 +36,7 @@ def base_of(endpoint: str) -> str:
 
 
 def call_of(endpoint: str, protocol: str) -> str:
-    """The full call URL of an OpenAI or Anthropic endpoint; Gemini's is its OpenAI-compatible one."""
+    """Return the full call URL of an OpenAI or Anthropic endpoint, and Gemini's OpenAI-compatible one."""
     parts = split(endpoint)
     if protocol == "gemini" and parts.hostname == GEMINI_HOST:
         return parts._replace(path=GEMINI_OPENAI_PATH, query="").geturl()
@@ -46,17 +46,17 @@ def call_of(endpoint: str, protocol: str) -> str:
 
 
 def same_origin(one: str, other: str) -> bool:
-    """Whether two URLs have the same scheme, host and port."""
     return _origin(one) == _origin(other)
 
 
 def provider_name(endpoint: str, names: Collection[str]) -> str:
-    """A new provider's name: its preset's or of its host, words of the path and then numbers added while taken."""
+    """Return a new provider's name, from its preset or host."""
     parts = split(endpoint)
     preset = preset_for_host(parts.hostname or "")
     name = preset.name if preset else _host_name(parts.hostname or "")
     if name not in names:
         return name
+    # While the name is taken, words of the path are appended, then a number.
     for word in WORD.findall(parts.path.lower()):
         name = f"{name}-{word}"
         if name not in names:
@@ -73,7 +73,7 @@ def _host_name(host: str) -> str:
 
 
 def split(url: str) -> SplitResult:
-    """The URL's parts; a text that is no URL is all path."""
+    """Return the URL's parts; text that is not a URL becomes the path."""
     try:
         parts = urlsplit(url)
         _ = parts.hostname, parts.port
@@ -87,32 +87,29 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
-# The address of a service: its provider's, written as its file wrote it; never another one.
-#
-# A base URL that does not lead to the provider would pair one provider's key with another host, in our own export
-# too. So what is not only another way of writing the provider's address is dropped.
+# A service's address is its provider's, in its file's own spelling. A base URL that leads elsewhere would pair one
+# provider's key with another host, in exports too, so anything but another spelling is dropped.
 
 
 def base_url_of(service: ServiceSpec, provider: ProviderSpec | None) -> str:
-    """The base URL that a file has for the service."""
     return service.base_url or (own_base(provider) if provider else "")
 
 
 def own_base(provider: ProviderSpec) -> str:
-    """The base URL of a provider as a service's entry has it: its endpoint, without a call at its end."""
+    """Return a provider's base URL as in a service's entry: its endpoint without a call."""
     base = base_of(provider.endpoint)
     return provider.endpoint if provider.endpoint.rstrip("/") == base else base
 
 
 def spelling_of(url: str, provider: ProviderSpec | None) -> str:
-    """What a service keeps of its base URL: how it writes the provider's address, empty for the provider's own way."""
+    """Return a service's spelling of its provider's address, empty for the provider's own spelling."""
     if provider is None or url == own_base(provider) or base_of(url) != base_of(provider.endpoint):
         return ""
     return url
 
 
 def with_own_addresses(configuration: Configuration) -> Configuration:
-    """The configuration in which no service has the address of another provider than its own."""
+    """Return the configuration without service addresses that belong to another provider."""
     services = tuple(_with_own_address(service, configuration) for service in configuration.services)
     return replace(configuration, services=services) if services != configuration.services else configuration
 
@@ -123,13 +120,12 @@ def _with_own_address(service: ServiceSpec, configuration: Configuration) -> Ser
 
 
 def address_problems(configuration: Configuration, value: Mapping[str, Any]) -> Iterator[Problem]:
-    """Where services of a file name a provider that is at another address than their own; an error where a key stands
-    there, which would be stored for that provider.
-    """
+    """Yield a problem for each service of a file whose provider has another address."""
     for index, raw in enumerate(value["services"]):
         provider = configuration.provider(raw.get("providerName") or "")
         if provider is None or base_of(raw["baseURL"]) == base_of(provider.endpoint):
             continue
+        # An error if the entry has a key: it would be stored for a provider at another origin.
         has_key = form_of(raw["apiKey"]) is KeyNotation.LITERAL and not same_origin(raw["baseURL"], provider.endpoint)
         path = f"services[{index}].baseURL"
         words = translatable(

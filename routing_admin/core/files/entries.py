@@ -1,7 +1,7 @@
-"""One provider, service or route by itself, as a script writes it: the files' entries, checked by the files' rules.
+"""Read and write a single provider, service or route for scripts, checked by the files' rules.
 
-A name stands in the address. A provider's key may be left out, then what it has stays; a service names its provider
-and has neither key nor, where that will do, a base URL of its own.
+The name is in the URL. A provider's entry without a key keeps the stored one. A service names its provider, and needs
+neither a key nor usually a base URL.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from routing_admin.core.files.llmservices import read_service, validate_services
 
 
 class EntryKind(StrEnum):
-    """What an entry is of, as changes name it."""
+    """Kinds of entries, named as in changes."""
 
     PROVIDER = "provider"
     SERVICE = "service"
@@ -43,11 +43,11 @@ NAME_FIELDS: Mapping[EntryKind, str] = {
     EntryKind.SERVICE: "id",
     EntryKind.ROUTE: "taskType",
 }
-"""The field that says again what the address says."""
+"""The field of each kind that repeats the name in the URL."""
 
 
 def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dict[str, Any] | None:
-    """The entry of that name, keys as `${…}`; None where there is none."""
+    """Return the entry of that name with keys as `${…}`, or None if there is none."""
     if kind is EntryKind.PROVIDER:
         provider = configuration.provider(name)
         return write_provider(provider) if provider else None
@@ -66,10 +66,7 @@ def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dic
 def merge_entry(
     current: Configuration, kind: EntryKind, name: str, value: object, around: KeyContext, mark: Fingerprint
 ) -> Imported:
-    """What the configuration would be with this entry in place of the one of that name, or as a new one.
-
-    Paths of problems begin in the entry.
-    """
+    """Return the configuration with this entry replaced or added; paths of problems start at the entry."""
     if not isinstance(value, Mapping):
         return Imported(configuration=current, keys={}, problems=(wrong_type("body", translatable("an object")),))
     field = NAME_FIELDS[kind]
@@ -86,7 +83,7 @@ def merge_entry(
 
 
 def _route_entry(value: Mapping[str, Any], old: RouteSpec | None) -> dict[str, Any]:
-    """The route as a file has it: an empty `fallback`, which every answer has, is written out only where it was."""
+    # Answers always contain `fallback`: an empty one is kept only if the file had it.
     shown_only = not value.get("fallback") and not (old and "fallback" in old.extra)
     left_out = ("taskType", "fallback") if shown_only else ("taskType",)
     return {key: item for key, item in value.items() if key not in left_out}
@@ -109,9 +106,9 @@ def _merge_provider(
 
 
 def _own_key(current: Configuration, name: str, value: Mapping[str, Any]) -> str:
-    """The key field of an entry without one: what the provider has, else the variable that is its own."""
     old = current.provider(name)
     env_name = value.get("envName")
+    # A provider without `apiKey` keeps its key, a new one gets its own variable.
     return key_text(old) if old else reference(key_variable(name, env_name if isinstance(env_name, str) else None))
 
 
@@ -139,25 +136,25 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
 
 
 def _within(problem: Problem, place: str) -> Problem:
-    """The problem as one of the entry alone: its path begins there, and its sentence repeats no path."""
     field = problem.field.removeprefix(place).lstrip(".")
+    # The file's path is replaced by the entry's in both field and message.
     message = str(problem.message).replace(problem.field, field or "the entry")
     return replace(problem, field=field or "body", message=message.replace(f"{place}.", ""))
 
 
-# What an entry is known by for as long as nobody changes it: what `ETag` says, and `If-Match` expects.
+# Entity tags: `ETag` of an entry, and the tags that `If-Match` expects.
 
 ANY_ENTRY = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The tags of which an entry has to have one, `*` for any; None expects nothing, not even that it is there."""
+    """The tags of which an entry needs one, `*` for any; None expects nothing, not even that it exists."""
 
     tags: frozenset[str] | None = None
 
     def allows(self, entry: Mapping[str, Any] | None) -> bool:
-        """Whether the entry, None for none, is what was expected."""
+        """Return whether the entry, or None without one, matches."""
         if self.tags is None:
             return True
         return entry is not None and (ANY_ENTRY in self.tags or tag_of(entry) in self.tags)
@@ -167,23 +164,20 @@ NO_EXPECTATION = Expectation()
 
 
 def tag_of(entry: Mapping[str, Any]) -> str:
-    """32 hexadecimal digits that change with anything the entry says, whatever order it is said in."""
+    """Return 32 hexadecimal digits that depend on an entry's contents but not on their order."""
     words = json.dumps(entry, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(words.encode()).hexdigest()[:32]
 
 
 def parse_if_match(header: str) -> Expectation:
-    """What a header If-Match expects; nothing where it is empty."""
+    """Parse an `If-Match` header; an empty one expects nothing."""
     if not header.strip():
         return NO_EXPECTATION
     return Expectation(frozenset(each.strip().removeprefix("W/").strip('"') for each in header.split(",")))
 
 
-# Two configurations as the files they would be exported to, line beside line.
-
-
 def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) -> tuple[SideBySideRow, ...]:
-    """Both files of both configurations, one after the other, in rows; unchanged stretches are cut to `context`."""
+    """Return two configurations as rows of their two files; unchanged parts are cut to `context` lines."""
     return (
         *lines_beside(write_document(routing_value(old)), write_document(routing_value(new)), context=context),
         *lines_beside(write_document(services_value(old)), write_document(services_value(new)), context=context),

@@ -1,7 +1,6 @@
-"""Configuration → files: everything (`full`), for the original programs (`seed`), or pointing at us (`gateway`).
+"""Write a configuration as files: complete (`full`), for the seed programs, or pointing at this gateway.
 
-Keys stand in none of them: only `${LLM_PROVIDER_{NAME}_API_KEY}` (decision 10). The text is the same for the same
-configuration, byte for byte.
+Files never contain keys, only `${LLM_PROVIDER_{NAME}_API_KEY}`. Equal configurations give equal text, byte for byte.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import is_taken
 
 GATEWAY = "routing-admin"
-"""How a file that points at us names us, so that the agent key is `LLM_PROVIDER_ROUTING_ADMIN_API_KEY`."""
+"""This gateway's provider name in a file, so that the agent key is `LLM_PROVIDER_ROUTING_ADMIN_API_KEY`."""
 
 
 class Mode(StrEnum):
-    """Whom an export is for."""
+    """The recipient of an export."""
 
     FULL = "full"
     SEED = "seed"
@@ -48,7 +47,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A file's text, and in sentences what it could not say."""
+    """A file's text, and sentences about what it cannot express."""
 
     text: str
     left_out: tuple[str, ...] = ()
@@ -57,9 +56,10 @@ class Export:
 def export(
     configuration: Configuration, file_format: FileFormat, mode: Mode = Mode.FULL, *, public_url: str = ""
 ) -> Export:
-    """One file. `gateway` needs `public_url`, where we are reached, e.g. `http://127.0.0.1:8000`.
+    """Export one file.
 
-    Raises `ValueError` when it is missing then.
+    `public_url` is this installation's address, such as `http://127.0.0.1:8000`. Raise `ValueError` if `gateway` lacks
+    it.
     """
     if mode is Mode.GATEWAY and not public_url:
         raise ValueError("an export that points at this installation needs its public URL")
@@ -74,7 +74,7 @@ def export(
 
 
 def _missing_keys(configuration: Configuration) -> Iterator[str]:
-    """Whose stored keys no file holds (decision 10)."""
+    # Stored keys are never written to a file, so the export says which are missing.
     names = tuple(
         provider.name
         for provider in configuration.providers
@@ -88,7 +88,7 @@ def _missing_keys(configuration: Configuration) -> Iterator[str]:
 
 
 def routing_value(configuration: Configuration) -> dict[str, Any]:
-    """All of `llm-routing.json` as a JSON value."""
+    """Return `llm-routing.json` as a JSON value."""
     providers = identity_of(configuration).providers
     names = {provider.name for provider in providers}
     return {
@@ -103,7 +103,7 @@ def routing_value(configuration: Configuration) -> dict[str, Any]:
 
 
 def services_value(configuration: Configuration) -> dict[str, Any]:
-    """All of `llmservices.json` as a JSON value."""
+    """Return `llmservices.json` as a JSON value."""
     providers = {provider.name: provider for provider in configuration.providers}
     by_name = identity_of(configuration).with_names
     return {
@@ -116,8 +116,8 @@ def services_value(configuration: Configuration) -> dict[str, Any]:
 
 
 def _point_at_us(configuration: Configuration, base: str) -> Configuration:
-    """The same task types and services, each answered by this installation under its own name."""
     key = KeySpec(KeyKind.ENV, key_variable(GATEWAY))
+    # Every task type and service keeps its name and is answered by this installation.
     us = ProviderSpec(GATEWAY, f"{base}/chat/completions", task_name(DEFAULT_ROUTE), key=key)
     routes = (
         RouteSpec(route.task_type, (CandidateSpec(GATEWAY, task_name(route.task_type)),), extra=route.extra)

@@ -1,4 +1,4 @@
-"""What each field of the two files may hold, as tables of rules; a rule broken is a Problem with its path."""
+"""Rules for the fields of both files; a violation is a `Problem` with its path."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCHEMES = ("http", "https", "echo")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One field: its key, what it may hold, and whether it must be there. Where it need not, null is absent."""
+    """A field's key, its check, and whether it is required; null counts as absent if it is optional."""
 
     key: str
     check: Check
@@ -45,7 +45,7 @@ class Rule:
 
 
 def broken(rules: tuple[Rule, ...], value: Mapping[str, Any], path: str) -> Iterator[Problem]:
-    """The problems of one object under its rules; fields without a rule are nobody's business here."""
+    """Yield an object's problems; fields without a rule are ignored."""
     for rule in rules:
         where = child(path, rule.key)
         if rule.key not in value:
@@ -56,7 +56,6 @@ def broken(rules: tuple[Rule, ...], value: Mapping[str, Any], path: str) -> Iter
 
 
 def text(path: str, value: Any) -> Iterator[Problem]:
-    """Any text, the empty one too."""
     if not isinstance(value, str):
         yield wrong_type(path, translatable("a text"))
     elif not is_storable(value):
@@ -64,7 +63,6 @@ def text(path: str, value: Any) -> Iterator[Problem]:
 
 
 def filled(path: str, value: Any) -> Iterator[Problem]:
-    """A text with something in it."""
     if isinstance(value, str) and not value.strip():
         yield missing_field(path)
     else:
@@ -72,45 +70,38 @@ def filled(path: str, value: Any) -> Iterator[Problem]:
 
 
 def key_name(path: str, value: Any) -> Iterator[Problem]:
-    """A short name on one line; none where it is empty."""
+    """Check a short name on one line; it may be empty."""
     yield from text(path, value)
     if isinstance(value, str) and (len(value) > MAX_KEY_NAME or value != value.strip() or not value.isprintable()):
         yield out_of_range(path, translatable("a name of at most 60 characters on one line"))
 
 
 def flag(path: str, value: Any) -> Iterator[Problem]:
-    """True or false."""
     if not isinstance(value, bool):
         yield wrong_type(path, translatable("true or false"))
 
 
 def price(path: str, value: Any) -> Iterator[Problem]:
-    """A price per million tokens, see `capabilities.core.prices`."""
     yield from check_price(value, path)
 
 
 def mapping(path: str, value: Any) -> Iterator[Problem]:
-    """An object, whatever is in it."""
     if not isinstance(value, Mapping):
         yield wrong_type(path, translatable("an object"))
 
 
 def listing(path: str, value: Any) -> Iterator[Problem]:
-    """A list, whatever is in it."""
     if not isinstance(value, list):
         yield wrong_type(path, translatable("a list"))
 
 
 def words(path: str, value: Any) -> Iterator[Problem]:
-    """A list of texts."""
     yield from listing(path, value)
     for at, each in enumerate(value if isinstance(value, list) else ()):
         yield from filled(f"{path}[{at}]", each)
 
 
 def one_of(allowed: tuple[str, ...]) -> Check:
-    """One of these words."""
-
     def check(path: str, value: Any) -> Iterator[Problem]:
         if not isinstance(value, str):
             yield wrong_type(path, translatable("a text"))
@@ -121,7 +112,7 @@ def one_of(allowed: tuple[str, ...]) -> Check:
 
 
 def number(least: float, most: float, expected: str, *, whole: bool = False) -> Check:
-    """A number in [least, most]; `whole` takes 4096 and 4096.0, and no 0.5."""
+    """Return a check for numbers in [least, most]; `whole` accepts 4096 and 4096.0 but not 0.5."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         fitting = isinstance(value, int) or (isinstance(value, float) and (value.is_integer() or not whole))
@@ -141,7 +132,7 @@ keep_alive = number(0, MAX_SECONDS, translatable("a number of seconds from 0 to 
 
 
 def seconds_table(path: str, value: Any) -> Iterator[Problem]:
-    """An object whose values are seconds; a time that nobody measures is a warning."""
+    """Check an object of seconds; an unknown timeout is a warning."""
     yield from mapping(path, value)
     for key, item in value.items() if isinstance(value, Mapping) else ():
         where = child(path, key)
@@ -151,7 +142,7 @@ def seconds_table(path: str, value: Any) -> Iterator[Problem]:
 
 
 def deadline(path: str, value: Any) -> Iterator[Problem]:
-    """Seconds for the whole answer, or an object with `total` and `firstContent`."""
+    """Check seconds for the whole answer, or an object with `total` and `firstContent`."""
     if isinstance(value, Mapping):
         yield from broken((Rule("total", seconds), Rule("firstContent", seconds)), value, path)
     else:
@@ -159,7 +150,7 @@ def deadline(path: str, value: Any) -> Iterator[Problem]:
 
 
 def on_error(path: str, value: Any) -> Iterator[Problem]:
-    """A preset's name, or a table of error → action."""
+    """Check a preset's name, or a table of error → action."""
     if isinstance(value, str):
         yield from one_of(PRESETS)(path, value)
         return
@@ -169,7 +160,6 @@ def on_error(path: str, value: Any) -> Iterator[Problem]:
 
 
 def _error_rule(path: str, word: str, value: Any) -> Iterator[Problem]:
-    """One entry of the table: `preset`, `fallbackOn`, or an error and its action. An error nobody knows is harmless."""
     if word == "preset":
         yield from one_of(PRESETS)(path, value)
     elif word == "fallbackOn":
@@ -178,6 +168,7 @@ def _error_rule(path: str, word: str, value: Any) -> Iterator[Problem]:
         yield from (_no_effect(path, sentence) for sentence in map(word_problem, known) if sentence)
     else:
         yield from one_of(ACTIONS)(path, value)
+        # An unknown error has no effect, so it is only a warning.
         sentence = word_problem(word)
         if sentence:
             yield _no_effect(path, sentence)
@@ -189,12 +180,11 @@ def _no_effect(path: str, sentence: str) -> Problem:
 
 
 def quirks(path: str, value: Any) -> Iterator[Problem]:
-    """Compatibility options; one that is not known is a warning."""
+    """Check compatibility options; an unknown one is a warning."""
     yield from check_quirks(value, path)
 
 
 def url(path: str, value: Any) -> Iterator[Problem]:
-    """An http, https or echo URL without a name and password in it."""
     found = list(filled(path, value))
     yield from found
     if found:
@@ -213,13 +203,12 @@ def url(path: str, value: Any) -> Iterator[Problem]:
 
 
 def proxy(path: str, value: Any) -> Iterator[Problem]:
-    """`default`, `none` or a URL."""
     if value not in ("default", "none"):
         yield from url(path, value)
 
 
 def key(path: str, value: Any) -> Iterator[Problem]:
-    """A key that a request can carry, or a whole `${VARIABLE}`."""
+    """Check a key that a header can carry, or a whole `${VARIABLE}`."""
     if not isinstance(value, str):
         yield wrong_type(path, translatable("a text"))
     elif form_of(value) is KeyNotation.INVALID:

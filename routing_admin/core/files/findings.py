@@ -1,7 +1,8 @@
-"""Where a service's capabilities come from, as `capabilitySources` says it, and what stays where no file does.
+"""Read and write `capabilitySources`, where a service's capabilities come from.
 
-`capabilities` of an entry are what was declared. The field has what was probed or looked up, and what was switched off
-by hand: `{"input": {"vision": "probed", "audio": "declared no"}}`.
+`capabilities` of an entry are the declared ones. This field adds those that were probed or found in the catalogue, and
+those disabled by hand: `{"input": {"vision": "probed", "audio": "declared no"}}`. An import keeps them if its file
+lacks the field.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from routing_admin.core.documents.problem_sentences import not_one_of, wrong_typ
 
 SIDES = ("input", "output")
 NO = " no"
-"""What follows the source of a capability that the model does not have."""
+"""Suffix of the source for a capability that the model lacks."""
 WORDS = (*(each.value for each in Source), *(f"{each.value}{NO}" for each in Source))
 
 FIELD = "capabilitySources"
 
 
 def capability_sources(path: str, value: Any) -> Iterator[Problem]:
-    """An object by side, of words by capability."""
+    """Check an object by side, of sources by capability."""
     if not isinstance(value, Mapping):
         yield wrong_type(path, translatable("an object"))
         return
@@ -42,7 +43,7 @@ def capability_sources(path: str, value: Any) -> Iterator[Problem]:
 
 
 def declared_capabilities(service: ServiceSpec) -> Capabilities | None:
-    """What was declared, without what was probed or looked up; None where nothing was."""
+    """Return the declared capabilities, without probed and catalogued ones; None if none were declared."""
     able = service.capabilities
     if able is None:
         return None
@@ -53,7 +54,7 @@ def declared_capabilities(service: ServiceSpec) -> Capabilities | None:
 
 
 def write_findings(service: ServiceSpec) -> dict[str, dict[str, str]]:
-    """The field: what is not declared, and declared ones too where the order of a side would be another one."""
+    """Return the field's value, empty if every capability is declared."""
     declared = declared_capabilities(service)
     return {side: words for side in SIDES if (words := _side(service, side, declared))}
 
@@ -61,6 +62,7 @@ def write_findings(service: ServiceSpec) -> dict[str, dict[str, str]]:
 def _side(service: ServiceSpec, side: str, declared: Capabilities | None) -> dict[str, str]:
     able: tuple[str, ...] = getattr(service.capabilities, side) if service.capabilities else ()
     first: tuple[str, ...] = getattr(declared, side) if declared else ()
+    # Declared capabilities are listed too if the order of a side would change otherwise.
     is_in_order = able[: len(first)] == first
     found = {
         word: source.value
@@ -73,7 +75,7 @@ def _side(service: ServiceSpec, side: str, declared: Capabilities | None) -> dic
 
 
 def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec | None = None) -> ServiceSpec:
-    """The service, which is as declared, with its findings: those of its entry, else those of the same model before."""
+    """Return the service with the sources of its entry, else with those of the same model before the import."""
     said = raw.get(FIELD)
     if said is None and old and (old.provider, old.model) == (service.provider, service.model):
         said = write_findings(old)
@@ -82,6 +84,7 @@ def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec
     for side in SIDES:
         declared: tuple[str, ...] = getattr(service.capabilities, side) if service.capabilities else ()
         words = (said or {}).get(side) or {}
+        # A capability exists if it was found, or if the entry itself declares it.
         yes = [word for word, source in words.items() if not source.endswith(NO) and _holds(source, word, declared)]
         ordered = yes if set(declared) <= set(yes) else [*declared, *(word for word in yes if word not in declared)]
         sides.append(tuple(ordered))
@@ -95,5 +98,4 @@ def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec
 
 
 def _holds(source: str, word: str, declared: tuple[str, ...]) -> bool:
-    """Whether a capability is there: found, or declared by the entry itself."""
     return source != Source.DECLARED or word in declared

@@ -1,7 +1,7 @@
-"""Files → configuration: what the configuration would be, which keys came with the files, and every problem.
+"""Merge files into a configuration: the result, the keys in the files, and every problem.
 
-Nothing is written here; the caller shows the difference and applies it. One error anywhere leaves the configuration
-as it was (MMR-E3). Keys found in files travel in `keys`, by provider, never inside the configuration (decision 10).
+Nothing is stored here: the caller shows the difference and applies it. A single error leaves the configuration
+unchanged (MMR-E3). Keys from files are returned in `keys`, by provider, never inside the configuration.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from routing_admin.core.files.provider_matching import merge_services
 
 
 class FileFormat(StrEnum):
-    """The two files."""
+    """The two kinds of files."""
 
     ROUTING = "llm-routing"
     SERVICES = "llmservices"
@@ -49,8 +49,10 @@ class FileFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """The outcome: the configuration as it would be (unchanged where `problems` holds an error), the plaintext keys
-    by provider, those of its further keys, and the paths of the fields nobody here knows, which are kept.
+    """Result of an import; `configuration` is unchanged if `problems` contains an error.
+
+    `keys` are plaintext keys by provider, `further_keys` those of a provider's further keys. `kept_unknown` are the
+    paths of unknown fields, which are kept.
     """
 
     configuration: Configuration
@@ -61,17 +63,16 @@ class Imported:
 
     @property
     def accepted(self) -> bool:
-        """Whether no error stands in the way."""
         return not errors(self.problems)
 
 
 def sha256(key: str) -> str:
-    """A fingerprint without a secret of its own; an installation passes a keyed one."""
+    """Return a fingerprint without a secret; installations pass a keyed one instead."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def format_of(value: object) -> FileFormat | None:
-    """Which of the two files a JSON value is, by its top-level fields; None where it is neither."""
+    """Return which file a JSON value is by its top-level fields, or None."""
     if isinstance(value, Mapping):
         if "providers" in value or "routing" in value:
             return FileFormat.ROUTING
@@ -90,7 +91,7 @@ def import_files(
     around: KeyContext = NOWHERE,
     languages: Collection[str] = LANGUAGES,
 ) -> Imported:
-    """Import the texts of one or more files, in either format; `prune` removes what a file does not mention."""
+    """Import the texts of files in either format; `prune` removes what a file does not mention."""
     documents = [read_document(data) for data in files]
     unreadable = tuple(problem for document in documents for problem in document.problems)
     values = [document.value for document in documents if document.readable]
@@ -120,11 +121,12 @@ def import_values(
     around: KeyContext = NOWHERE,
     languages: Collection[str] = LANGUAGES,
 ) -> Imported:
-    """The same for parsed JSON values. Routing files come first, so that services find their providers there.
+    """Import parsed JSON values, as `import_files` does.
 
-    `fingerprint_at(key, endpoint)` is for stored keys whose fingerprints depend on the origin; it wins.
+    `fingerprint_at(key, endpoint)` takes precedence: stored keys' fingerprints depend on the origin.
     """
     mark = fingerprint_at or (lambda key, _endpoint: fingerprint(key))
+    # Routing files first, so that services find their providers.
     sorted_values = sorted(values, key=_turn)
     held = (language.code for language in current.languages)
     known = (*languages, *held, *(code for value in sorted_values for code in languages_in(value)))
@@ -156,7 +158,7 @@ def import_values(
 
 
 def _first_of(problems: Iterable[Problem]) -> list[Problem]:
-    """The problems, or the first of very many and an error that stops the import."""
+    # A file with very many problems is reported by the first ones and an error.
     first = list(islice(problems, MAX_PROBLEMS))
     if len(first) == MAX_PROBLEMS:
         first.append(
@@ -166,14 +168,13 @@ def _first_of(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _turn(value: object) -> int:
-    """When a file has its turn: one with providers before one with routes alone, services last."""
+    # Files with providers come before files with routes alone, and services last.
     if format_of(value) is not FileFormat.ROUTING:
         return 2
     return 0 if isinstance(value, Mapping) and "providers" in value else 1
 
 
 def _beside(current: Configuration, values: Collection[Any]) -> Beside:
-    """What a file among these is merged into: the stored configuration, and what the other files bring."""
     stored = Beside(
         {each.name: each.env_name or None for each in current.providers},
         frozenset(each.task_type for each in current.routes),
@@ -186,7 +187,7 @@ def _beside(current: Configuration, values: Collection[Any]) -> Beside:
 def problems_of(
     value: object, around: KeyContext = NOWHERE, languages: Collection[str] = LANGUAGES, beside: Beside = ALONE
 ) -> list[Problem]:
-    """Every problem of one file's value, whichever format it has; `beside` is what it is merged into."""
+    """Return every problem of a file's value; `beside` is what it is merged into."""
     match format_of(value):
         case FileFormat.ROUTING:
             return validate(value, languages=languages, around=around, beside=beside)
@@ -199,7 +200,7 @@ def problems_of(
 
 
 def with_stored_keys(configuration: Configuration, around: KeyContext) -> KeyContext:
-    """The surroundings in which a provider whose key is stored does not count as lacking its variable."""
+    """Return the context in which a provider with a stored key does not lack its variable."""
     if around.env is None:
         return around
     variables = {
@@ -212,7 +213,7 @@ def with_stored_keys(configuration: Configuration, around: KeyContext) -> KeyCon
 
 
 def unknown_fields(value: object) -> Iterator[str]:
-    """The paths of the fields that are kept without being understood."""
+    """Yield the paths of unknown fields, which are kept."""
     if not isinstance(value, Mapping):
         return
     kind = format_of(value)
@@ -243,7 +244,7 @@ def _unknown_in_list(path: str, value: object, fields: Collection[str]) -> Itera
 def merge_routing(
     current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Fingerprint
 ) -> tuple[Configuration, dict[str, str], dict[str, tuple[str, ...]]]:
-    """The configuration after a valid `llm-routing.json`, and the keys that stood in it, the further ones apart."""
+    """Merge a valid `llm-routing.json`; return the configuration, its keys, and the further keys."""
     keys: dict[str, str] = {}
     further: dict[str, tuple[str, ...]] = {}
     providers: dict[str, ProviderSpec] = {}
@@ -257,7 +258,7 @@ def merge_routing(
         if plaintext is not None:
             keys[raw["providerName"]] = plaintext
         held = there.more_keys if there else ()
-        if "keys" not in raw and not prune:  # a file that is merged and says nothing of them, as the seeds' files do
+        if "keys" not in raw and not prune:  # a merged file without `keys`, such as a seed's
             more = held
         else:
             more, plaintexts = further_keys_from_file(
@@ -298,7 +299,7 @@ def _task_type(route: RouteSpec) -> str:
 
 
 def _prune(current: Configuration, mentioned: Mapping[str, ProviderSpec]) -> tuple[ProviderSpec, ...]:
-    """The file's providers in its order, and those it does not mention that a service still needs."""
+    # Providers that services still need stay after those of the file.
     used = {service.provider for service in current.services} - mentioned.keys()
     rest = (replace(item, in_routing_file=False) for item in current.providers if item.name in used)
     return (*mentioned.values(), *rest)

@@ -1,4 +1,4 @@
-"""A key field in a file → what the provider's key becomes (decision 10)."""
+"""Decide what a key field in a file means for the provider's key."""
 
 from __future__ import annotations
 
@@ -31,16 +31,15 @@ from routing_admin.core.configuration.specs import (
 from routing_admin.core.documents.problem_sentences import forbidden_variable, placeholder, unset_variable
 
 Fingerprint = Callable[[str, str], str]
-"""The print of a key for an endpoint: the same key for the same origin always gives the same."""
+"""Fingerprint of a key for an endpoint; it depends on the key and on the endpoint's origin."""
 
 
 def key_from_file(
     text: str, endpoint: str, own_variable: str, held: KeySpec | None, fingerprint: Fingerprint
 ) -> tuple[KeySpec, str | None]:
-    """The key after an import, and its plaintext where a new one stood in the file.
+    """Return the key after an import, and its plaintext if the file contains a new one.
 
-    `held` is the key the provider has for the same origin: a stored one gives way to another key only, never to an
-    empty field, a mask, a placeholder or a `${…}`.
+    `held` is the provider's key for the same origin.
     """
     form = form_of(text)
     if form is KeyNotation.LITERAL:
@@ -48,6 +47,7 @@ def key_from_file(
         if held and held.kind is KeyKind.STORED and held.fingerprint == mark:
             return held, None
         return KeySpec(KeyKind.STORED, fingerprint=mark), text
+    # A stored key is replaced only by another key, not by an empty field, a mask, a placeholder or `${…}`.
     if held and held.kind is KeyKind.STORED:
         return held, None
     if form is KeyNotation.NOT_NEEDED:
@@ -62,31 +62,33 @@ def further_keys_from_file(
     held: Sequence[KeySpec],
     fingerprint: Fingerprint,
 ) -> tuple[tuple[KeySpec, ...], tuple[str, ...]]:
-    """The further keys after an import, each known by its name, and the plaintexts that stood in the file."""
+    """Return the further keys after an import, matched by name, and the plaintexts in the file."""
     chosen = (referenced_variable(entry["apiKey"]) or "" for entry in entries)
     by_name, keys, plaintexts = {key.name: key for key in held}, list[KeySpec](), list[str]()
     for number, (entry, variable) in enumerate(zip(entries, further_variables(first_variable, chosen), strict=True), 2):
         name = entry.get("name") or str(number)
         key, plaintext = key_from_file(entry["apiKey"], endpoint, variable, by_name.get(name), fingerprint)
-        if key.kind is KeyKind.NONE:  # a further key that is not needed would be none
+        if key.kind is KeyKind.NONE:  # a further key has to be a key
             key = KeySpec(KeyKind.ENV, variable)
         keys.append(replace(key, name=name, enabled=entry.get("enabled") is not False))
         plaintexts += [plaintext] if plaintext is not None else []
     return tuple(keys), tuple(plaintexts)
 
 
-# What a key field and an endpoint mean for a provider's usability, here and now: warnings that stop nothing else.
+# Warnings about keys and endpoints in the present environment.
 
 
 def never_refused(endpoint: str) -> str | None:
-    """No sentence for any endpoint: what stands in where no deployment's origins are known."""
+    """Accept every endpoint, where the allowed origins of a deployment are unknown."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class KeyContext:
-    """What validation may know of the machine: its variables (None: not asked), which may be read beside
-    `LLM_PROVIDER_*_API_KEY`, and the sentences with which an endpoint, or a proxy, is refused.
+    """What validation knows about the environment.
+
+    `env` are the variables (None: not checked), `allowed` those readable besides `LLM_PROVIDER_*_API_KEY`. `refusal`
+    and `proxy_refusal` return why an endpoint or a proxy may not be used.
     """
 
     env: Mapping[str, str] | None = None
@@ -95,11 +97,11 @@ class KeyContext:
     proxy_refusal: Callable[[str], str | None] = never_refused
 
     def endpoint_warnings(self, path: str, endpoint: str) -> Iterator[Problem]:
-        """A warning for an endpoint that this deployment does not let be called."""
+        """Yield a warning if this deployment does not allow the endpoint."""
         yield from _origin_warning(path, self.refusal(endpoint))
 
     def proxy_warnings(self, path: str, proxy: str) -> Iterator[Problem]:
-        """A warning for a proxy through which it does not."""
+        """Yield a warning if this deployment does not allow the proxy."""
         yield from _origin_warning(path, self.proxy_refusal(proxy))
 
 
@@ -114,11 +116,9 @@ NOWHERE = KeyContext()
 def key_warnings(
     path: str, text: str, around: KeyContext, provider: str | None = None, env_name: str | None = None
 ) -> Iterator[Problem]:
-    """Why the provider would have no key: a placeholder, a variable that is not allowed, or one that is not set.
-
-    An override that is set answers all three.
-    """
+    """Yield why the provider has no key: a placeholder, a forbidden variable, or one that is not set."""
     env = around.env or {}
+    # A set override supplies the key in all three cases.
     if provider and read(key_variable(provider, env_name), env, around.allowed):
         return
     variable = referenced_variable(text)
@@ -130,20 +130,17 @@ def key_warnings(
         yield unset_variable(path, variable)
 
 
-# The one provider that the environment names, where no file does (MMR-E2, decision 13).
-
 OPENAI_URL = "https://api.openai.com/v1/chat/completions"
 
 
 class MissingConfigurationError(Exception):
-    """Neither a configuration nor a provider in the environment (MMR-E2); says which variable to set."""
+    """Neither a configuration nor a provider in the environment (MMR-E2); names the variable to set."""
 
 
 def configuration_from_env(env: Mapping[str, str]) -> Configuration:
-    """One provider and the route `default` from LLM_PROVIDER, LLM_API_KEY, LLM_ENDPOINT, LLM_MODEL.
+    """Return one provider and the route `default`, from LLM_PROVIDER, LLM_API_KEY, LLM_ENDPOINT, LLM_MODEL.
 
-    The key stays in the environment: the configuration names its variable. Raises `MissingConfigurationError`
-    without `LLM_API_KEY`.
+    The configuration names the key's variable, not the key. Raise `MissingConfigurationError` without `LLM_API_KEY`.
     """
     if not env.get("LLM_API_KEY"):
         raise MissingConfigurationError(

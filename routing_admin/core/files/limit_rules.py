@@ -1,4 +1,4 @@
-"""What the limits of an agent or a label may be in a file: as their rows keep them."""
+"""Rules for limits of agents and labels in a file, in the form of their rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMIT_NAMES = (MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for met
 
 
 def limits(path: str, value: Any) -> Iterator[Problem]:
-    """The limits of an agent or a label, as `docs/automation.md` lists them."""
+    """Check an agent's or a label's limits, as listed in `docs/automation.md`."""
     yield from rule.mapping(path, value)
     if not isinstance(value, Mapping):
         return
@@ -54,8 +54,8 @@ def _currency(path: str, value: Any) -> Iterator[Problem]:
 
 
 def _money(path: str, value: Any) -> Iterator[Problem]:
-    """An amount as a row keeps it: decimal text."""
     try:
+        # Rows store amounts as decimal text.
         is_good = isinstance(value, str) and value.isascii() and 0 < Decimal(value) <= MAX_MONEY
     except InvalidOperation:
         is_good = False

@@ -1,7 +1,7 @@
-"""`llm-routing.json`: its objects read into values and written back (seed 003, decision 11).
+"""Read and write the objects of `llm-routing.json` (seed 003).
 
-Reading takes objects that `llm_routing_checks.validate` has found no error in. Our own keys are written only where they
-differ from their default, so a seed's file comes back as it came.
+Reading expects objects without errors according to `llm_routing_checks.validate`. Keys beyond the seed's are written
+only if they differ from their default, so a seed's file is returned unchanged.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ CANDIDATE_KEYS = ("provider", "model", *PARAMETER_KEYS)
 
 
 def key_text(provider: ProviderSpec) -> str:
-    """The key field of an export: `NOT_NEEDED` or a `${…}`; a key itself is never written (decision 10)."""
+    """Return the key field of an export: `NOT_NEEDED` or `${…}`, never a key."""
     if provider.key.kind is KeyKind.NONE:
         return "NOT_NEEDED"
     return reference(provider.key.variable or key_variable(provider.name, provider.env_name))
 
 
 def variables_of(provider: ProviderSpec) -> tuple[str, ...]:
-    """The variable of each of its keys: the one that it is read from, or could be."""
+    """Return the variable of each of the provider's keys, whether or not it is used."""
     first = key_variable(provider.name, provider.env_name)
     return (first, *further_variables(first, (each.variable for each in provider.more_keys)))
 
 
 def further_keys_json(provider: ProviderSpec) -> list[dict[str, Any]]:
-    """The `keys` of an export: what tells the further keys apart, and a `${…}` for each (decision 20)."""
+    """Return `keys` of an export: each further key's name and its `${…}`."""
     return [
         {"name": key.name, "apiKey": reference(variable), **({} if key.enabled else {"enabled": False})}
         for key, variable in zip(provider.more_keys, variables_of(provider)[1:], strict=True)
@@ -69,13 +69,13 @@ def further_keys_json(provider: ProviderSpec) -> list[dict[str, Any]]:
 
 
 def read_provider(raw: Mapping[str, Any], key: KeySpec, more_keys: tuple[KeySpec, ...] = ()) -> ProviderSpec:
-    """The provider an entry of `providers` describes, with the keys found for it."""
+    """Return the provider of an entry of `providers`, with its resolved keys."""
     provider = replace(_provider_fields(raw, key), more_keys=more_keys)
     return replace(provider, extra=find_leftovers(raw, _provider_canonical(provider)))
 
 
 def write_provider(provider: ProviderSpec) -> dict[str, Any]:
-    """The entry of `providers`, keys as `${…}`."""
+    """Return the entry of `providers`, with keys as `${…}`."""
 
     def same(raw: Mapping[str, Any]) -> bool:
         if raw["apiKey"] == "" and provider.key.kind is not KeyKind.NONE:
@@ -133,14 +133,12 @@ def _provider_canonical(provider: ProviderSpec) -> dict[str, Any]:
 
 
 def read_route(task_type: str, raw: Mapping[str, Any], providers: Collection[str]) -> RouteSpec:
-    """The route an entry of `routing` describes; `providers` are the names that its fallbacks can mean."""
+    """Return the route of an entry of `routing`; `providers` are the names that its fallbacks may use."""
     route = _route_fields(task_type, raw, providers)
     return replace(route, extra=find_leftovers(raw, _route_canonical(route, providers)))
 
 
 def write_route(route: RouteSpec, providers: Collection[str]) -> dict[str, Any]:
-    """The entry of `routing`."""
-
     def same(raw: Mapping[str, Any]) -> bool:
         return same_value(replace(_route_fields(route.task_type, raw, providers), extra=route.extra), route)
 
@@ -195,7 +193,7 @@ def _route_canonical(route: RouteSpec, providers: Collection[str]) -> dict[str, 
 
 
 def resolve_candidate(text: str, providers: Collection[str]) -> tuple[str, str | None]:
-    """Provider and model that a fallback text means: a whole name first, then split at its first `/` (decision 7)."""
+    """Return the provider and model of a fallback text, as a whole name or split at its first `/`."""
     head, slash, tail = text.partition("/")
     if text not in providers and slash and tail and head in providers:
         return head, tail
@@ -203,7 +201,6 @@ def resolve_candidate(text: str, providers: Collection[str]) -> tuple[str, str |
 
 
 def read_candidate(entry: str | Mapping[str, Any], providers: Collection[str]) -> CandidateSpec:
-    """The candidate an entry of `fallback` describes."""
     if isinstance(entry, str):
         return CandidateSpec(*resolve_candidate(entry, providers))
     candidate = _candidate_fields(entry)
@@ -211,7 +208,7 @@ def read_candidate(entry: str | Mapping[str, Any], providers: Collection[str]) -
 
 
 def write_candidate(candidate: CandidateSpec, providers: Collection[str]) -> str | dict[str, Any]:
-    """The entry of `fallback`: a text where a text can say it, else an object."""
+    """Return the entry of `fallback`: a text if that suffices, else an object."""
     text = candidate.provider if candidate.model is None else f"{candidate.provider}/{candidate.model}"
     bare = CandidateSpec(candidate.provider, candidate.model)
     if candidate == bare and resolve_candidate(text, providers) == (candidate.provider, candidate.model):
@@ -224,7 +221,7 @@ def write_candidate(candidate: CandidateSpec, providers: Collection[str]) -> str
 
 
 def _read_primary(raw: Mapping[str, Any]) -> CandidateSpec:
-    """The first candidate: the route itself names its provider and model, `primary` its own parameters."""
+    # The route names the first candidate's provider and model, `primary` holds its parameters.
     named = {key: raw[key] for key in ("provider", "model") if raw.get(key)}
     return read_candidate({**(raw.get("primary") or {}), **named}, ())
 

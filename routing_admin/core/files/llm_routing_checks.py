@@ -1,4 +1,4 @@
-"""`llm-routing.json` checked: every problem of any JSON value, never an exception (MMR-P3, MMR-P4, decision 11)."""
+"""Check `llm-routing.json`: every problem of any JSON value, without exceptions (MMR-P3, MMR-P4)."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ CANDIDATE_RULES = (
 
 
 def _primary(path: str, value: Any) -> Iterator[Problem]:
-    """The first candidate's own parameters; the route itself names its provider and model."""
     yield from rule.mapping(path, value)
     if isinstance(value, Mapping):
         yield from broken(PARAMETER_RULES, value, path)
+        # The route itself names provider and model of its first candidate.
         for key in ("provider", "model"):
             if key in value:
                 words = translatable("%(path)s belongs into the route itself. Move it there.", path=child(path, key))
@@ -100,9 +100,9 @@ ROUTE_RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What stands beside a file's own once it is merged: providers by name with their `envName`, and task types.
+    """What a file is merged into: providers by name with their `envName`, and task types.
 
-    `may_have_no_route` where a configuration that answers nothing yet is none the less one.
+    `may_have_no_route` accepts a configuration without any route.
     """
 
     providers: Mapping[str, str | None] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Beside:
     may_have_no_route: bool = False
 
     def with_names_of(self, value: object) -> Beside:
-        """The same with what another file brings."""
+        """Return this with another file's providers and task types added."""
         if not isinstance(value, Mapping):
             return self
         routing = value.get("routing")
@@ -129,9 +129,9 @@ def validate(
     around: KeyContext = NOWHERE,
     beside: Beside = ALONE,
 ) -> list[Problem]:
-    """Every problem of a parsed `llm-routing.json`; `languages` are those that have a directive.
+    """Return every problem of a parsed `llm-routing.json`; `languages` are those with a directive.
 
-    What stands beside it need not be repeated: a file that is merged may hold a single route.
+    A file need not repeat what `beside` has, so it may consist of a single route.
     """
     if not isinstance(value, Mapping):
         return [Problem("", translatable("The file must contain an object with providers and routing."), "type")]
@@ -176,7 +176,6 @@ def _providers(value: Mapping[str, Any], around: KeyContext, beside: Beside) -> 
 
 
 def _further_keys(path: str, entry: Mapping[str, Any], around: KeyContext) -> Iterator[Problem]:
-    """The problems of a provider's further keys, whose names tell them and the first one apart."""
     found = entry.get("keys")
     names: list[object] = [entry.get("keyName") or FIRST_KEY]
     for index, item in enumerate(found if isinstance(found, list) else []):

@@ -1,4 +1,4 @@
-"""`llmservices.json`: checked, read and written back (seed 000, decisions 5 and 9)."""
+"""Check, read and write `llmservices.json` (seed 000)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SERVICE_OWN_KEYS = (
 )
 SERVICE_KEYS = SERVICE_SEED_KEYS + SERVICE_OWN_KEYS
 IDENTITY = ("providerName",)
-"""Fields whose every way of writing is the spec's own field."""
+"""Fields that the spec stores in full, whatever their spelling."""
 
 RULES = (
     Rule("id", rule.filled),
@@ -50,7 +50,7 @@ RULES = (
 
 
 def validate_services(value: object, *, around: KeyContext = NOWHERE) -> list[Problem]:
-    """Every problem of a parsed `llmservices.json`, whatever JSON value it is; bad capabilities are warnings."""
+    """Return every problem of a parsed `llmservices.json`; invalid capabilities are warnings."""
     if not isinstance(value, Mapping):
         return [Problem("", translatable("The file must contain an object with the list services."), "type")]
     if "services" not in value:
@@ -82,19 +82,20 @@ def _problems(raw: object, path: str, ids: set[str], around: KeyContext) -> Iter
 
 
 def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpec | None = None) -> ServiceSpec:
-    """The service an entry describes, at the provider found for it.
+    """Return the service of an entry, at its resolved provider.
 
-    What was probed or looked up of the same model, and switched off by hand, stays where the entry does not say it.
+    Capabilities that were probed, catalogued or disabled for the same model are kept if the entry does not mention
+    them.
     """
     service = with_findings(_fields(raw, provider), raw, old)
     canonical = write_canonical(service, provider, key_text(provider))
-    said = {**raw, "baseURL": canonical["baseURL"]}  # another address than the provider's is not written back
+    said = {**raw, "baseURL": canonical["baseURL"]}  # an address other than the provider's is dropped
     kept = find_leftovers(said, canonical)
     return replace(service, extra={key: item for key, item in kept.items() if key not in IDENTITY})
 
 
 def write_service(service: ServiceSpec, provider: ProviderSpec, *, is_named: bool = False) -> dict[str, Any]:
-    """The entry of `services`, its key as `${…}`; `is_named` where its address and key would not tell its provider."""
+    """Return the entry of `services`; `is_named` adds the provider's name if address and key are ambiguous."""
     key = key_text(provider)
 
     def same(raw: Mapping[str, Any]) -> bool:
@@ -132,7 +133,7 @@ def _fields(raw: Mapping[str, Any], provider: ProviderSpec) -> ServiceSpec:
 
 
 def write_canonical(service: ServiceSpec, provider: ProviderSpec, key: str) -> dict[str, Any]:
-    """Every field of an entry that says something, in our own way."""
+    """Return every field of an entry that differs from its default, in canonical spelling."""
     able = declared_capabilities(service)
     return {
         "id": service.id,

@@ -1,7 +1,7 @@
-"""What only we know beside the seeds' `llm-routing.json`: aliases, agents, languages, budgets, rates, the catalogue.
+"""Fields of `llm-routing.json` beyond the seeds': aliases, agents, languages, budgets, rates, the catalogue.
 
-Each is a field of its own that is left out where there is nothing to say. A file without one leaves it as it is, even
-when an import removes what its files do not mention. Keys of agents are in no file.
+Empty fields are not written. A file without a field leaves it unchanged, even if the import removes what its files do
+not mention. Agents' keys are in no file.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from routing_admin.core.planning.model_names import MAX_NAME, is_target
 
 RATE_FIELDS = ("currency", "into", "rate", "day", "source")
 LAST_DAY = date.max
-"""Files bring rates of any day: what is in the future is the page's question, which has a clock."""
+"""Files may contain rates of any day; a page, which has a clock, refuses those in the future."""
 
 
 def line(most: int) -> Check:
-    """What is wrong with a text as one line, as long as its column at most."""
+    """Return a check for text on one line of at most `most` characters, the width of its column."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         if isinstance(value, str) and (len(value) > most or any(each in value for each in "\r\n")):
@@ -60,7 +60,7 @@ AGENT_KEYS = tuple(dict.fromkeys(each.key for each in AGENT_RULES))
 
 
 def agents(path: str, value: Any) -> Iterator[Problem]:
-    """A list of agents: each with an id of its own, and a service or a task type or neither."""
+    """Check a list of agents with unique ids, each with a service, a task type or neither."""
     yield from rule.listing(path, value)
     ids: set[str] = set()
     for index, raw in enumerate(value if isinstance(value, list) else ()):
@@ -83,7 +83,7 @@ def agents(path: str, value: Any) -> Iterator[Problem]:
 
 
 def texts(longest_name: int, longest: int) -> Check:
-    """An object of texts by name, none longer than its column."""
+    """Return a check for an object of texts by name, with maximum lengths."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         yield from rule.mapping(path, value)
@@ -96,7 +96,7 @@ def texts(longest_name: int, longest: int) -> Check:
 
 
 def budgets(path: str, value: Any) -> Iterator[Problem]:
-    """An object of limits by label."""
+    """Check an object of limits by label."""
     yield from rule.mapping(path, value)
     for name, item in value.items() if isinstance(value, Mapping) else ():
         yield from _name(path, name, 130)
@@ -107,7 +107,7 @@ def budgets(path: str, value: Any) -> Iterator[Problem]:
 
 
 def rates(path: str, value: Any) -> Iterator[Problem]:
-    """A list of exchange rates that all lead into one currency."""
+    """Check a list of exchange rates that all convert into one currency."""
     yield from rule.listing(path, value)
     good: list[ExchangeRate] = []
     for index, raw in enumerate(value if isinstance(value, list) else ()):
@@ -123,7 +123,6 @@ def rates(path: str, value: Any) -> Iterator[Problem]:
 
 
 def _name(path: str, name: str, longest: int) -> Iterator[Problem]:
-    """The problem of a key that is a name, if it has one."""
     if len(name) > longest or any(each in name for each in "\r\n"):
         yield out_of_range(path, translatable("under names of at most %(most)s characters on one line", most=longest))
     if not name.strip():
@@ -134,8 +133,9 @@ def _name(path: str, name: str, longest: int) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class OwnPart:
-    """One of these fields: where the configuration has it, its key in the file, what it may hold, how an item is named,
-    and how it is written and read.
+    """One such field.
+
+    `field` is its name in the configuration, `key` in the file. `name` returns an item's name.
     """
 
     field: str
@@ -207,33 +207,33 @@ OWN_RULES = (
 
 
 def write_own_parts(configuration: Configuration) -> dict[str, Any]:
-    """These fields of the file, those that have something to say."""
+    """Return these fields of the file without empty ones."""
     parts = {part.key: part.write(items) for part in OWN_PARTS if (items := getattr(configuration, part.field))}
     return parts | drop_absent({CATALOGUE: configuration.catalogue})
 
 
 def without_own_parts(configuration: Configuration) -> Configuration:
-    """The configuration without them."""
+    """Return the configuration without these fields."""
     parts: dict[str, Any] = {part.field: () for part in OWN_PARTS}
     return replace(configuration, catalogue=None, **parts)
 
 
 def merge_own_parts(current: Configuration, value: Mapping[str, Any], prune: bool) -> Configuration:
-    """The configuration after these fields of a valid file; what it does not have stays as it is."""
+    """Return the configuration with a valid file's fields merged; missing fields stay unchanged."""
     changes: dict[str, Any] = {CATALOGUE: value[CATALOGUE] or None} if value.get(CATALOGUE) is not None else {}
     for part in OWN_PARTS:
         if value.get(part.key) is not None:
             old = getattr(current, part.field)
             new = {part.name(each): each for each in part.read(value[part.key])}
             changes[part.field] = tuple(new.values()) if prune else merge_items(old, new, part.name)
-    if "agents" in changes:  # the terms of keys stay with the keys, which are in no file
+    if "agents" in changes:  # no file has keys, so their terms are kept
         held = {each.id: each.keys for each in current.agents}
         changes["agents"] = tuple(replace(each, keys=held.get(each.id, each.keys)) for each in changes["agents"])
     return replace(current, **changes)
 
 
 def lost_aliases(configuration: Configuration, values: Iterable[Any]) -> Iterator[Problem]:
-    """A warning for each alias of these files that leads nowhere."""
+    """Yield a warning for each alias of these files whose target does not exist."""
     names = {name for value in values for name in value.get("aliases") or ()}
     for alias in configuration.aliases:
         if alias.name in names and not is_target(configuration, alias.target):
@@ -244,6 +244,5 @@ def lost_aliases(configuration: Configuration, values: Iterable[Any]) -> Iterato
 
 
 def languages_in(value: object) -> tuple[str, ...]:
-    """The languages that a file has a directive for."""
     found = value.get("languages") if isinstance(value, Mapping) else None
     return tuple(found) if isinstance(found, Mapping) else ()

@@ -1,7 +1,7 @@
-"""Where services meet providers: a service names its own, else each distinct base URL and key is one (decision 9).
+"""Match services with providers: by name, else each distinct base URL and key is a provider.
 
-Stable from import to import: a provider with that base and that key is used before one that the same services had,
-and that before a new one. The new one is named after its host.
+Repeated imports give the same result: a provider with that base URL and key is preferred to one that the same services
+used before, and that to a new one. A new provider is named after its host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.core.files.llmservices import read_service
 
 @dataclass(frozen=True, slots=True)
 class KeyedAddress:
-    """One base URL with one key: `mark` is the variable's name or the fingerprint, never the key."""
+    """A base URL with a key; `mark` is the variable's name or the fingerprint, never the key."""
 
     base: str
     form: KeyNotation
@@ -32,7 +32,7 @@ class KeyedAddress:
 
 
 def place_of(raw: Mapping[str, Any], fingerprint: Fingerprint) -> KeyedAddress:
-    """Where a service of the file is; all placeholders and masks are one unknown key."""
+    """Return the address of a service in a file; all placeholders and masks count as one unknown key."""
     text, base = raw["apiKey"], base_of(raw["baseURL"])
     form = form_of(text)
     if form is KeyNotation.LITERAL:
@@ -49,8 +49,9 @@ def merge_services(
     fingerprint: Fingerprint,
     keep: Collection[str] = (),
 ) -> tuple[Configuration, dict[str, str]]:
-    """The configuration after a valid `llmservices.json`, and the keys that stood in it; `keep` are providers that no
-    pruning removes.
+    """Merge a valid `llmservices.json`; return the configuration and the keys in the file.
+
+    `keep` are providers that pruning must not remove.
     """
     groups: dict[KeyedAddress | str, list[Mapping[str, Any]]] = {}
     for raw in value["services"]:
@@ -79,13 +80,11 @@ def merge_services(
 def _provider_at(
     place: KeyedAddress | str, name: str, raw: Mapping[str, Any], current: Configuration, fingerprint: Fingerprint
 ) -> tuple[ProviderSpec, str | None]:
-    """The provider of that name after the import, and the plaintext key where a new one stood there.
-
-    Where an entry names its provider, which is there already, only another key changes it.
-    """
+    """Return the named provider after the import, and its plaintext key if the file has a new one."""
     held = current.provider(name)
     old = held or _new_provider(name, raw)
     is_known = (
+        # An entry that names an existing provider changes it only by another key.
         _matches(old, place) if isinstance(place, KeyedAddress) else form_of(raw["apiKey"]) != KeyNotation.LITERAL
     )
     variable = key_variable(name, old.env_name)
@@ -96,7 +95,7 @@ def _provider_at(
 
 
 def drop_orphans(configuration: Configuration, keep: Collection[str] = ()) -> Configuration:
-    """The configuration without providers that only services brought in and that nothing uses any more."""
+    """Return the configuration without unused providers that only services introduced."""
     used = set(keep) | {service.provider for service in configuration.services}
     used |= {candidate.provider for route in configuration.routes for candidate in route.candidates}
     rest = tuple(item for item in configuration.providers if item.in_routing_file or item.name in used)
@@ -114,6 +113,7 @@ def _new_provider(name: str, raw: Mapping[str, Any]) -> ProviderSpec:
 
 def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[str, Any]]]) -> dict[KeyedAddress, str]:
     names: dict[KeyedAddress, str] = {}
+    # Exact matches of all groups first, so that a weaker match cannot take their provider.
     for find in (_find_by_key, _find_former, _find_by_stored_key):
         for place, entries in groups.items():
             found = None if place in names else find(current, place, entries, set(names.values()))
@@ -128,7 +128,7 @@ def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[st
 
 
 def _matches(provider: ProviderSpec, place: KeyedAddress) -> bool:
-    """Whether the provider has exactly that base and that key."""
+    """Return whether the provider has exactly this base URL and key."""
     if base_of(provider.endpoint) != place.base:
         return False
     key, own = provider.key, key_variable(provider.name, provider.env_name)
@@ -152,7 +152,7 @@ def _find_by_key(
 def _find_former(
     current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
-    """The provider that one of these services had at the same base: its key has changed, or is kept."""
+    """Return the provider that one of these services used at the same base: its key changed or is kept."""
     for name in _providers_before(current, entries):
         provider = current.provider(name)
         if provider and name not in names and base_of(provider.endpoint) == place.base:
@@ -163,7 +163,7 @@ def _find_former(
 def _find_by_stored_key(
     current: Configuration, place: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
-    """For an entry whose key is only a placeholder: a provider there that has a key already."""
+    """Return a provider at the same base with a stored key, for an entry whose key is a placeholder."""
     if place.form is not KeyNotation.PLACEHOLDER:
         return None
     stored = (item for item in current.providers if item.key.kind is KeyKind.STORED and item.name not in names)
@@ -175,24 +175,21 @@ def _providers_before(current: Configuration, entries: list[Mapping[str, Any]]) 
     return list(dict.fromkeys(service.provider for service in current.services if service.id in ids))
 
 
-# What an export has to say, so that an import finds each provider and the provider of each service again.
-#
-# The seeds' files say nothing of it: a service's base URL and key tell its provider. Where they do not (two providers
-# at one address, a provider that has more than its services would bring in), ours say it.
+# An export has to let an import find each provider, and the provider of each service, again. The seeds' files identify
+# a service's provider by base URL and key alone. Where that is ambiguous (two providers at one address, a provider with
+# more than its services would introduce), exports name the provider.
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenIdentity:
-    """What the two files have to say of providers, so that an import finds each again: the providers to list, and those
-    whose services name them.
-    """
+    """What an export must contain about providers: those to list, and those whose services name them."""
 
     providers: tuple[ProviderSpec, ...]
     with_names: frozenset[str] = frozenset()
 
 
 def identity_of(configuration: Configuration) -> WrittenIdentity:
-    """As little as the seeds' files say where that tells every provider and service, else everything."""
+    """Return the seeds' minimum if an import of it restores every provider and service, else everything."""
     used = {candidate.provider for route in configuration.routes for candidate in route.candidates}
     listed = tuple(item for item in configuration.providers if item.in_routing_file or item.name in used)
     if _tell_all(configuration, listed):
@@ -203,7 +200,7 @@ def identity_of(configuration: Configuration) -> WrittenIdentity:
 
 
 def _tell_all(configuration: Configuration, providers: tuple[ProviderSpec, ...]) -> bool:
-    """Whether importing services that name no provider beside these would give back exactly what there is."""
+    # Try it: import services without provider names beside these providers, and compare.
     start = without_stored_keys(replace(EMPTY, providers=providers))
     value = {"services": [write_bare(service, configuration) for service in configuration.services]}
     made, _ = merge_services(start, value, False, lambda key, _endpoint: key)
@@ -214,12 +211,11 @@ def _tell_all(configuration: Configuration, providers: tuple[ProviderSpec, ...])
 
 
 def without_stored_keys(configuration: Configuration) -> Configuration:
-    """What an installation makes of its files that has none of the stored keys."""
+    """Return the configuration as an installation without the stored keys imports it."""
     return replace(configuration, providers=tuple(map(_as_imported, configuration.providers)))
 
 
 def _as_imported(provider: ProviderSpec) -> ProviderSpec:
-    """The provider in an installation without its stored keys."""
     keys = (
         replace(key, kind=KeyKind.ENV, variable=key.variable or variable, fingerprint="", token="")
         if key.kind is KeyKind.STORED
@@ -231,7 +227,7 @@ def _as_imported(provider: ProviderSpec) -> ProviderSpec:
 
 
 def write_bare(service: ServiceSpec, configuration: Configuration) -> dict[str, Any]:
-    """What of a service's entry its provider is known by."""
+    """Return the part of a service's entry by which its provider is identified."""
     provider = configuration.provider(service.provider)
     assert provider is not None  # noqa: S101 - checked with every change
     names = {"id": service.id, "name": service.name, "model": service.model, "description": "", "capabilityTags": []}

@@ -1,7 +1,7 @@
-"""Files that run unchanged in the seeds' own programs, and in sentences what those cannot be told (CONTRACT §1).
+"""Export files for the seed programs, and list what those cannot express.
 
-There an endpoint is the full call URL, a fallback is a provider's name, and a provider has one model: so each
-(provider, model) that a fallback uses gets an entry of its own.
+In the seeds' files an endpoint is the full call URL, a fallback is a provider's name, and a provider has one model. So
+each (provider, model) that a fallback uses gets an entry of its own.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from routing_admin.core.files.llmservices import SERVICE_OWN_KEYS, write_service
 from routing_admin.core.planning.plan import is_taken
 
 SPOKEN = ("openai", "anthropic", "gemini")
-"""Protocols with a call URL that the seeds' adapter can be given; Gemini's is its OpenAI-compatible one."""
+"""Protocols with a call URL that the seeds' adapter supports; Gemini's is its OpenAI-compatible one."""
 
 OURS_UNSAID: Mapping[str, Any] = MappingProxyType(
     {"limits": {}, "price": {}, "content": {}, "timeouts": {}, "extra_body": {}, "routed": False}
 )
-"""Fields of a service that only we know, each with its default."""
+"""A service's fields beyond the seeds', with their defaults."""
 
 UNSAID_OF_PROVIDER: Mapping[str, str] = MappingProxyType(
     {
@@ -53,7 +53,7 @@ UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
         "keep_alive_seconds": translatable("seconds until keep-alive comments"),
     }
 )
-"""What the seeds' programs have no word for, with ours."""
+"""A route's fields that the seeds' programs lack, with their names for people."""
 UNSAID_PARTS: Mapping[str, str] = MappingProxyType(
     {
         "agents": translatable("agents"),
@@ -68,7 +68,7 @@ Written = tuple[dict[str, Any], tuple[str, ...]]
 
 
 def seed_routing(configuration: Configuration) -> Written:
-    """`llm-routing.json` in the seed's own shape, and what it could not say."""
+    """Return `llm-routing.json` in the seed's form, and what it cannot express."""
     spoken = (item for item in configuration.providers if item.enabled and item.protocol in SPOKEN)
     providers = {item.name: found for item in spoken if (found := with_enabled_key(item))}
     chains = {
@@ -91,7 +91,7 @@ def seed_routing(configuration: Configuration) -> Written:
 
 
 def seed_services(configuration: Configuration) -> Written:
-    """`llmservices.json` with base URLs and without our own keys, and what it could not say."""
+    """Return `llmservices.json` with base URLs and the seed's fields only, and what it cannot express."""
     providers = {item.name: item for item in configuration.providers}
     kept, left_out = [], []
     for service in configuration.services:
@@ -112,7 +112,7 @@ def seed_services(configuration: Configuration) -> Written:
 
 
 def with_enabled_key(provider: ProviderSpec) -> ProviderSpec | None:
-    """The provider with the first of its keys that is enabled; None where all are disabled."""
+    """Return the provider with its first enabled key, or None if all are disabled."""
     pairs = zip((provider.key, *provider.more_keys), variables_of(provider), strict=True)
     found = next(((key, variable) for key, variable in pairs if key.enabled), None)
     if found is None:
@@ -142,16 +142,16 @@ def _drop_our_keys(entry: Mapping[str, Any], ours: Collection[str]) -> dict[str,
 
 
 def _drop_repeats(candidates: tuple[CandidateSpec, ...]) -> list[CandidateSpec]:
-    """The chain as it is walked: repeats are skipped (decision 7)."""
+    # Repeated candidates are skipped when the chain runs.
     return list({(item.provider, item.model): item for item in reversed(candidates)}.values())[::-1]
 
 
 def _entries(
     configuration: Configuration, providers: Mapping[str, ProviderSpec], chains: Mapping[str, list[CandidateSpec]]
 ) -> dict[tuple[str, str], str]:
-    """The name of the entry for each (provider, model): the provider's own for its default model."""
     used = {item.provider for chain in chains.values() for item in chain}
     listed = [item for item in providers.values() if item.in_routing_file or item.name in used]
+    # A provider's own entry has its default model; other models get an entry each.
     names = {(item.name, item.default_model): item.name for item in listed}
     taken = {item.name for item in configuration.providers}
     for candidate in (item for chain in chains.values() for item in chain[1:]):
@@ -275,8 +275,8 @@ def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator
 
 
 def _is_primary_cut(route: RouteSpec, chain: list[CandidateSpec]) -> bool:
-    """Whether the first candidate has more than what can be written as the route's, which holds for all of them."""
     first = chain[0]
+    # The seed has no parameters of a candidate: written on the route, they apply to every candidate.
     own = [(first.temperature, route.temperature), (first.max_tokens, route.max_tokens)]
     spread = len(chain) > 1 and any(mine is not None and mine != its for mine, its in own)
     return bool(first.extra_body or first.extra or spread)

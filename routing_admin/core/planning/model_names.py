@@ -91,7 +91,6 @@ MAX_PROVIDER_NAME = 200
 def provider_and_model(configuration: Configuration, name: str) -> tuple[str, str] | None:
     """Split `provider/model` at the first slash that follows a provider's name, or return None."""
     for at, letter in enumerate(name[:MAX_PROVIDER_NAME]):
-        # Names of providers and of models may both contain slashes.
         if letter == "/" and name[at + 1 :] and configuration.provider(name[:at]) is not None:
             return name[:at], name[at + 1 :]
     return None
