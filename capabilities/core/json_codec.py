@@ -1,8 +1,8 @@
-"""JSON read and written by the codec that the program gives at its start, else by the standard library.
+"""Read and write JSON with the codec that the program provides at start-up, else with the standard library.
 
-Cores import nothing beside the standard library; a faster codec means the same values. What it refuses (NaN, half a
-surrogate pair, another encoding than UTF-8, numbers beyond its range) the standard library decides. Half a pair is
-never written: it is joined with its neighbor, or becomes U+FFFD.
+Cores import only the standard library; a faster codec gives the same values. What it rejects (NaN, half a surrogate
+pair, encodings other than UTF-8, numbers beyond its range) is left to the standard library. Half a pair is never
+written: it is joined with its neighbour, or becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from typing import Any
 
 from capabilities.core.halves import may_hold_half, mend, mend_text
 
-# Look through the text of a JSON document before it is parsed: how many values it has, and where long strings lie.
+# Scan a JSON text before it is parsed: count its values and find its long strings.
 #
 # A parser makes an object of 60 bytes from the two letters of `[]`, in one step that no other thread interrupts. So
-# the text is counted first, in short steps, and only what may be parsed at once is given to a parser.
+# the text is counted first, in short steps, and a parser gets only what it may parse at once.
 
 BLOCK = 16 * 1024
-"""Bytes that are looked through in one step. A shorter string is never long."""
+"""Bytes scanned in one step. A shorter string is never long."""
 MAX_ANSWER_VALUES = 100_000
-"""Values of JSON in a provider's answer, or in an event of one: they are parsed in ten milliseconds."""
+"""Values of JSON in a provider's answer or in one event of it; this many are parsed in ten milliseconds."""
 NUMBERS_PER_ANSWER_VALUE = 16
-"""A batch of embeddings has a million numbers and more."""
+"""In answers, numbers are weighed less: a batch of embeddings has a million of them and more."""
 MAX_INNER_VALUES = 20_000
-"""Values of JSON within a string: arguments of a tool, or what one answered."""
+"""Values of JSON within a string: a tool's arguments or its result."""
 NUMBERS_PER_VALUE = 4
-"""So many numbers, or words like `true`, cost what one string or container does."""
+"""This many numbers, or words like `true`, cost as much as one string or container."""
 PIECE = 256 * 1024
 """Bytes of a long string that are decoded in one step."""
 SAMPLE = 1024
-"""Bytes of a piece that say whether it is text or base64."""
+"""Bytes at the start of a piece that decide whether it is text or base64."""
 BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/-_=\\"
-"""The bytes of base64, and the backslash of its escaped slashes and ends of lines."""
+"""The bytes of base64, and the backslash of its escaped slashes and line ends."""
 MAX_ESCAPE = 12
-"""Characters of a surrogate pair."""
+"""Characters of an escaped surrogate pair."""
 OPEN_END = re.compile(rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
-"""An escape that has not ended, or the first half of a pair, where a piece would end."""
+"""An unfinished escape, or the first half of a pair, at the end of a piece."""
 
 
 class TooManyValuesError(ValueError):
@@ -50,7 +50,7 @@ class TooManyValuesError(ValueError):
 
 @dataclass(slots=True)
 class JsonScan:
-    """What was counted up to now: `the contents of `long_strings` lie from one place to another."""
+    """The counts so far; `long_strings` has the start and end of each long string's contents."""
 
     strings: int = 0
     containers: int = 0
@@ -60,12 +60,12 @@ class JsonScan:
 
     @property
     def values(self) -> int:
-        """Strings, names among them, lists and objects count one each, numbers and words a part of one."""
+        """Return the weighed number of values: strings (names included) and containers count 1, others less."""
         return self.strings + self.containers + self.commas // self.numbers_per_value
 
 
 def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int = NUMBERS_PER_VALUE) -> JsonScan:
-    """Count the values of a JSON text, in time linear in its length; what is no JSON is counted somehow.
+    """Count the values of a JSON text, in linear time; invalid JSON gets some count.
 
     Raises `TooManyValuesError` as soon as there are more than `max_values`.
     """
@@ -74,6 +74,7 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
         if inside:
             if quote < start and (quote := data.find(b'"', start)) == -1:
                 break
+            # Skip most of a long string; its end is scanned like any block.
             if quote - start > BLOCK:
                 start = _last_place(data, start, quote)
         block, length = _mask_escapes(data[start : start + BLOCK])
@@ -94,7 +95,7 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
 
 
 def _last_place(data: bytes | bytearray, start: int, quote: int) -> int:
-    """The last place up to a far quote that no escape reaches over; `start`, which is one, where all before it may."""
+    """Return the last place before a far quote that no escape spans, or `start` if there is none."""
     before = len(data[quote - BLOCK : quote].rstrip(b"\\"))
     return quote - BLOCK + before if before else start
 
@@ -102,7 +103,7 @@ def _last_place(data: bytes | bytearray, start: int, quote: int) -> int:
 def is_bounded(
     text: str | bytes, max_values: int = MAX_INNER_VALUES, numbers_per_value: int = NUMBERS_PER_VALUE
 ) -> bool:
-    """Return whether JSON may be parsed that a caller's string holds, where the bound on its body does not see it."""
+    """Return whether JSON inside a caller's string may be parsed; the bound on its body does not count it."""
     if len(text) <= max_values:
         return True
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
@@ -114,7 +115,7 @@ def is_bounded(
 
 
 def _mask_escapes(block: bytes | bytearray) -> tuple[bytes | bytearray, int]:
-    """The block with no quote in it that does not begin or end a string, and its length: no escape reaches over it."""
+    """Return the block with escaped quotes replaced, and its length; no escape crosses its end."""
     if block.endswith(b"\\") and (len(block) - len(block.rstrip(b"\\"))) % 2 and len(block) > 1:
         block = block[:-1]
     if b'\\"' not in block:
@@ -135,8 +136,8 @@ def lift_strings(
 ) -> tuple[bytes, dict[str, str]]:
     """Return the document with a name in place of each long string, and the strings by these names.
 
-    Each string is decoded by `parse`, a piece at a time; what that raises is raised. `mark` is a word that no string
-    of the document can begin with. Raises `TooMuchTextError` once strings that are no base64 have more than `max_text`
+    Each string is decoded by `parse`, a piece at a time; its errors are passed on. `mark` is a word that no string of
+    the document can begin with. Raises `TooMuchTextError` once strings that are not base64 have more than `max_text`
     bytes.
     """
     skeleton, texts, plain, end = bytearray(), dict[str, str](), 0, 0
@@ -159,13 +160,13 @@ def lift_strings(
 
 
 def _looks_like_base64(sample: memoryview) -> bool:
-    """Whether the beginning of a piece is base64: a few words decide, since a caller may send anything in letters."""
+    # Skip the prefix of a data URL. Any byte outside base64, such as a space, means text.
     text = bytes(sample)
     return not text[text.find(b",") + 1 :].translate(None, BASE64)
 
 
 def _pieces(view: memoryview, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Where the pieces of a string's content lie, which are contents of strings, too."""
+    """Yield start and end of the pieces of a string's contents; each is valid contents of a string, too."""
     while start < stop:
         end = _safe_end(view, start, stop)
         yield start, end
@@ -173,7 +174,7 @@ def _pieces(view: memoryview, start: int, stop: int) -> Iterator[tuple[int, int]
 
 
 def _safe_end(view: memoryview, start: int, stop: int) -> int:
-    """Where a piece ends: within no character, within no escape, and not between two that make one character."""
+    """Return the end of a piece, not within a character, an escape or a surrogate pair."""
     end = start + PIECE
     if end >= stop:
         return stop
@@ -187,7 +188,7 @@ def _safe_end(view: memoryview, start: int, stop: int) -> int:
 
 
 def put_back(value: Any, texts: dict[str, str]) -> Any:
-    """Return the value with each long string where its name is, as a value or as the name of a member."""
+    """Return the value with each long string in place of its name, as a value or as a member's name."""
     whole = [value]
     waiting: list[Any] = [whole]
     while waiting:
@@ -218,14 +219,14 @@ _given: list[tuple[Read, Write]] = []
 
 
 def give_codec(read: Read, write: Write) -> None:
-    """The codec from now on; both functions raise `ValueError` or `TypeError` for what they do not take."""
+    """Use this codec from now on; both functions raise ValueError or TypeError for what they reject."""
     _given[:] = [(read, write)]
 
 
 def read_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
-    """The value in JSON text. Raises `ValueError`, or `RecursionError` for one that nests without end.
+    """Return the value of a JSON text; raise ValueError, or RecursionError if nested too deep.
 
-    Raises `TooManyValuesError` where that is more than a provider may send, unless it `is_trusted`.
+    Raises `TooManyValuesError` for more values than a provider may send, unless the text `is_trusted`.
     """
     if not is_trusted and not is_bounded(data, MAX_ANSWER_VALUES, NUMBERS_PER_ANSWER_VALUE):
         raise TooManyValuesError
@@ -238,19 +239,19 @@ def read_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
 
 
 def _read_int(text: str) -> int | float:
-    """The number, one that no writer takes as a float, as faster codecs read it."""
+    # Faster codecs read an integer beyond 64 bits as a float, so this does, too.
     number = int(text) if len(text) <= DIGITS else float(text)
     return number if isinstance(number, float) or -(2**63) <= number < 2**64 else float(number)
 
 
 def read_mended_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
-    """The same with half a surrogate pair joined with its neighbor, or as U+FFFD: nothing writes half a pair."""
+    """Return the value with half surrogate pairs joined or replaced by U+FFFD: half a pair cannot be written."""
     value = read_json(data, is_trusted=is_trusted)
     return mend(value) if may_hold_half(data) else value
 
 
 def write_json(value: Any, make_default: Callable[[], Callable[[Any], Any]]) -> bytes:
-    """The value as compact UTF-8 JSON; each writer gets a fresh `default` for what is none.
+    """Return the value as compact UTF-8 JSON; each writer gets a fresh `default` for unknown types.
 
     Raises `TypeError` for a value that no writer takes, `ValueError` for one that refers to itself.
     """

@@ -1,7 +1,7 @@
-"""The canonical message: what a caller said, before it is adapted to any candidate.
+"""The canonical message: a caller's request before it is adapted to any candidate.
 
-A request keeps its canonical message untouched; for each candidate `adaptation.adapt` derives one in which every
-`FilePart` has become a `NativePart` or a `TextPart`, and that candidate's protocol writes it down.
+A request keeps its canonical message unchanged. For each candidate, `adaptation.adapt` derives one in which every
+`FilePart` has become a `NativePart` or a `TextPart`, and the candidate's protocol encodes it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class Role(StrEnum):
-    """Who speaks; OpenAI's `developer` is read as `system`."""
+    """The author of a message; OpenAI's `developer` is read as `system`."""
 
     SYSTEM = "system"
     USER = "user"
@@ -26,7 +26,7 @@ class Role(StrEnum):
 
 
 class UnreadableError(Exception):
-    """The bytes behind a file cannot be had; `reason` is `artifact_missing`, `artifact_corrupt` or `failed`."""
+    """A file's bytes are unavailable; `reason` is `artifact_missing`, `artifact_corrupt` or `failed`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -37,8 +37,8 @@ class UnreadableError(Exception):
 class Blob:
     """Bytes that are read only when they are sent: `size` in bytes, `blocks()` starts a fresh pass over them.
 
-    `blocks` may be called once per try; it raises `UnreadableError` when the bytes are missing or corrupt. Those of a
-    remote blob come from another machine, so that no event loop waits for them.
+    `blocks` may be called once per attempt; it raises `UnreadableError` when the bytes are missing or corrupt. A remote
+    blob is read from another machine, so an event loop must not wait for it.
     """
 
     size: int
@@ -47,15 +47,15 @@ class Blob:
 
 
 def blob_of(data: bytes) -> Blob:
-    """A blob over bytes that are in memory already."""
+    """Return a blob over bytes in memory."""
     return Blob(len(data), lambda: iter((data,)))
 
 
 @value_class
 class Text:
-    """Readable text of a file: `source` says how it was had, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
+    """Text of a file; `source` says how it was obtained, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
 
-    `share` is how much of the file's words it is, 1 for all; less, or None where nobody knows, comes with a `note`.
+    `share` is the part of the file's words it contains: 1 for all, None if unknown. Anything but 1 has a `note`.
     """
 
     text: str
@@ -66,9 +66,9 @@ class Text:
 
 @value_class
 class Converted:
-    """A file in another form, e.g. a BMP as PNG: its bytes, type and size in pixels where it is an image.
+    """A file in another form, e.g. a BMP as PNG: its bytes, type, and size in pixels if it is an image.
 
-    `original_pixels` is how many its decoder saw: a crop that the file asks for is no loss.
+    `original_pixels` is how many the decoder saw: a crop that the file itself asks for is not a loss.
     """
 
     blob: Blob
@@ -80,7 +80,7 @@ class Converted:
 
 @value_class
 class PageImages:
-    """Pages of a document as images: page number (from 1) → its image, and how many pages there are in all."""
+    """Pages of a document as images by page number (from 1), and the document's number of pages."""
 
     images: Mapping[int, Converted]
     total: int
@@ -88,7 +88,7 @@ class PageImages:
 
 @value_class
 class Inspection:
-    """What only a look into a file tells: how long it plays, None where unknown, and whether it wants a password."""
+    """Facts found only inside a file: its playing time (None if unknown), and whether it needs a password."""
 
     seconds: float | None = None
     locked: bool = False
@@ -96,7 +96,7 @@ class Inspection:
 
 @value_class
 class ConvertTo:
-    """What a converted image must satisfy: one of these types, at most so many bytes and pixels a side."""
+    """What a converted image must satisfy: one of these types, at most so many bytes, and pixels per side."""
 
     mime_types: tuple[str, ...]
     max_bytes: int | None = None
@@ -104,47 +104,46 @@ class ConvertTo:
 
 
 class Content(Protocol):
-    """Ways to a file's content, filled by whoever holds the bytes; every method may raise `UnreadableError`."""
+    """Access to a file's content; every method may raise `UnreadableError`."""
 
     def blob(self) -> Blob:
-        """The bytes as stored."""
+        """Return the bytes as stored."""
 
     def text(self) -> Text | None:
-        """The file's text: decoded for a text file, extracted for a document; None when there is none."""
+        """Return the file's text, decoded or extracted, or None if there is none."""
 
     def convert(self, target: ConvertTo) -> Converted | None:
-        """The image in a form that satisfies `target`; None when no decoder is there or it fails."""
+        """Return the image in a form that satisfies `target`, or None if it cannot be converted."""
 
 
 @runtime_checkable
 class Rendered(Protocol):
-    """Content that knows what a reader would see of text that is marked up, beside the text as it is written."""
+    """Content with marked-up text that can also be rendered."""
 
     def render(self) -> Text | None:
-        """The words of a web page without its markup; None when there are none."""
+        """Return the words of a web page without its markup, or None if there are none."""
 
 
 @runtime_checkable
 class Drawable(Protocol):
-    """Content whose pages can be drawn, beside the text that may be in it."""
+    """Content whose pages can be drawn."""
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
-        """The first pages, at most `count`, each in a form that satisfies `target`; None when none can be had."""
+        """Return at most `count` first pages, each satisfying `target`, or None if none can be drawn."""
 
 
 @runtime_checkable
 class Inspectable(Protocol):
-    """Content that can be looked into before anybody is asked about it."""
+    """Content that can be inspected before a model is asked about it."""
 
-    def inspect(self) -> Inspection:
-        """What can be told of it."""
+    def inspect(self) -> Inspection: ...
 
 
 @value_class
 class CacheMark:
-    """The end of a prefix worth keeping: how long in seconds (None as the vendor has it), and where it stood.
+    """The end of a prefix to cache: for how many seconds (None: the vendor's default), and where it was set.
 
-    Written as Anthropic's `cache_control` or OpenAI's `prompt_cache_breakpoint`, whatever the candidate speaks.
+    It is written as Anthropic's `cache_control` or OpenAI's `prompt_cache_breakpoint`, depending on the candidate.
     """
 
     seconds: int | None = None
@@ -161,11 +160,11 @@ class TextPart:
 
 @value_class
 class FilePart:
-    """A file inside a message: what is known of it, and `content`, the way to its bytes (None for a remote URL).
+    """A file inside a message: what is known of it, and `content` to read its bytes (None for a remote URL).
 
-    `size` in bytes, `seconds` of audio or video, `width`/`height` in pixels; None where unknown. `unreadable` is set
-    when it is known beforehand that the bytes are missing or corrupt. `led` marks media that came in as a
-    ContentRouteResult and is introduced by a line naming it (CONTRACT §6). `detail` is how closely OpenAI looks at it.
+    `size` in bytes, `seconds` of audio or video, `width`/`height` in pixels; None if unknown. `unreadable` is set if
+    the bytes are known to be missing or corrupt. `led` marks media that arrived as a ContentRouteResult, which a line
+    with its name introduces. `detail` is OpenAI's level of detail for images.
     """
 
     kind: Kind
@@ -187,7 +186,7 @@ class FilePart:
 
 @value_class
 class NativePart:
-    """A file as one candidate receives it natively: bytes or, where the protocol takes it, a URL.
+    """A file as one candidate receives it natively: bytes or, if the protocol takes it, a URL.
 
     `kind` picks the protocol's slot (image, audio, video, document); `mime_type` is what those bytes are, `width` and
     `height` the pixels of what was converted or drawn for it.
@@ -209,11 +208,11 @@ Part = TextPart | FilePart | NativePart
 
 @value_class
 class ToolCall:
-    """A model's wish to call a tool; `arguments` is the JSON text as the model wrote it, of a `custom` tool any text.
+    """A model's call of a tool; `arguments` is JSON as the model wrote it, or any text for a `custom` tool.
 
-    `signature` is the opaque proof some protocols want back in history (Gemini's thoughtSignature), and `origin` whose
-    it is, as in `ReasoningBlock`; empty where unknown. `caller` is the program at Anthropic that makes the call, None
-    where the model makes it itself.
+    `signature` is the opaque proof that some protocols require back in the history (Gemini's thoughtSignature), and
+    `origin` the model that signed it, as in `ReasoningBlock`; empty if unknown. `caller` is the program at Anthropic
+    that makes the call, None where the model makes it itself.
     """
 
     id: str
@@ -225,16 +224,17 @@ class ToolCall:
     caller: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def signature_for(self, origin: str) -> str | None:
-        """The proof, where it is that origin's or nobody knows whose it is."""
+        """Return the signature if it is of this origin or of unknown origin."""
         return self.signature if self.origin in ("", origin) else None
 
 
 @value_class
 class VendorItem:
-    """What only one protocol has words for, as its caller or its model wrote it: a tool, a field, a block, an item.
+    """Something only one protocol can express, as its caller or model wrote it: a tool, field, block or item.
 
-    `name` is its word in a provider's `vendorTools`, `path` its place in the request. In a turn it is behind so many
-    characters, tool calls and thoughts. `origin` is whose signature a part of Gemini's has, as in `Thought`.
+    `name` is its word in a provider's `vendorTools`, `path` its place in the request. In a turn it follows `offset`
+    characters, `calls` tool calls and `thoughts` blocks of reasoning. `origin` is the model that signed a part of
+    Gemini's, as in `ReasoningBlock`.
     """
 
     protocol: str
@@ -248,20 +248,20 @@ class VendorItem:
 
     @property
     def covered(self) -> int:
-        """How many characters of the turn it repeats, as a text with its vendor's citations does."""
+        """Return how many characters of the turn it repeats, as a text with its vendor's citations does."""
         return len(self.value["text"]) if self.name == CITATIONS and self.value.get("type") == "text" else 0
 
 
 CITATIONS = "citations"
 METADATA = "metadata"
-"""The `name` of what a vendor says of a whole answer in fields of its own; no content of it."""
+"""The `name` for a vendor's own fields about a whole answer; they are not content."""
 
 
 @value_class
 class Message:
-    """One turn; `tool_call_id` names the call that a `tool` message answers, `is_error` says that the tool failed.
+    """One turn; `tool_call_id` is the call that a `tool` message answers, `is_error` says that the tool failed.
 
-    `reasoning` are the words of an assistant's thoughts for whoever reads any, `thoughts` what their origin wants back.
+    `reasoning` is an assistant's reasoning as readable text, `thoughts` the blocks that their origin requires back.
     """
 
     role: Role
@@ -276,14 +276,14 @@ class Message:
 
     @property
     def text(self) -> str:
-        """All words of the message, one part a line."""
+        """Return all words of the message, one part per line."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
 
 def weave(
     thoughts: Sequence[ReasoningBlock], vendor: Sequence[VendorItem], origin: str | None = None
 ) -> list[ReasoningBlock | VendorItem]:
-    """Return a turn's thoughts, of that origin or of all, and its vendor's own blocks, in their order."""
+    """Return a turn's reasoning blocks, of one origin or of all, and its vendor items, in their order."""
     if not vendor:
         return [each for each in thoughts if origin in (None, each.origin)]
     placed: list[tuple[tuple[int, ...], ReasoningBlock | VendorItem]] = [
@@ -294,10 +294,8 @@ def weave(
 
 
 def find_opening_system(messages: Sequence[Message]) -> int | None:
-    """The place of the first system message, where it came before any answer; else None.
-
-    What stands before the first answer stands there in every later turn, so words that lead it stay where they are.
-    """
+    """Return the index of the first system message if it precedes any answer, else None."""
+    # Text added there stays in every later turn, because the messages before the first answer never change.
     for at, message in enumerate(messages):
         if message.role in (Role.SYSTEM, Role.ASSISTANT):
             return at if message.role is Role.SYSTEM else None
@@ -321,13 +319,13 @@ class Tool:
 
 @value_class
 class ChatRequest:
-    """What a caller asks for, independent of who will answer.
+    """A caller's request, independent of the model that will answer.
 
-    `tool_choice` is `none`, `auto`, `required` or a tool's name in `tool_name`; `allowed_tools` are those it is
-    limited to, empty for all. `response_format` is OpenAI's object (`json_object` or `json_schema`) or None. `extra`
-    holds OpenAI parameters without a field of their own (seed, penalties, reasoning_effort …), as they came; `inner`
-    the places below the top that not every protocol has, e.g. `messages[2].content[0].cache_control`; `vendor` are
-    tools, fields and betas of one vendor's API.
+    `tool_choice` is `none`, `auto`, `required` or a tool's name in `tool_name`; `allowed_tools` are those it is limited
+    to, empty for all. `response_format` is OpenAI's object (`json_object` or `json_schema`) or None. `extra` holds
+    OpenAI parameters without a field of their own (seed, penalties, reasoning_effort …), unchanged; `inner` the paths
+    below the top level that not every protocol has, e.g. `messages[2].content[0].cache_control`; `vendor` the tools,
+    fields and betas of one vendor's API.
     """
 
     messages: tuple[Message, ...]
@@ -346,12 +344,10 @@ class ChatRequest:
     vendor: tuple[VendorItem, ...] = ()
 
     def has_tool(self, name: str) -> bool:
-        """Whether the caller offers the model a tool of that name."""
         return bool(self.tools) and any(tool.name == name for tool in self.tools)
 
     @property
     def has_files(self) -> bool:
-        """Whether a file stands in it, so that its form depends on who reads it."""
         for message in self.messages:
             for part in message.parts:
                 if isinstance(part, FilePart):

@@ -1,8 +1,8 @@
-"""Who may see and do what: people by role on every page, agents by scope in every call, and what a page holds back.
+"""The table of permissions: users by role on every page, agents by scope in every call.
 
-The one table. Pages are named by their URL name, calls by method and path, as CONTRACT §4 and §6 write them. What
-does not stand here is refused, for everybody: a new page or call begins with its row. A new role is one more column:
-a member of `UserRole` and a cell in each row. CONTRACT §3 has the law; a test walks the URLconf and holds both to it.
+Pages are named by their URL name, calls by method and path. What is not listed is refused for everyone, so a new page
+or call begins with its row. A new role is one more column: a member of `UserRole` and a cell in each row. A test walks
+the URLconf and compares it with this table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 
 
 class UserRole(StrEnum):
-    """What a person is here, in the order of the table's columns."""
+    """Roles of users, in the order of the table's columns."""
 
     ANONYMOUS = "anonymous"
     VIEWER = "viewer"
@@ -32,7 +32,7 @@ class Right(Flag):
 
 
 class PagePart(StrEnum):
-    """What some of those who may see a page neither get nor do there."""
+    """Parts of pages that are withheld from some of the users who may see the page."""
 
     RECORDED_BODIES = "recorded_bodies"
     ARTIFACT_BYTES = "artifact_bytes"
@@ -58,7 +58,7 @@ READINGS: Mapping[PagePart, str] = {
     PagePart.ARTIFACT_BYTES: "artifact.read",
     PagePart.EXPORTS: "configuration.export",
 }
-"""The acts as which the audit log has what was merely read; thumbnails are left out."""
+"""Reads that the audit log records, and their names there; thumbnails are left out."""
 
 PAGES: Mapping[str, Mapping[str, Cells]] = {
     "oneself": {
@@ -212,7 +212,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "alert_test": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
 }
-"""Every page by its family and URL name."""
+"""Every page by subject and URL name."""
 
 PAGE_OF_KIND: Mapping[str, str] = {
     "provider": "provider",
@@ -226,7 +226,8 @@ PAGE_OF_KIND: Mapping[str, str] = {
     "budget": "budget_save",
     "configuration": "config_import",
 }
-"""The page that changes each kind of thing in the configuration: who may not there, restores and undoes none."""
+"""The page that changes each kind of configured thing. A user who may not use that page may not restore or undo such a
+change either."""
 
 SCOPES = ("route", "artifacts:read", "artifacts:write", "registry:read", "agents:write", "config:read", "config:write")
 DEFAULT_SCOPES = SCOPES[:4]
@@ -289,7 +290,7 @@ CALLS: Mapping[str, str] = {
     "GET /v1/files/{ref}/content": "artifacts:read",
     "DELETE /v1/files/{ref}": "artifacts:write",
 }
-"""Every call of a machine and the scope its key has to have; HEAD is as GET."""
+"""Every call of an agent and the scope its key needs; HEAD is treated as GET."""
 
 ADMIN_SCOPES = (
     *("providers:read", "providers:write", "services:read", "services:write", "routes:read", "routes:write"),
@@ -297,7 +298,7 @@ ADMIN_SCOPES = (
     *("settings:read", "settings:write", "requests:read"),
     *("history:read", "history:write", "config:read", "config:write"),
 )
-"""What an administrator's token for scripts may have; no agent's key has any of it, nor a token one of an agent's."""
+"""The scopes of an administrator's token for scripts. Agent keys have none of these, and tokens none of the agents'."""
 
 _READING = frozenset(scope for scope in ADMIN_SCOPES if scope.endswith(":read")) - {"config:read"}
 ROLE_SCOPES: Mapping[UserRole, frozenset[str]] = {
@@ -305,7 +306,8 @@ ROLE_SCOPES: Mapping[UserRole, frozenset[str]] = {
     UserRole.EDITOR: _READING | {"config:read", "services:write", "routes:write", "agents:write", "history:write"},
     UserRole.ADMINISTRATOR: frozenset(ADMIN_SCOPES),
 }
-"""What a person of each role can do on the pages, as scopes: a token gives no role with more than it has itself."""
+"""What each role can do on the pages, as scopes. A token can give a user no role with more scopes than the token
+has."""
 
 ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/providers": "providers:read",
@@ -362,7 +364,7 @@ ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/config/{name}": "config:read",
     "POST /api/v1/admin/config/import": "config:write",
 }
-"""Every call of a script and the scope its token has to have beside its owner's role, the administrator's."""
+"""Every call of a script and the scope its token needs, in addition to its owner being an administrator."""
 
 TOOL_SCOPES: Mapping[str, str] = {
     "get_artifact": "artifacts:read",
@@ -371,13 +373,13 @@ TOOL_SCOPES: Mapping[str, str] = {
     "get_my_capabilities": "registry:read",
     "list_artifacts": "artifacts:read",
 }
-"""Every tool that agents call at `/mcp`, and the scope its key has to have; any good key lists its own."""
+"""Every tool that agents call at `/mcp` and the scope its key needs; any valid key may list its tools."""
 
 MACHINES = frozenset({"agents-api", "gateway", "probes"})
-"""URL namespaces that machines call with their own keys; a browser's session means nothing there."""
+"""URL namespaces that machines call with their own keys; a browser's session has no effect there."""
 
 ROWS = "admin"
-"""URL namespace of Django's own admin, where the installation has it: superusers look at rows there and change none."""
+"""URL namespace of Django's own admin, if installed: superusers may view rows there and change none."""
 
 WITHOUT_A_KEY = frozenset(
     {
@@ -392,44 +394,43 @@ WITHOUT_A_KEY = frozenset(
         "probes:metrics",
     }
 )
-"""What a machine is answered whoever it is: the API's description, 404 with the right address, health."""
+"""Answered without a key: the API's description, 404 with the right URL, health."""
 
 _ROWS = {name: cells for family in PAGES.values() for name, cells in family.items()}
 _FAMILIES = {name: tuple(family.values()) for family in PAGES.values() for name in family}
 
 
 def right_on_page(role: UserRole, name: str) -> Right:
-    """What a role may do at that URL name; nothing where it has no row."""
+    """Return what a role may do at that URL name, NOTHING if it has no row."""
     return _cell(_ROWS[name], role) if name in _ROWS else NOTHING
 
 
 def is_offered(name: str, right: Right) -> bool:
-    """Whether anybody at all has one of these rights there; where nobody has, the method is not the page's."""
+    """Return whether any role has one of these rights there; if none has, the page does not have the method."""
     return any(cell & right for cell in _ROWS.get(name, ()))
 
 
 def can_change_near(role: UserRole, name: str) -> bool:
-    """Whether a role may change something in the family of that page, so that its pages offer to."""
+    """Return whether a role may change something on a page of the same subject."""
     return any(_cell(cells, role) & CHANGE for cells in _FAMILIES.get(name, ()))
 
 
 def can_change(role: UserRole, name: str) -> bool:
-    """Whether a role may send what that page changes; nobody where it has no row."""
+    """Return whether a role may submit changes on that page, False if it has no row."""
     return bool(right_on_page(role, name) & CHANGE)
 
 
 def kinds_changed_by(role: UserRole) -> frozenset[str]:
-    """The kinds of things in the configuration that a role may change, and so bring back."""
+    """Return the kinds of configured things that a role may change, and therefore restore."""
     return frozenset(kind for kind, page in PAGE_OF_KIND.items() if can_change(role, page))
 
 
 def least_role(name: str, right: Right) -> UserRole:
-    """The first role in order that has one of these rights there; the administrator where nobody has."""
+    """Return the lowest role that has one of these rights there, ADMINISTRATOR if none has."""
     return next((role for role in UserRole if right_on_page(role, name) & right), UserRole.ADMINISTRATOR)
 
 
 def may_have(role: UserRole, part: PagePart) -> bool:
-    """Whether a role gets, or does, that part of the pages it sees."""
     return bool(_cell(PARTS[part], role))
 
 
@@ -438,23 +439,22 @@ def _cell(cells: Cells, role: UserRole) -> Right:
 
 
 def scope_of_call(method: str, path: str) -> str | None:
-    """The scope that a call needs, its path as the table writes it; None for a call that has no row."""
+    """Return the scope an agent's call needs, or None if it has no row; `path` is as the table writes it."""
     return CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
 
 
 def scope_of_admin_call(method: str, path: str) -> str | None:
-    """The same of a call that takes an administrator's token."""
     return ADMIN_CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
 
 
 @cache
 def methods_of_call(path: str) -> tuple[str, ...]:
-    """The methods that a path takes, HEAD beside GET; none for a path that has no row."""
+    """Return the methods that a path takes, with HEAD beside GET; none if it has no row."""
     rows = [method for method, _, of in (call.partition(" ") for call in (*CALLS, *ADMIN_CALLS)) if of == path]
     return tuple(each for method in rows for each in ((method, "HEAD") if method == "GET" else (method,)))
 
 
 @cache
 def path_of_route(route: str) -> str:
-    """A route of Django's URLconf as the table writes it: `v1/files/<str:ref>` is `/v1/files/{ref}`."""
+    """Return a Django route as the table writes it: `v1/files/<str:ref>` becomes `/v1/files/{ref}`."""
     return "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)

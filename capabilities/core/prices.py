@@ -1,7 +1,7 @@
-"""What tokens cost: rates per million of each sort, and the exact sum of a usage. Whole numbers throughout.
+"""Prices of tokens: rates per million of each sort, and the exact cost of a usage, in whole numbers.
 
 Money is a whole number of nanos (a thousand-millionth of the currency's unit), so that sums of many small calls are
-exact; the sorts of tokens are those of `capabilities.core.wire.Usage`.
+exact. The sorts of tokens are those of `capabilities.core.wire.Usage`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ from capabilities.core.wire import Usage
 NANO = 1_000_000_000
 """Nanos in one unit of a currency."""
 MAX_NANOS = 10**15
-"""A million units for one call: what would cost more is miscounted or mispriced, and cut to this."""
+"""A million units for one call. A higher cost is miscounted or mispriced, and is cut to this."""
 CURRENCY = re.compile(r"[A-Z]{3}")
 NO_CURRENCY = "XXX"
-"""What ISO 4217 calls an amount in no currency: that of what costs nothing wherever it is billed."""
+"""ISO 4217's code for no currency, used for what is free wherever it is billed."""
 _SCALE = 1_000_000
-"""Rates are kept in millionths of the currency's unit, as finely as any vendor writes them."""
+"""Rates are stored in millionths of the currency's unit, as finely as any vendor writes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a million tokens of each sort cost, in millionths of the currency's unit; None as the sort above it.
+    """What a million tokens of each sort cost, in millionths of the currency's unit.
 
-    Tokens from or for a cache, sounds and images are parts of the input; sounds, images and thoughts of the output.
+    A rate of None is not priced apart: those tokens cost what the whole they are part of costs. Cached tokens, audio
+    and images are parts of the input; audio, images and reasoning parts of the output. `cache_write_1h` defaults to
+    `cache_write`.
     """
 
     input: int | None = None
@@ -51,7 +53,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """The rates of a request that reads more tokens than `above`: all of its tokens cost that."""
+    """The rates of a request that reads more tokens than `above`; they apply to all of its tokens."""
 
     above: int
     rates: Rates
@@ -61,8 +63,8 @@ class Tier:
 class Price:
     """What a model costs at a provider: its tiers, the lowest first, in a currency by its three letters.
 
-    `source` says who states it (empty: the administrator), `checked_on` when that was looked up; `others` is what
-    other lists state of the same model (`capabilities.core.providers.catalogue.price_verdicts`).
+    `source` says who states it (empty: the administrator), `checked_on` when that was looked up. `others` is what other
+    lists state of the same model (`capabilities.core.providers.catalogue.price_verdicts`).
     """
 
     currency: str
@@ -72,16 +74,16 @@ class Price:
     others: tuple[Price, ...] = ()
 
     def rates_for(self, prompt_tokens: int) -> Rates:
-        """The rates of a request that reads so many tokens."""
+        """Return the rates of a request that reads so many tokens."""
         fitting = [tier for tier in self.tiers if prompt_tokens > tier.above]
         return (fitting or self.tiers)[-1 if fitting else 0].rates
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a call cost, and what it would have cost more without the provider's cache, in nanos of a currency.
+    """The cost of a call in nanos, and how much more it would have been without the provider's cache.
 
-    `saving` is below zero where a cache was written that nobody has read yet.
+    `saving` is negative where a cache was written and not read yet.
     """
 
     nanos: int
@@ -90,21 +92,21 @@ class Cost:
 
 
 FREE = Price(NO_CURRENCY, (Tier(0, Rates(0, 0)),), "the embedded provider")
-"""What costs nothing by nature, since it is answered in this process."""
+"""The price of the embedded provider, which answers in this process."""
 
 
 def rate_of(amount: Decimal | None) -> int | None:
-    """A rate per million tokens as it is kept; None for None."""
+    """Return a rate per million tokens as it is stored, or None for None."""
     return None if amount is None else int((amount * _SCALE).to_integral_value(ROUND_HALF_EVEN))
 
 
 def amount_of(rate: int) -> Decimal:
-    """A rate per million tokens as people write it."""
+    """Return a stored rate as the amount per million tokens."""
     return Decimal(rate) / _SCALE
 
 
 def cost_of(usage: Usage, price: Price) -> Cost | None:
-    """What a usage costs at a price; None where the provider did not count, or nobody says what those tokens cost."""
+    """Return the cost of a usage, or None if the provider did not count or a used sort of token has no rate."""
     if usage.prompt_tokens is None and usage.completion_tokens is None:
         return None
     rates = price.rates_for(usage.prompt_tokens or 0)
@@ -120,7 +122,7 @@ def cost_of(usage: Usage, price: Price) -> Cost | None:
 
 
 Part = tuple[int, int | None]
-"""So many tokens at such a rate."""
+"""A number of tokens and their rate."""
 
 
 def _input_parts(usage: Usage, rates: Rates) -> list[Part]:
@@ -151,10 +153,10 @@ def _output_parts(usage: Usage, rates: Rates) -> list[Part]:
 
 
 def _split(whole: int | None, rate: int | None, sorts: Sequence[tuple[int | None, int | None]]) -> list[Part]:
-    """The sorts that have a rate of their own, and the rest; no more of them than the whole holds."""
     left, parts = whole or 0, list[Part]()
     for count, own in sorts:
         if count and own is not None:
+            # A provider's parts may add up to more than its whole; no token is billed twice.
             taken = min(max(count, 0), left)
             parts.append((taken, own))
             left -= taken
@@ -174,38 +176,38 @@ def _sum(parts: Sequence[Part]) -> int:
 
 
 def _nanos(total: int) -> int:
-    """Tokens times millionths a million tokens, as nanos, rounded, and no more than a sum of many of them can hold."""
+    # Tokens times millionths per million tokens are 1/1000 nanos. The limit leaves room for the sum of many costs.
     return min((total + 500) // 1000, MAX_NANOS)
 
 
 def money_text(nanos: int, currency: str) -> str:
-    """An amount with its currency, as `12.34 USD`; `0` where there is none to pay in."""
+    """Return an amount with its currency, such as `12.34 USD`, or `0` without a currency."""
     return "0" if currency == NO_CURRENCY else f"{amount_text(nanos)} {currency}"
 
 
 def money_texts(sums: Mapping[str, int]) -> list[str]:
-    """The sum of each currency; they are never added up. What costs nothing stands for itself alone."""
+    """Return the sum of each currency, sorted; free usage is left out beside paid."""
     paid = {currency: nanos for currency, nanos in sums.items() if currency != NO_CURRENCY} or sums
     return [money_text(nanos, currency) for currency, nanos in sorted(paid.items())]
 
 
 def exact_amount(nanos: int) -> str:
-    """Nanos as an amount with all its digits: `0.0035`, `12`."""
+    """Return nanos as an amount with all its digits: `0.0035`, `12`."""
     return f"{(Decimal(nanos) / NANO).normalize():f}"
 
 
 def amount_text(nanos: int) -> str:
-    """Nanos as an amount: two places from one unit on, below it as many as two digits need, at most nine."""
+    """Return nanos as an amount: two decimals from one unit on, below it two significant digits, at most nine."""
     amount = Decimal(nanos) / NANO
     places = 2 if abs(amount) >= 1 or not amount else min(9, 1 - amount.adjusted())
     text = f"{amount:,.{places}f}"
     return text.rstrip("0").rstrip(".") if places > 2 else text
 
 
-# A price as an administrator writes it: amounts per million tokens, in a currency; what is wrong with it.
+# Prices as administrators write them: amounts per million tokens, in a currency.
 
 DEAREST = 1_000_000
-"""The most that a million tokens may cost; more is a slip of the pen."""
+"""The most that a million tokens may cost; more is a typing error."""
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "input": "input",
@@ -220,12 +222,12 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "reasoning": "reasoning",
     }
 )
-"""The amounts by their names in JSON, and the sort of tokens each is for; the first two have to be there."""
+"""The amounts by their names in JSON, and the sort of tokens each is for; the first two are required."""
 REQUIRED = ("currency", "input", "output")
 
 
 def check_price(data: object, path: str = "price") -> tuple[Problem, ...]:
-    """What is wrong with a price; an unknown field is a warning, the rest errors. An empty object is no price."""
+    """Return the problems in a price; an unknown field is only a warning, and an empty object is no price."""
     if not isinstance(data, Mapping):
         example = "{'currency': 'USD', 'input': 2.5, 'output': 10}"
         return (
@@ -271,7 +273,7 @@ def _is_amount(value: object) -> bool:
 
 
 def price_of(data: Mapping[str, Any]) -> Price | None:
-    """The price that JSON describes; None for an empty object and for what `check_price` calls an error."""
+    """Return the price that JSON describes, or None if it is empty or `check_price` reports an error."""
     if not data or any(problem.severity == "error" for problem in check_price(data)):
         return None
     amounts = {field: data.get(name) for name, field in FIELDS.items()}

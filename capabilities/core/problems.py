@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, as a value that pages, commands and the API all show."""
+"""Problems of a configuration, as values that pages, commands and the API show."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong: where, in words, and which rule it breaks.
+    """One problem: its place, a sentence, and the broken rule.
 
-    `field` is a path such as `services[0].apiKey`; `constraint` is one of required, type, reference, enum,
-    duplicate, range; `severity` is `error` (stops an import) or `warning` (REQUIREMENTS, decision 11).
+    `field` is a path such as `services[0].apiKey`; `constraint` is one of required, type, reference, enum, duplicate,
+    range; `severity` is `error` (stops an import) or `warning`.
     """
 
     field: str
@@ -20,10 +20,11 @@ class Problem:
 
     @property
     def line(self) -> str:
-        """The problem in one line that says where it is, once: many a sentence begins with its place."""
+        """Return the problem as one line that names its place once."""
+        # Many sentences begin with their place already.
         told = not self.field or self.message.startswith((f"{self.field} ", f"{self.field}:"))
         return self.message if told else f"{self.field}: {self.message}"
 
 
 MAX_PROBLEMS = 20_000
-"""Problems after which no more are looked for."""
+"""The check stops after this many problems."""

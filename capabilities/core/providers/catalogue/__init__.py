@@ -1,4 +1,4 @@
-"""What do models read, how much, until when, and who says so? Offline, from two sources and the vendors' SDKs."""
+"""The catalogue of models: what they read, limits, last days and sources, offline."""
 
 from capabilities.core.providers.catalogue.answers import (
     Catalogue,

@@ -1,8 +1,8 @@
-"""What is known of a model: what it reads, how much of it, until when it is served, each with its sources.
+"""Look up a model in the catalogue: what it reads, its limits, and its last day, each with its sources.
 
-A model's capabilities differ from host to host, so a row of the asked provider comes first, then the maker's own, then
-what all hosts that list it say, then a pattern of names. Whatever none of them knows stays None: unknown is shown as
-unknown and treated as text only. The data lie in `capabilities/catalogue/`.
+A model's capabilities differ from host to host, so a row of the asked provider is tried first, then the maker's own,
+then what all hosts that list it say, then a pattern of names. What none of them knows stays None: unknown is shown as
+unknown and treated as text only. The data are in `capabilities/catalogue/`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from capabilities.core.providers.presets import preset_for_endpoint
 
 
 class Catalogue:
-    """A document and the two tables kept by hand, ready to be asked: patterns of names, and what vendors announced of
-    a model's end (`ends`, where no other source says it) and its successor.
+    """A catalogue document with the two tables kept by hand: patterns of names, and announced retirements.
+
+    The retirements give a model's last day where no other source does, and its successor.
     """
 
     def __init__(
@@ -45,23 +46,21 @@ class Catalogue:
         self._retirements = retirements or {}
         self._announced_by = (retirements or {}).get("source", "")
         self._announced = {(each["host"], each["model"]): each for each in (retirements or {}).get("retirements", ())}
-        self._remembered = lru_cache(maxsize=4096)(self.lookup)  # calls ask for the same few again and again
+        self._remembered = lru_cache(maxsize=4096)(self.lookup)  # requests use the same few models
 
     @property
     def own_tables(self) -> tuple[tuple[str, str], ...]:
-        """The tables that are kept by hand: what each is made of, and the day on which it was looked at."""
+        """Return source and date of each table kept by hand."""
         return tuple((table["source"], table["checkedOn"]) for table in (self._patterns, self._retirements) if table)
 
     def entry_at(self, provider: str, endpoint: str, model: str) -> CatalogueEntry | None:
-        """What is known of a model at a provider of that name."""
         return self._remembered(hint_of(provider, endpoint), model)
 
     def retirement_at(self, provider: str, endpoint: str, model: str) -> Retirement | None:
-        """From which day a provider of that name no longer serves a model; None when no source gives a day."""
         return self.retirement(hint_of(provider, endpoint), model)
 
     def lookup(self, provider_hint: str | None, model: str) -> CatalogueEntry | None:
-        """What is known of a model at a provider (its name, preset or URL; None for any); None when nothing is."""
+        """Return what is known of a model at a provider (name, preset or URL; None for any), or None."""
         provider, names = self._host_of(provider_hint), tuple(names_of(model))
         for depth in range(len(names)):
             for matched_by, host in _levels(provider, names[depth]):
@@ -70,7 +69,7 @@ class Catalogue:
         return self._pattern(version_name(model))
 
     def _host_of(self, hint: str | None) -> str | None:
-        """The host that a hint speaks of: one of ours, or an address that listed its own models."""
+        """Return the host that a hint means: a known one, or an address that listed its own models."""
         known = provider_of(hint)
         return known or next((word for word in (hint or "").lower().split() if word in self.document.models), None)
 
@@ -87,10 +86,10 @@ class Catalogue:
         )
 
     def _witnesses(self, host: str, names: Sequence[str]) -> list[Witness]:
-        """Each source with its most exact row: one may list a version that the other knows by its model's name."""
         rows = [decode_row(row) for name in names if (row := self.document.models[host].get(name)) is not None]
         witnesses = []
         for index, note in enumerate(self.document.sources):
+            # The most exact row: one source may list a version that another knows only by its model's name.
             statement = next((row[index] for row in rows if len(row) > index and row[index]), None)
             if statement:
                 witnesses.append(Witness(note.label, statement, bool(note.host)))
@@ -112,10 +111,7 @@ class Catalogue:
         return None
 
     def retirement(self, provider_hint: str | None, model: str) -> Retirement | None:
-        """From which day a provider no longer serves a model, said or foreseen; None when no source gives a day.
-
-        A host that lists the model without a day is believed; where none is known, the maker's own day counts.
-        """
+        """Return the day from which a provider no longer serves a model, or None if no source gives one."""
         name = version_name(model)
         maker = maker_of(name) or ""
         for host in dict.fromkeys((self._host_of(provider_hint) or maker, maker)):
@@ -132,6 +128,7 @@ class Catalogue:
                     successor=heir.get("successor", ""),
                     successor_source=heir.get("source", ""),
                 )
+            # A host that lists the model without a day is believed; the maker's day counts only for unknown hosts.
             if name in self.document.models.get(host, ()):
                 return None
         return None
@@ -169,44 +166,39 @@ def _pattern_limit(tokens: int | None, source: str) -> StatedLimit | None:
 
 @cache
 def default_catalogue() -> Catalogue:
-    """The catalogue that comes with the project, read at the first question and kept."""
+    """Return the bundled catalogue, read on first use and kept."""
     return with_own_tables(from_json(json.loads(gzip.decompress(read_data("models.json.gz")))))
 
 
 def with_own_tables(document: CatalogueDocument) -> Catalogue:
-    """A document with the two tables that are kept by hand."""
+    """Return a catalogue of this document and the bundled tables kept by hand."""
     return Catalogue(document, *(json.loads(read_data(name)) for name in ("patterns.json", "retirements.json")))
 
 
 def read_data(name: str) -> bytes:
-    """One of the files that come with the project."""
     return files("capabilities.catalogue").joinpath(name).read_bytes()
 
 
 def lookup(provider_hint: str | None, model: str) -> CatalogueEntry | None:
-    """What the project's own catalogue knows of a model at a provider; None when nothing is known."""
     return default_catalogue().lookup(provider_hint, model)
 
 
 def retirement(provider_hint: str | None, model: str) -> Retirement | None:
-    """From which day a provider no longer serves a model, by the project's own catalogue; None when none is known."""
     return default_catalogue().retirement(provider_hint, model)
 
 
 @lru_cache(maxsize=4096)
 def hint_of(provider: str, endpoint: str) -> str:
-    """What tells whose host a provider is: the host says more than the name people gave it, and a path says nothing,
-    since everybody's may end in `/openai/v1`.
-    """
+    """Return the text by which a provider's host is recognised: its preset or name, and its address."""
+    # The host says more than the name an administrator chose; a path says nothing, since any may end in `/openai/v1`.
     preset = preset_for_endpoint(endpoint)
     return f"{preset.name if preset else provider} {address_of(endpoint)}"
 
 
 def address_of(endpoint: str) -> str:
-    """The host and port of a URL, in lower case."""
     return endpoint.partition("://")[2].partition("/")[0].lower()
 
 
 def list_host(provider: str, endpoint: str) -> str:
-    """Under which host the models stand that a provider lists of its own."""
+    """Return the host name under which a provider's own list of models is stored."""
     return provider_of(hint_of(provider, endpoint)) or address_of(endpoint)

@@ -1,7 +1,7 @@
-"""How does the catalogue lie in a file? Hosts, models, what each source says of them, last days, and where from.
+"""The catalogue's file format: hosts, models, each source's statements, last days, and sources.
 
 One row is one text, a model's statements in the order of the sources: `vf-ad~s,128000,16384;` says image and PDF yes,
-audio and video no, structured output both ways, then the limits in tokens; the second source has no word on it. The
+audio and video no, structured output both ways, then the limits in tokens; the second source says nothing about it. The
 same rows always give the same text.
 """
 
@@ -27,8 +27,9 @@ Ends = Mapping[str, Mapping[str, date]]
 
 @dataclass(frozen=True, slots=True)
 class SourceNote:
-    """Where facts come from: its name and edition, the day of its data, its licence; `host` is set for a provider that
-    speaks of the models it serves.
+    """A source of facts: its name and edition, the day of its data, its licence.
+
+    `host` is set for a provider that lists the models it serves.
     """
 
     name: str
@@ -39,16 +40,16 @@ class SourceNote:
 
     @property
     def label(self) -> str:
-        """Name and edition: `LiteLLM 1.109.1`."""
+        """Return name and edition: `LiteLLM 1.109.1`."""
         return f"{self.name} {self.edition}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueDocument:
-    """The catalogue as it lies in a file.
+    """The catalogue as stored in a file.
 
-    `models` has by host and name the statements of `sources`, one text a row; `ends` by host and name the last days,
-    each with the number of its source among `sources` and `origins`, the maker's own word first.
+    `models` has the statements of `sources` by host and name, one text per row. `ends` has the last days by host and
+    name, each with the index of its source in `sources` + `origins`, the maker's own first.
     """
 
     sources: tuple[SourceNote, ...]
@@ -58,19 +59,18 @@ class CatalogueDocument:
 
     @property
     def checked_on(self) -> date:
-        """The day of the newest source."""
+        """Return the day of the newest source."""
         return max(date.fromisoformat(note.date) for note in self.sources)
 
     @property
     def notes(self) -> tuple[SourceNote, ...]:
-        """Everything that facts come from."""
         return self.sources + self.origins
 
 
 def group_rows(listings: Iterable[Listing], which: str, *, several: bool = False) -> dict[str, dict[str, Statement]]:
-    """A source's rows by our hosts; a model whose maker does not list it stands under `*`, for all hosts together.
+    """Return a source's rows by our hosts; a model its maker does not list goes under `*`, for all hosts.
 
-    `which` is the field of `Host` that has the source's names of it. With `several`, a single host is not enough for
+    `which` is the field of `Host` with the source's names of it. With `several`, a model needs more than one host for
     `*`.
     """
     by_host: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
@@ -91,13 +91,14 @@ def group_rows(listings: Iterable[Listing], which: str, *, several: bool = False
 
 def _first_rows(aliases: Sequence[str], by_host: Mapping[str, Mapping[str, list[Statement]]]) -> dict[str, Statement]:
     rows: dict[str, Statement] = {}
+    # The first alias wins, so it is written last.
     for alias in reversed(aliases):
         rows |= {name: merge(statements) for name, statements in by_host.get(alias, {}).items()}
     return rows
 
 
 def group_ends(listings: Iterable[Listing], which: str) -> dict[str, dict[str, date]]:
-    """The last days that a source gives, by our hosts; the earliest where it gives several."""
+    """Return a source's last days by our hosts, the earliest if it gives several."""
     hosts = {alias: host.name for host in HOSTS for alias in getattr(host, which)}
     ends: dict[str, dict[str, date]] = defaultdict(dict)
     for listing in listings:
@@ -110,7 +111,7 @@ def group_ends(listings: Iterable[Listing], which: str) -> dict[str, dict[str, d
 def build_document(
     sources: Sequence[tuple[SourceNote, Rows]], ends: Sequence[tuple[SourceNote, Ends]] = ()
 ) -> CatalogueDocument:
-    """The document of these sources; those of `ends` in the order in which their last days count."""
+    """Return the document of these sources; `ends` are in order of precedence."""
     notes = tuple(note for note, _ in sources)
     origins = tuple(note for note, _ in ends if note not in notes)
     days: dict[str, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
@@ -122,7 +123,7 @@ def build_document(
 
 
 def encode_rows(sources: Sequence[Rows]) -> dict[str, dict[str, str]]:
-    """The rows of several sources as texts, by host and name, in alphabetical order."""
+    """Return the rows of several sources as texts by host and name, in alphabetical order."""
     hosts = sorted({host for rows in sources for host, names in rows.items() if names})
     names = {host: sorted({name for rows in sources for name in rows.get(host, ())}) for host in hosts}
     return {
@@ -132,7 +133,6 @@ def encode_rows(sources: Sequence[Rows]) -> dict[str, dict[str, str]]:
 
 
 def encode_row(statements: Iterable[Statement | None]) -> str:
-    """The statements of one model at one host as one text."""
     return ";".join(_encode(each) if each else "" for each in statements)
 
 
@@ -143,7 +143,7 @@ def _encode(statement: Statement) -> str:
 
 
 def decode_row(text: str) -> tuple[Statement | None, ...]:
-    """The statements of a row; raises ValueError for a text that is none."""
+    """Return the statements of a row; raise ValueError for an invalid text."""
     return tuple(_decode(part) if part else None for part in text.split(";"))
 
 
@@ -159,7 +159,7 @@ def _decode(text: str) -> Statement:
 def split_document(
     document: CatalogueDocument,
 ) -> tuple[list[tuple[SourceNote, Rows]], list[tuple[SourceNote, Ends]]]:
-    """What `build_document` made it of."""
+    """Return the sources and last days from which `build_document` builds this document."""
     sources: list[dict[str, dict[str, Statement]]] = [defaultdict(dict) for _ in document.sources]
     for host, names in document.models.items():
         for name, row in names.items():
@@ -179,7 +179,6 @@ def split_document(
 
 
 def to_json(document: CatalogueDocument) -> str:
-    """The document as it is written to a file."""
     value = {
         "format": FORMAT,
         "sources": [asdict(note) for note in document.sources],
@@ -191,7 +190,7 @@ def to_json(document: CatalogueDocument) -> str:
 
 
 def from_json(value: Any) -> CatalogueDocument:
-    """The document of parsed JSON that `to_json` wrote; raises ValueError where its format is another one."""
+    """Return the document of parsed JSON written by `to_json`; raise ValueError for another format."""
     if value["format"] != FORMAT:
         raise ValueError(value["format"])
     sources, origins = (tuple(SourceNote(**note) for note in value[key]) for key in ("sources", "origins"))

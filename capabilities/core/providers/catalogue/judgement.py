@@ -1,8 +1,7 @@
-"""What do several sources together say of one fact? Each fact has its verdict, and who said what.
+"""Combine what several sources say of a fact into a verdict.
 
-A fact that sources contradict each other about is contested and counts as no, until a probe or an administrator
-decides. What a provider says of the models it serves counts more than a list kept by others, but not alone against
-all of them.
+A fact on which sources contradict each other is contested and counts as no, until a probe or an administrator decides.
+What a provider says of the models it serves outweighs lists kept by others, but not alone against all of them.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ LETTERS: Mapping[str, Cell] = {
     **{letter: ("output", word) for letter, word in OUTPUTS.items()},
 }
 TEXT: tuple[Cell, ...] = (("input", "text"), ("output", "text"))
-"""What every model that chats reads and writes."""
+"""What every chat model reads and writes."""
 CELLS: tuple[Cell, ...] = (*TEXT, *LETTERS.values())
-"""The cells that the catalogue may have a word on."""
+"""The capabilities that the catalogue may know."""
 
 ROUNDING = 0.95
-"""Limits that differ by less are one limit, rounded: 1,000,000 and 1,048,576 tokens."""
+"""Limits closer than this are one limit, rounded: 1,000,000 and 1,048,576 tokens."""
 
 
 class FactVerdict(StrEnum):
-    """How sure a fact is, and by what: the earlier one wins."""
+    """How certain a fact is and by what; an earlier member takes precedence."""
 
     ADMINISTRATOR = "administrator"
     PROBED = "probed"
@@ -44,8 +43,10 @@ class FactVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What one source says of a model at one host: letters it has, has not, and is of two minds about; limits in
-    tokens, None where it names none.
+    """What one source says of a model at one host.
+
+    `yes`, `no` and `both` hold letters: capabilities it has, has not, and is stated both ways. The limits are in
+    tokens, None if not stated.
     """
 
     yes: str = ""
@@ -56,13 +57,12 @@ class Statement:
 
     @property
     def declares(self) -> bool:
-        """Whether it has a word on any letter."""
         return bool(self.yes or self.no or self.both)
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A source and its statement; `own` for a provider that speaks of the models it serves."""
+    """A source and its statement; `own` for a provider that lists the models it serves."""
 
     source: str
     statement: Statement
@@ -71,7 +71,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Whether a capability counts as there, how sure that is, and which sources said yes and which no."""
+    """Whether a capability counts as present, the verdict, and the sources that say yes and no."""
 
     value: bool
     verdict: FactVerdict
@@ -81,7 +81,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class StatedLimit:
-    """A number of tokens, the least that was said, how sure it is, and which source said which."""
+    """A number of tokens, the lowest stated, with its verdict and each source's number."""
 
     tokens: int
     verdict: FactVerdict
@@ -90,9 +90,9 @@ class StatedLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """The day from which a model is no longer served, and who says so; `others` say another day.
+    """The day from which a model is no longer served, and the source; `others` state another day.
 
-    `successor` is the model that its vendor names instead, `successor_source` where; both empty when none is known.
+    `successor` is the model that its vendor recommends instead, `successor_source` where; both empty if unknown.
     """
 
     model: str
@@ -105,7 +105,7 @@ class Retirement:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """What the catalogue says of a model: facts by cell, limits, None where no source names one.
+    """What the catalogue says of a model: facts by capability, and limits, None if no source states one.
 
     `matched_by` is provider, maker, hosts (what all of them agree on) or pattern; `matched` the name or pattern.
     """
@@ -120,29 +120,26 @@ class CatalogueEntry:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What counts as read and written: contested is no."""
+        """Return the capabilities that count as present; contested ones do not."""
         there = [cell for cell, fact in self.facts.items() if fact.value]
         reads, writes = (tuple(name for at, name in there if at == side) for side in ("input", "output"))
         return Capabilities(reads, writes)
 
     @property
     def contested(self) -> dict[Cell, Fact]:
-        """The facts that sources contradict each other about."""
         return {cell: fact for cell, fact in self.facts.items() if fact.verdict is FactVerdict.CONTESTED}
 
     @property
     def max_input_tokens(self) -> int | None:
-        """Tokens that it takes; None where no source says."""
         return self.max_input.tokens if self.max_input else None
 
     @property
     def max_output_tokens(self) -> int | None:
-        """Tokens that it gives; None where no source says."""
         return self.max_output.tokens if self.max_output else None
 
 
 def judge_facts(witnesses: Sequence[Witness]) -> dict[Cell, Fact]:
-    """The facts that any witness has a word on, text first."""
+    """Return the facts that any witness states, text first."""
     everybody = tuple(each.source for each in witnesses)
     sure = FactVerdict.AGREED if len(everybody) > 1 else FactVerdict.ONE_SOURCE
     facts = {cell: Fact(True, sure, everybody) for cell in TEXT}
@@ -151,7 +148,7 @@ def judge_facts(witnesses: Sequence[Witness]) -> dict[Cell, Fact]:
 
 
 def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
-    """What the witnesses together say of one letter; None when none has a word on it."""
+    """Return the combined verdict on one letter, or None if no witness states it."""
     yes = [each for each in witnesses if letter in each.statement.yes or letter in each.statement.both]
     no = [each for each in witnesses if letter in each.statement.no or letter in each.statement.both]
     if not yes and not no:
@@ -159,6 +156,7 @@ def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
     names = tuple(each.source for each in yes), tuple(each.source for each in no)
     if not (yes and no):
         return Fact(bool(yes), FactVerdict.AGREED if len(yes or no) > 1 else FactVerdict.ONE_SOURCE, *names)
+    # Sources disagree: a provider's own statement decides if another source supports it.
     for side in (yes, no):
         if len(side) > 1 and any(each.own and letter not in each.statement.both for each in side):
             return Fact(side is yes, FactVerdict.AGREED, *names)
@@ -166,7 +164,7 @@ def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
 
 
 def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | None:
-    """The least that any source says; contested when they differ by more than rounding; None when none says."""
+    """Return the lowest limit stated, contested if they differ by more than rounding; None without any."""
     numbers = tuple((source, tokens) for source, tokens in statements if tokens)
     if not numbers:
         return None
@@ -177,7 +175,7 @@ def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | N
 
 
 def merge(statements: Sequence[Statement]) -> Statement:
-    """Several rows of one source as one: of two minds where they differ, the least limit."""
+    """Merge several rows of one source: differing facts become `both`, the lowest limit counts."""
     yes = {letter for each in statements for letter in each.yes + each.both}
     no = {letter for each in statements for letter in each.no + each.both}
     return Statement(
@@ -190,5 +188,4 @@ def merge(statements: Sequence[Statement]) -> Statement:
 
 
 def in_order(letters: set[str]) -> str:
-    """The letters in the order of the table."""
     return "".join(letter for letter in LETTERS if letter in letters)
