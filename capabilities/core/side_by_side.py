@@ -1,4 +1,4 @@
-"""Two texts line beside line, with the words marked in which two lines differ."""
+"""Compare two texts line by line, and mark the words in which two lines differ."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 WORD = re.compile(r"[A-Za-z0-9_]+|.", re.DOTALL)
-"""A word of letters that make words, or one sign; Chinese is compared sign by sign."""
+"""A run of word characters, or one other character; Chinese is compared character by character."""
 
 MAX_LINE = 1000
-"""Characters of a line up to which its words are compared; in a longer one all counts as different."""
+"""Characters of a line up to which its words are compared; a longer one counts as different as a whole."""
 
 MAX_PAIRS = 20_000
 MAX_REPEATS = 8
 
 ALIKE = 0.3
-"""The share of words from which on two lines count as one that was changed; others differ as a whole."""
+"""The share of equal words from which on two lines count as one that was changed; others differ as a whole."""
 
 Parts = tuple[tuple[str, bool], ...]
-"""A line in pieces, each with whether the other line has something else there."""
+"""A line in pieces, each with whether it differs from the other line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,15 @@ class SideBySideRow:
 
     @property
     def left_parts(self) -> Parts:
-        """The left line in pieces."""
         return mark_words(self.left, self.right) if self.tag == "replace" else ((self.left, False),)
 
     @property
     def right_parts(self) -> Parts:
-        """The right line in pieces."""
         return mark_words(self.right, self.left) if self.tag == "replace" else ((self.right, False),)
 
 
 def lines_beside(before: str, after: str, *, context: int = 3) -> tuple[SideBySideRow, ...]:
-    """The rows of two texts; unchanged stretches are cut to `context` lines, and equal texts give none."""
+    """Return the rows of two texts; unchanged parts are cut to `context` lines, and equal texts give none."""
     return tuple(_rows(before.splitlines(), after.splitlines(), context))
 
 
@@ -59,10 +57,8 @@ def _rows(left: Sequence[str], right: Sequence[str], context: int) -> Iterator[S
 
 
 def _matcher(left: Sequence[str], right: Sequence[str]) -> difflib.SequenceMatcher[str]:
-    """What compares two sequences; where too many pairs are equal, what repeats is compared only beside the rest.
-
-    Its time grows with the pairs: 32,000 equal lines on both sides would take minutes.
-    """
+    # SequenceMatcher's time grows with the pairs of equal items: 32,000 equal lines on both sides would take minutes.
+    # So where there are too many, repeated items are compared only beside the others.
     counts = Counter(right)
     if sum(counts[piece] for piece in left) <= MAX_PAIRS:
         return difflib.SequenceMatcher(None, left, right, autojunk=False)
@@ -74,7 +70,7 @@ def _number_line(lines: Sequence[str], index: int | None) -> tuple[int | None, s
 
 
 def mark_words(line: str, other: str) -> Parts:
-    """The line in pieces, those marked that the other line does not have at that place."""
+    """Return the line in pieces, marked where the other line differs."""
     if not line or not other or len(line) > MAX_LINE or len(other) > MAX_LINE:
         return ((line, False),)
     words, others = WORD.findall(line), WORD.findall(other)

@@ -1,8 +1,8 @@
-"""What may be stored, so that every database gives back the very value that was written.
+"""Restrict values to what every database returns exactly as it was written.
 
-What people write is refused where it cannot be stored, with its place. What happens (logs, answers) is settled: it
-becomes the nearest value that can be, the same on every engine. Text has no NUL and no half of a surrogate pair.
-PostgreSQL's JSON knows neither −0.0 nor an exponent: 1e16 comes back as a whole number.
+User input that cannot be stored is rejected with its path. Events (logs, answers) are settled: they become the nearest
+storable value, the same on every engine. Text has no NUL and no half of a surrogate pair. PostgreSQL's JSON has neither
+−0.0 nor exponents: 1e16 is returned as a whole number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ODD_TEXT = re.compile(
 )
 EXPONENT = re.compile(r"[0-9][eE]\+?[0-9]")
 ODD_NUMBER = re.compile(r"(?:^|[\[:, ])(?:-0\.0(?!\d)|-?[0-9][0-9.]*[eE]\+?[0-9]|-?Infinity|NaN)")
-"""What is to be settled in JSON: an escape of NUL or of half a pair, −0.0, an exponent, no number. Text may match."""
+"""Parts of JSON to settle: an escape of NUL or of half a pair, −0.0, an exponent, not a number. Text may match."""
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 LARGEST = 2**63
 """The bound of whole numbers, and of others."""
@@ -33,31 +33,30 @@ DEPTH = 100
 """Levels of nesting that are stored; a configuration has six."""
 
 Place = tuple[str | int, ...]
-"""Keys and indexes on the way to a value."""
+"""Keys and indexes of the path to a value."""
 
 
 def is_storable(text: str) -> bool:
-    """Whether every database and encoding can hold the text."""
     return (text.isascii() and "\x00" not in text) or not LOST.search(text)
 
 
 def storable_text(text: str) -> str:
-    """Return the text with U+FFFD for what cannot be kept."""
     return text if is_storable(text) else LOST.sub(REPLACEMENT, text)
 
 
 def is_name(text: str) -> bool:
-    """Whether a text stands on one line, without control characters."""
+    """Return whether a text is on one line, without control characters."""
     return not CONTROL.search(text)
 
 
 def settle(value: Any) -> Any:
-    """Return the value as every database gives it back; a number that is not finite becomes None."""
+    """Return the value as every database returns it; a number that is not finite becomes None."""
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, float):
         if not math.isfinite(value):
             return None
+        # `or 0.0` turns −0.0 into 0.0.
         return int(value) if abs(value) >= WHOLE_FROM else value or 0.0
     if isinstance(value, Mapping):
         return {settle(key) if isinstance(key, str) else key: settle(each) for key, each in value.items()}
@@ -67,12 +66,13 @@ def settle(value: Any) -> Any:
 
 
 def write_json(value: Any, encoder: type[json.JSONEncoder] | None = None) -> str:
-    """Return the value's JSON as a database keeps it."""
+    """Return the value's JSON as a database stores it."""
     return settle_json(json.dumps(value, cls=encoder))
 
 
 def settle_json(text: str) -> str:
-    """Return the JSON of the settled value of a JSON text; the text itself where there is nothing to settle."""
+    """Return the JSON of the settled value of a JSON text, or the text itself if nothing needs settling."""
+    # The cheap searches first: most texts have nothing to settle and need not be parsed.
     is_odd = "\\u" in text and ODD_TEXT.search(text)
     if not is_odd and ("-0.0" in text or "NaN" in text or "Infinity" in text or EXPONENT.search(text)):
         is_odd = ODD_NUMBER.search(text)
@@ -85,13 +85,13 @@ def path_of(place: Iterable[str | int]) -> str:
 
 
 def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> Iterator[Problem]:
-    """Yield a problem for each text, number or level of a JSON value that cannot be stored as it is."""
+    """Yield a problem for each text, number or level of a JSON value that cannot be stored unchanged."""
     waiting: list[tuple[Place, Any]] = [((), value)]
     while waiting:
         place, item = waiting.pop()
         if isinstance(item, str) and not is_storable(item):
             yield unreadable_text(path_of(place))
-        elif isinstance(item, int | float) and not -LARGEST <= item < LARGEST:  # true of what is not a number, too
+        elif isinstance(item, int | float) and not -LARGEST <= item < LARGEST:  # also true of NaN
             where = path_of(place)
             message = translatable(
                 "%(path)s must be a number between −2⁶³ and 2⁶³; no other can be stored.", path=where
@@ -112,7 +112,6 @@ def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> It
 
 
 def unreadable_text(path: str) -> Problem:
-    """A text with a NUL or half a surrogate pair."""
     message = translatable(
         "%(path)s contains a character that cannot be stored (NUL or half a surrogate pair).", path=path
     )

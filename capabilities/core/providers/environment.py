@@ -1,7 +1,7 @@
-"""Keys and the environment: NAME, `${ENV}`, placeholders, and which variables may be read at all.
+"""Provider keys in environment variables: NAME, `${ENV}`, placeholders, and the variables that may be read.
 
-Only `LLM_PROVIDER_{NAME}_API_KEY` and names explicitly allowed are ever looked up, and only for keys, so that an
-imported file cannot send another secret of this machine to a host of its choice (decision 10).
+Only `LLM_PROVIDER_{NAME}_API_KEY` and explicitly allowed names are ever looked up, and only for keys. Otherwise an
+imported file could send another secret of this machine to a host of its choice.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ PLACEHOLDERS = frozenset(
         "TODO",
     }
 )
-"""Keys that are none, compared whole: a real key that merely contains one of these words stays a key."""
+"""Not keys. They are compared whole: a real key may contain one of these words."""
 
 NOT_NEEDED = "NOT_NEEDED"
 """The key of a provider that needs none."""
 
 FIRST_KEY = "1"
-"""What a provider's first key is called that nobody has named (decision 20)."""
+"""The name of a provider's first key unless an administrator names it."""
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 PROVIDER_VARIABLE = re.compile(r"LLM_PROVIDER_([A-Z0-9_]+)_API_KEY")
 NUMBERED_VARIABLE = re.compile(r"(LLM_PROVIDER_[A-Z0-9_]+_API_KEY)_([1-9][0-9]*)")
-"""Of a provider's further keys (decision 20)."""
+"""The variables of a provider's further keys."""
 NOT_IN_NAME = re.compile(r"[^A-Z0-9]")
 MASKED = re.compile(r".*(?:\*{3,}|•{3,}|…).*", re.DOTALL)
 HEADER_SAFE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 
 class KeyNotation(StrEnum):
-    """What the text in a key field is."""
+    """The kinds of text in a key field."""
 
     NOT_NEEDED = "not_needed"
     REFERENCE = "reference"
@@ -68,7 +68,7 @@ class KeyNotation(StrEnum):
 
 
 def form_of(text: str) -> KeyNotation:
-    """What a key field's text is: `invalid` where no HTTP header could carry it or `${` is not a whole reference."""
+    """Return what a key field's text is: INVALID if no HTTP header can carry it or `${` is not a whole reference."""
     if text in ("", NOT_NEEDED):
         return KeyNotation.NOT_NEEDED
     if REFERENCE.fullmatch(text):
@@ -81,37 +81,37 @@ def form_of(text: str) -> KeyNotation:
 
 
 def header_safe(text: str) -> bool:
-    """Whether an HTTP header can carry the text as it is: printable ASCII, no space at either end."""
+    """Return whether an HTTP header can carry the text: printable ASCII, no space at either end."""
     return HEADER_SAFE.fullmatch(text) is not None
 
 
 def referenced_variable(text: str) -> str | None:
-    """The variable that a key field names as `${NAME}`; None where the text is something else."""
+    """Return the variable that a key field references as `${NAME}`, or None for other text."""
     match = REFERENCE.fullmatch(text)
     return match.group(1) if match else None
 
 
 def reference(variable: str) -> str:
-    """The key field's text that names a variable."""
     return f"${{{variable}}}"
 
 
 def name_part(provider: str) -> str:
-    """NAME for a provider: upper-cased, every character other than A–Z 0–9 turned into `_` (decision 10)."""
+    """Return NAME for a provider: upper case, every character other than A–Z and 0–9 as `_`."""
     return NOT_IN_NAME.sub("_", provider.upper())
 
 
 def key_variable(provider: str, env_name: str | None = None) -> str:
-    """`LLM_PROVIDER_{NAME}_API_KEY`; `env_name`, where set, is the NAME, or the whole variable."""
+    """Return `LLM_PROVIDER_{NAME}_API_KEY`; `env_name`, if set, is the NAME or the whole variable."""
     if env_name and PROVIDER_VARIABLE.fullmatch(env_name):
         return env_name
     return f"LLM_PROVIDER_{name_part(env_name or provider)}_API_KEY"
 
 
 def further_variables(first: str, chosen: Iterable[str]) -> tuple[str, ...]:
-    """The variables of a provider's further keys, whose first one has `first`: `…_API_KEY_2`, `…_3` and so on.
+    """Return the variables of a provider's further keys: `…_API_KEY_2`, `…_3` and so on.
 
-    `chosen` are those that they name themselves, in order, empty for one that takes the next free number.
+    `first` is the first key's variable. `chosen` has the variable set for each key, empty for one that takes the next
+    free number.
     """
     own = tuple(chosen)
     numbers = (f"{first}_{number}" for number in count(2))
@@ -120,20 +120,21 @@ def further_variables(first: str, chosen: Iterable[str]) -> tuple[str, ...]:
 
 
 def readable(variable: str, allowed: Collection[str] = ()) -> bool:
-    """Whether the variable may be read for a key: `LLM_PROVIDER_*_API_KEY`, numbered or not, or explicitly allowed."""
+    """Return whether a variable may be read for a key: `LLM_PROVIDER_*_API_KEY`, numbered or not, or allowed."""
     numbered = NUMBERED_VARIABLE.fullmatch(variable)
     return PROVIDER_VARIABLE.fullmatch(numbered[1] if numbered else variable) is not None or variable in allowed
 
 
 def read(variable: str, env: Mapping[str, str], allowed: Collection[str] = ()) -> str | None:
-    """The variable's value; None where it may not be read, is unset or is empty."""
+    """Return the variable's value, or None if it may not be read, is unset or is empty."""
     return (env.get(variable) or None) if readable(variable, allowed) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """Which variable overrides which provider's key, and the providers that none can: those without a NAME, and
-    those that share one (each group in order).
+    """The variable that overrides each provider's key, and the providers without one.
+
+    `nameless` are those without a usable NAME, `colliding` groups of those that share one, in order.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -142,7 +143,7 @@ class Overrides:
 
 
 def overrides(names: Mapping[str, str | None]) -> Overrides:
-    """The overrides for providers, given as name → `envName` or None (decision 10)."""
+    """Return the overrides for providers, given as name → `envName` or None."""
     variables = {name: key_variable(name, env_name) for name, env_name in names.items()}
     nameless = tuple(name for name, variable in variables.items() if _is_nameless(variable))
     counts = Counter(variable for name, variable in variables.items() if name not in nameless)

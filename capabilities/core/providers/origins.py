@@ -1,7 +1,7 @@
-"""Which provider origins may be called: public https by default, anything else only where the deployment lists it.
+"""Decide which provider origins may be called: public https, and others only if the deployment lists them.
 
-The check of a URL is pure; the addresses its host resolves to are checked again at every connection, so a name that
-changes its mind (DNS rebinding) gains nothing. A refusal is one sentence that names the setting to change.
+The check of a URL is pure. The addresses its host resolves to are checked again at every connection, so DNS rebinding
+gains nothing. A refusal is one sentence that names the setting to change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from capabilities.core.translatable import translatable
 
 SETTING = "ROUTING_ADMIN_ALLOWED_ORIGINS"
 EMBEDDED = "echo://local"
-"""The one origin that is not on any network: the embedded echo provider."""
+"""The only origin without a network: the embedded echo provider."""
 
 UNUSABLE = translatable("The endpoint is not usable: %(reason)s. Write it as https://host/path.")
 NOT_ALLOWED = translatable(
@@ -24,7 +24,7 @@ NOT_ALLOWED = translatable(
     "separated) and restart."
 )
 DEFAULT_PROXY, NO_PROXY = "default", "none"
-"""What a provider says instead of a proxy's URL."""
+"""A provider's values in place of a proxy's URL."""
 BAD_PROXY = translatable(
     "The outgoing proxy is not usable. Write default, none, or a URL that begins with http:// or https://."
 )
@@ -49,7 +49,7 @@ MALFORMED = {
     "character": translatable("its host contains a character not allowed in host names"),
     "port": translatable("its port is not a number from 0 to 65535"),
 }
-"""Why a URL is refused."""
+"""Reasons why a URL is refused."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -57,7 +57,7 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 PUBLIC_PORTS = (443, 80)
 PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
 
-# Global by ipaddress, yet reserved, internal to a cloud, or a way around the check.
+# Global according to ipaddress, but reserved, internal to a cloud, or a way around the check.
 NEVER_PUBLIC = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -70,34 +70,34 @@ COMPATIBLE = ipaddress.IPv6Network("::/96")
 TRANSLATED = ipaddress.IPv6Network("::ffff:0:0:0/96")
 """RFC 2765: an IPv4 address behind a translator."""
 ISATAP = (0x00005EFE, 0x02005EFE)
-"""RFC 5214: what stands before the IPv4 address in the lower half of a tunnel's address."""
+"""RFC 5214: the value before the IPv4 address in the lower half of a tunnel's address."""
 NUMERIC_LABEL = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
-"""The last label of a host that some library takes for an address, each perhaps for another one."""
+"""The last label of a host that some libraries parse as an address, not all as the same one."""
 HOST = re.compile(r"[a-z0-9_.-]*|[a-f0-9:.]*", re.IGNORECASE | re.ASCII)
-"""A name, or an address in brackets; one of a future version (RFC 3986, 3.2.2) is a name to some readers."""
+"""A name, or an address in brackets. An address of a future version (RFC 3986, 3.2.2) is a name to some parsers."""
 
 
 @dataclass(frozen=True, slots=True)
 class OriginPolicy:
-    """The deployment's word: `everything` for `*`, else the listed origins, written `scheme://host:port`."""
+    """The deployment's allowed origins, written `scheme://host:port`; `everything` for `*`."""
 
     origins: frozenset[str] = frozenset()
     everything: bool = False
 
     def lists(self, origin: str) -> bool:
-        """Whether that origin was listed, so that neither scheme nor address is questioned."""
+        """Return whether that origin is listed, so that neither scheme nor address is checked."""
         return self.everything or origin in self.origins
 
 
 def policy_of(setting: str) -> OriginPolicy:
-    """The policy written in the setting: origins separated by commas, `*` for all; paths in entries are ignored."""
+    """Return the policy in the setting: origins separated by commas, `*` for all; paths are ignored."""
     entries = [entry.strip() for entry in setting.split(",") if entry.strip()]
     listed = (origin_of(entry) for entry in entries if entry != "*")
     return OriginPolicy(frozenset(origin for origin in listed if origin), "*" in entries)
 
 
 def origin_of(url: str) -> str | None:
-    """`scheme://host:port` of a URL in lower case, the port always written; None when it is no http(s) URL."""
+    """Return `scheme://host:port` of a URL in lower case with its port, or None if it is no http(s) URL."""
     parts = _split(url)
     if parts is None or parts.scheme not in DEFAULT_PORTS or not parts.hostname:
         return None
@@ -111,12 +111,11 @@ def origin_of(url: str) -> str | None:
 
 
 def is_embedded(url: str) -> bool:
-    """Whether a URL leads to the embedded provider, which answers inside this process."""
     return url == EMBEDDED or url.startswith(EMBEDDED + "/")
 
 
 def refusal(url: str, policy: OriginPolicy) -> str | None:
-    """Why a provider at this URL may not be called, as one sentence; None when it may."""
+    """Return why a provider at this URL may not be called, as one sentence, or None if it may."""
     if is_embedded(url):
         return None
     malformed = _malformed(url)
@@ -132,16 +131,16 @@ def refusal(url: str, policy: OriginPolicy) -> str | None:
 
 
 def malformation(url: str) -> str | None:
-    """Why a URL cannot be read in one way only, in half a sentence; None when it can, wherever it leads."""
+    """Return why a URL is ambiguous, as half a sentence, or None if all parsers read it alike."""
     return None if is_embedded(url) else _malformed(url)
 
 
 def proxy_refusal(proxy: str, policy: OriginPolicy, own: str = "", endpoint: str = "") -> str | None:
-    """Why a provider may not be called through its `proxy`, as one sentence; None when it may, or has none.
+    """Return why a provider may not be called through its `proxy`, as one sentence, or None if it may.
 
-    A proxy sees every request, so the same holds for it as for an endpoint; a user and a password may stand in its URL.
-    `own` is the deployment's proxy, which is not questioned: whoever sets it may call anything. A proxy before a plain
-    http `endpoint` reads its key, so it has to be listed.
+    A proxy sees every request, so it is checked like an endpoint; its URL may contain a user and a password. `own` is
+    the deployment's proxy, which is not checked. A proxy for a plain http `endpoint` can read the key, so it must be
+    listed.
     """
     if proxy in (DEFAULT_PROXY, NO_PROXY, own):
         return None
@@ -156,7 +155,7 @@ def proxy_refusal(proxy: str, policy: OriginPolicy, own: str = "", endpoint: str
 
 
 def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) -> str | None:
-    """Why a connection to these resolved addresses is refused, as one sentence; None when all of them are public."""
+    """Return why a connection to these resolved addresses is refused, or None if all are public."""
     origin = origin_of(url) or url
     if policy.lists(origin):
         return None
@@ -168,7 +167,7 @@ def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) ->
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is on the public internet, whatever form hides a private one inside it."""
+    """Return whether an address is on the public internet, also in forms that embed an IPv4 address."""
     try:
         address = ipaddress.ip_address(text.split("%", 1)[0])
     except ValueError:
@@ -205,7 +204,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _unreadable(url: str) -> str | None:
-    """What no two readers of a URL agree about."""
+    """Return the reason for characters that URL parsers treat differently, or None."""
     if any(ord(char) <= 32 or ord(char) == 127 for char in url):
         return MALFORMED["space"]
     return MALFORMED["backslash"] if "\\" in url else None

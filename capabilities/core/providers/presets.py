@@ -1,6 +1,6 @@
-"""Well-known hosts, looked up by name, host name or URL, and the protocol and options that follow from a URL.
+"""Look up well-known hosts by name, host name or URL, and derive protocol and options from a URL.
 
-A row (hosts/) is an offer for a form and the default options of its host; a provider's own settings come before it.
+A row in `hosts/` fills a form and sets its host's default options; a provider's own settings override it.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ _CLOUDS = (
     ("bedrock", re.compile(r"^bedrock(-[a-z]+)*\..+\.(amazonaws\.com(\.cn)?|api\.aws)$")),
     ("vertex", re.compile(r"^([a-z0-9-]+-)?aiplatform(\.[a-z]+\.rep)?\.googleapis\.com$")),
 )
-"""Hosts with a region in their name, which have no row, and the limits of the Claudes that they serve."""
+"""Hosts with a region in their name, which have no row, and the limits of the Claude models they serve."""
 
 
 def preset_for_host(host: str) -> HostPreset | None:
-    """The row of a host name; None for a host that is not well known, and for every local one."""
+    """Return the row of a host name, or None for unknown and local hosts."""
     return _BY_HOST.get(host.strip().lower().rstrip("."))
 
 
 def preset_for_url_host(endpoint: str) -> HostPreset | None:
-    """The row of the host in a URL, whatever it speaks there."""
+    """Return the row of the host in a URL, for any protocol."""
     return preset_for_host(_parts(endpoint).hostname or "")
 
 
 def preset_for_endpoint(endpoint: str) -> HostPreset | None:
-    """The row of the host in a URL, where the URL also speaks that row's protocol."""
+    """Return the row of the host in a URL if the URL also speaks that row's protocol, else None."""
     preset = preset_for_host(_parts(endpoint).hostname or "")
     return preset if preset is not None and preset.protocol == protocol_of(endpoint) else None
 
 
 @lru_cache(maxsize=1000)
 def limits_template(endpoint: str, protocol: str) -> str | None:
-    """Return the name of the limits that hold at an endpoint: its row's, or those of Claude on a cloud's host."""
+    """Return the name of an endpoint's limits: its row's, or those of Claude on a cloud's host."""
     host = (_parts(endpoint).hostname or "").lower()
     if (preset := preset_for_host(host)) is not None:
         return preset.slots
@@ -54,7 +54,7 @@ def limits_template(endpoint: str, protocol: str) -> str | None:
 
 
 def quirks_for(endpoint: str, quirks: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The options in effect at an endpoint: its host's row, then the provider's own, which come before it."""
+    """Return the options in effect at an endpoint: the provider's own over those of its host's row."""
     host = _host_quirks(endpoint)
     if not quirks:
         return host
@@ -71,10 +71,10 @@ def _host_quirks(endpoint: str) -> Mapping[str, Any]:
 
 
 def protocol_of(endpoint: str) -> str:
-    """The protocol of an endpoint that names none (decision 11).
+    """Return the protocol of an endpoint whose provider sets none.
 
     `echo://` is echo, a path that ends in `/messages` anthropic, one that ends in `/responses` openai-responses,
-    Google's host gemini (but for its OpenAI-compatible path), everything else openai.
+    Google's host gemini (except its OpenAI-compatible path), everything else openai.
     """
     parts = _parts(endpoint)
     if parts.scheme == "echo":

@@ -1,4 +1,4 @@
-"""Compatibility options: in which ways a provider differs from its protocol, as data (wire-protocols reference §7)."""
+"""Compatibility options: the ways in which a provider differs from its protocol, as data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capabilities.core.translatable import translatable
 class Quirk:
     """One option: its allowed words (empty: true or false; for `kind` text and list anything of that form).
 
-    `default` holds unless `by_protocol` says otherwise for a protocol; `protocols` are those that know the option.
+    `default` applies unless `by_protocol` has a value for the protocol; `protocols` are those that have the option.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Quirk:
 ALL = ("openai", "openai-responses", "anthropic", "gemini")
 LIMIT_FIELD = "max_tokens_field"
 LIMIT_NAMES = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"})
-"""What vendors call the limit on the tokens of an answer, which is never left out (decision 17)."""
+"""Vendors' names for the limit on the tokens of an answer, which is always sent."""
 
 
 def _choice(name: str, meaning: str, *values: str, **more: Any) -> Quirk:
@@ -124,11 +124,11 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
         )
     }
 )
-"""Every compatibility option there is, by name."""
+"""Every compatibility option by name."""
 
 
 def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any:
-    """The option's value in effect; an absent, null or invalid one is the protocol's default."""
+    """Return the option's value in effect; a missing, null or invalid one is the protocol's default."""
     known = QUIRKS[name]
     value = quirks.get(name) if quirks else None
     if value is None or not _fits(known, value):
@@ -137,7 +137,7 @@ def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any
 
 
 def passed_headers(quirks: Mapping[str, Any], protocol: str = "openai") -> Mapping[str, str]:
-    """Which of a caller's headers a provider gets, and under which name; where nobody says otherwise none."""
+    """Return the caller's headers that a provider gets, and their names there; none by default."""
     name = quirk(quirks, "request_id_header", protocol)
     found = {} if name == "none" else {"x-request-id": str(name)}
     if quirk(quirks, "trace_context", protocol):
@@ -146,19 +146,19 @@ def passed_headers(quirks: Mapping[str, Any], protocol: str = "openai") -> Mappi
 
 
 def unwanted_params(quirks: Mapping[str, Any], protocol: str = "openai") -> set[str]:
-    """The parameters that are left out of every call; a limit on tokens never is."""
+    """Return the parameters left out of every request; a limit on tokens is never among them."""
     return set(quirk(quirks, "drop_params", protocol)) - LIMIT_NAMES
 
 
 def limit_name(quirks: Mapping[str, Any]) -> str:
-    """The name of the limit on tokens: the chosen one, or the other where only the chosen one is not wanted."""
+    """Return the name of the limit on tokens: the chosen one, or the other if only the chosen is dropped."""
     chosen = str(quirk(quirks, LIMIT_FIELD))
     unwanted = quirk(quirks, "drop_params")
     return next((name for name in (chosen, *QUIRKS[LIMIT_FIELD].values) if name not in unwanted), chosen)
 
 
 def other_limit_name(protocol: str, refused: str) -> str | None:
-    """The protocol's other name of the limit on tokens; None where it has none."""
+    """Return the protocol's other name of the limit on tokens, or None if it has none."""
     known = QUIRKS[LIMIT_FIELD]
     if protocol not in known.protocols or refused not in known.values:
         return None
@@ -166,7 +166,7 @@ def other_limit_name(protocol: str, refused: str) -> str | None:
 
 
 def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Mapping[str, Any]:
-    """Return the options with which a provider is not sent the parameter that it refused; empty where none helps."""
+    """Return options that avoid a parameter the provider rejected, or {} if none can."""
     if refused in LIMIT_NAMES:
         other = other_limit_name(protocol, refused)
         return {LIMIT_FIELD: other} if other and limit_name(quirks) == refused else {}
@@ -175,7 +175,7 @@ def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Ma
 
 
 def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
-    """What is wrong with options as they were written; an unknown one is a warning, since it does nothing."""
+    """Return the problems in options; an unknown one is only a warning, since it has no effect."""
     if not isinstance(quirks, Mapping):
         message = translatable(
             "%(path)s must be an object such as %(example)s.", path=path, example="{'system_role': 'developer'}"

@@ -1,4 +1,4 @@
-"""Takes secrets out of text before anybody sees it, and cuts a provider's sentence to what can be shown."""
+"""Remove secrets from text before it is shown or logged, and shorten a provider's message for display."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from capabilities.core.translatable import Translatable
 
 MASK = "…"
 MESSAGE_BYTES = 2048
-"""The most UTF-8 bytes of a provider's message that are kept."""
+"""The most UTF-8 bytes that are kept of a provider's message."""
 READ_CHARACTERS = 16_384
-"""How much of a message is looked at: what comes later is never shown."""
+"""Characters of a message that are processed; later ones are never shown."""
 SHORTEST_KNOWN = 4
-"""A known secret shorter than this is no secret, and would blot out half of every sentence."""
+"""A known secret shorter than this is ignored: it would remove half of every sentence."""
 
 PASSES = 3
 """A first pass can join what a second one finds (a slash that kept a password from its @); a third finds nothing more.
-Bounded, as a text made for it would otherwise be searched once for each of its words."""
+The number is bounded, because a text crafted for it would otherwise be searched once for each of its words."""
 
 _VALUE = r"[A-Za-z0-9_.~+/=*-]"
 _PREFIXES = r"sk-|ra_|rat_|rap_|AIza|gsk_|xai-|hf_|pplx-|nvapi-|AKIA|AKID|LTAI|bce-v3/|r8_|fw_|tvly-|ghp_|eyJ"
-"""How keys begin; `eyJ` is every JSON Web Token, `LTAI` Alibaba's, `AKID` Tencent's, `bce-v3/` Baidu's."""
+"""How keys begin. `eyJ` is any JSON Web Token, `LTAI` Alibaba's, `AKID` Tencent's, `bce-v3/` Baidu's."""
 _NAMES = (
     r"x-api-key|x-goog-api-key|api[-_]?key|access[-_]?token|client[-_]?secret|secret[-_]?(?:access[-_]?)?key|password"
     r"|(?:set-)?cookie"
@@ -37,26 +37,27 @@ PATTERNS = (
         ("key", "token", "secret", "password", "cookie"),
         re.compile(rf"(?i)((?:{_NAMES})[\"']?\s*[:=]\s*[\"']?){_VALUE}{{4,}}"),
     ),
-    # the secret of one of our own upload links
+    # the secret in an upload link of this program
     (("/uploads/",), re.compile(r"(/uploads/+)[0-9a-f]{8}[A-Za-z0-9_-]{16,}")),
     # Zhipu: 32 hex digits, a dot, a secret
     ((), re.compile(r"(?<![0-9a-f])([0-9a-f]{4})[0-9a-f]{28}\.[A-Za-z0-9]{12,}")),
 )
-"""How secrets look, each behind words without one of which, in small letters, a text holds none that looks so: looking
-for a word takes a fiftieth of the time of a pattern that is blind to case."""
+"""Patterns of secrets, each with lower-case words of which a text must contain one to match. Searching for a word takes
+a fiftieth of the time of a case-insensitive pattern."""
 _BLOB = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{200,}={0,2}")
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]+")
-"""Terminal colours, control characters, line ends, and marks that turn the reading direction around."""
+"""Terminal colours, control characters, line ends, and marks that reverse the reading direction."""
 
 
 def redact(text: str, secrets: Collection[str] = ()) -> str:
-    """The text with everything that looks like a key, and every `secrets` secret, replaced by an ellipsis.
+    """Return the text with everything that looks like a key, and each of `secrets`, replaced by an ellipsis.
 
-    The kind of key (`sk-`, `Bearer`, `?key=` …) stays readable. Redacting twice changes nothing more. A sentence
-    of ours stays one: only its facts can hold a secret.
+    The kind of key (`sk-`, `Bearer`, `?key=` …) stays readable. Redacting twice changes nothing more. A `Translatable`
+    stays one: only its facts can hold a secret.
     """
     if isinstance(text, Translatable):
         return _whole(text.change_texts(lambda fact: redact(fact, secrets)))
+    # The longest first, since one secret may contain another.
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST_KNOWN:
             text = text.replace(secret, MASK)
@@ -68,7 +69,9 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
 
 
 def _redact_once(text: str) -> str:
-    small = text.lower() if text.isascii() else ""  # other alphabets have letters that only a pattern takes for ours
+    small = (
+        text.lower() if text.isascii() else ""
+    )  # a pattern also matches letters of other alphabets, such as ſ for s
     for words, pattern in PATTERNS:
         if not (words and small) or any(word in small for word in words):
             text = pattern.sub(_mask, text)
@@ -80,9 +83,9 @@ def _mask(match: re.Match[str]) -> str:
 
 
 def brief(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
-    """A provider's message as one line of at most `limit` UTF-8 bytes: no secrets, no base64, no control characters.
+    """Return a provider's message as one line of at most `limit` UTF-8 bytes, without secrets, base64 or controls.
 
-    A sentence of ours stays one, its longest fact cut where it is too long.
+    A `Translatable` stays one; its longest fact is cut if it is too long.
     """
     if isinstance(text, Translatable):
         return _fit(_whole(text.change_texts(lambda fact: brief(fact, secrets, limit))), limit)
@@ -91,7 +94,7 @@ def brief(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) 
 
 
 def name_base64(text: str) -> str:
-    """The text with the length of each run of base64 in its place."""
+    """Return the text with each run of base64 replaced by its length."""
     return _BLOB.sub(lambda found: f"<{len(found[0])} characters>", text)
 
 
@@ -103,7 +106,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _whole(text: Translatable) -> str:
-    """The sentence, unless a key shows where its pieces meet: then the plain text without it."""
+    """Return the sentence, or its redacted plain text if a key shows where its facts meet."""
     plain = str(text)
     cleaned = redact(plain)
     return text if cleaned == plain else cleaned

@@ -1,1 +1,1 @@
-"""Which model services and agents are there, and what can each read and write?"""
+"""Model services and agents, and what each can read and write."""

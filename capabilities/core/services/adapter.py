@@ -1,4 +1,4 @@
-"""ContentAdapter: an attachment the model cannot take becomes words and fields (MCR-3, MCR-P4, MCR-P5)."""
+"""ContentAdapter: describe attachments that a model cannot take, as text and fields (MCR-3, MCR-P4, MCR-P5)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DOCUMENTS = frozenset({"document", "spreadsheet", "presentation"})
 KIND_OF_TYPE: Mapping[str, Kind] = MappingProxyType(
     {kind.value: kind for kind in Kind if kind not in (Kind.TEXT, Kind.OTHER)}
 )
-"""Attachment types that say their kind; every other, unknown or missing type is a file (decision 1)."""
+"""Attachment types that name their kind; any other, unknown or missing type is a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentInfo:
-    """An attachment as a message names it: `type` image, audio, video, file …; `size` in bytes, None unknown."""
+    """An attachment as a message names it: `type` image, audio, video, file …; `size` in bytes or None."""
 
     type: str | None
     artifact_ref: str
@@ -34,18 +34,17 @@ class AttachmentInfo:
 
     @property
     def kind(self) -> Kind:
-        """The kind its type says; for a file, document or other by its MIME type."""
+        """Return the kind of its type; a file is a document or other, by its MIME type."""
         noun = FORMAT_OF.get(self.mime_type or "", ("", ""))[1]
         return KIND_OF_TYPE.get(self.type or "", Kind.DOCUMENT if noun in DOCUMENTS else Kind.OTHER)
 
     @property
     def capability(self) -> str:
-        """The capability a model needs to take it: vision, audio, video or file."""
         return CAPABILITY_OF_KIND[self.kind]
 
     @property
     def file(self) -> FilePart:
-        """The same facts as a part, for the delivery decision; without content."""
+        """Return the attachment as a part without content, for the delivery decision."""
         mime_type = self.mime_type or "application/octet-stream"
         artifact_id = self.artifact_ref.removeprefix("artifact:")
         return FilePart(self.kind, mime_type, self.filename, self.size, artifact_id)
@@ -53,7 +52,7 @@ class AttachmentInfo:
 
 @dataclass(frozen=True, slots=True)
 class AdaptedContent:
-    """The block for the model and the same facts as fields, keys as in the seed (`contentType`, `artifactRef` …)."""
+    """The text for the model, and the same facts as fields (`contentType`, `artifactRef` …)."""
 
     text: str
     structured_info: Mapping[str, Any]
@@ -62,9 +61,9 @@ class AdaptedContent:
 class ContentAdapter:
     """Describes attachments and names the agents that can take them.
 
-    `can_read` decides for one agent and one file (by default its capability alone); `language` is the request's, or
-    the default language; `agent_id` is who asks and is never suggested to itself; without `has_send_message` the
-    text names no tool. `registry` knows the services that could be given to an agent when nobody can read something.
+    `can_read` decides for one agent and one file (by default by capability alone). `language` is the request's, or the
+    default language. `agent_id` is the asking agent, which is never suggested to itself. Without `has_send_message` the
+    text names no tool. `registry` has the services that could be given to an agent if no agent can read a file.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class ContentAdapter:
         self.has_send_message = has_send_message
 
     def adapt_to_text(self, attachment: AttachmentInfo, *, unreadable: bool = False) -> AdaptedContent:
-        """The attachment as words and fields; `unreadable` says that its bytes could not be had (MCR-E4)."""
+        """Return the attachment as text and fields; `unreadable` if its bytes are unavailable (MCR-E4)."""
         suggested = self._find_readers(attachment)
         text = attachment_block(
             attachment.kind,
@@ -101,24 +100,20 @@ class ContentAdapter:
         return AdaptedContent(text, _info(attachment, suggested))
 
     def _find_readers(self, attachment: AttachmentInfo) -> list[str]:
-        """The other agents that can take it; a text file asks for the capability alone, as MCR-2.5 does.
-
-        Every model reads its words, so no slot for files and no list of types stands in the way.
-        """
+        # Every model reads the words of a text file, so only the capability matters (MCR-2.5), not slots or types.
         named = (attachment.mime_type or "").partition(";")[0].strip().lower()
         decides = has_the_word if is_text_mime(named) else self.can_read
         return self.agents.find_readers(attachment.file, decides, but=self.agent_id)
 
     def adapt_multiple(self, attachments: Iterable[AttachmentInfo]) -> list[AdaptedContent]:
-        """Each attachment as words and fields, in order."""
         return [self.adapt_to_text(attachment) for attachment in attachments]
 
     def find_capable_agents(self, capability: str) -> list[str]:
-        """The ids of agents that read content of that capability (MCR-4.1)."""
+        """Return the ids of agents that read content of that capability (MCR-4.1)."""
         return self.agents.find_capable(capability, Direction.INPUT)
 
     def find_capable_services(self, capability: str) -> list[str]:
-        """The ids of model services that read it: what an agent made for the purpose could use."""
+        """Return the ids of model services that read it, which a new agent could use."""
         return [service.id for service in self.registry.get_services_by_capability(capability)]
 
 

@@ -1,4 +1,4 @@
-"""What may be used, and how much of what in which time, as a row keeps it; absent is without end."""
+"""Limits of agents, keys and labels as their rows store them: allowed names, rates and budgets."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from capabilities.core.prices import NANO, Price, Rates, Tier, rate_of
 
 MODELS = "models"
-"""The key under which the allowed names stand: `task:<task type>` and ids of services."""
+"""The key of the allowed names: `task:<task type>` and ids of services."""
 CURRENCY = "currency"
-"""The key of the currency that money is counted in; what is paid in another one counts by its exchange rate, or not."""
+"""The key of the currency in which money is counted. Costs in another one are converted if there is a rate."""
 UNPRICED, UNPRICED_PRICE = "unpriced", "unpricedPrice"
-"""The keys of what a budget of money does with a call that has no known price, and of the price it may count then."""
+"""The keys of what a budget of money does with a call without a known price, and of the price it may count then."""
 MOST = 10**15
 """The largest amount of anything but money."""
 MAX_MONEY = 10**8
@@ -23,7 +23,7 @@ MAX_MONEY = 10**8
 
 
 class Meter(StrEnum):
-    """What is counted of an agent's calls, as JSON names it."""
+    """What is counted of an agent's calls, by its name in JSON."""
 
     REQUESTS_PER_MINUTE = "requestsPerMinute"
     IN_FLIGHT = "inFlight"
@@ -35,16 +35,16 @@ class Meter(StrEnum):
 
 
 RATES = (Meter.REQUESTS_PER_MINUTE, Meter.IN_FLIGHT)
-"""What is soon there again; the others are budgets."""
+"""Limits that recover within a minute or a request; the others are budgets."""
 TOKENS = (Meter.TOKENS_PER_DAY, Meter.TOKENS_PER_MONTH)
 MONEY = (Meter.MONEY_PER_DAY, Meter.MONEY_PER_MONTH)
-"""Counted in nanos; a row has them as decimal text, in the unit of their currency."""
+"""Counted in nanos; rows store decimal text, in the unit of their currency."""
 
 
 class UnpricedPolicy(StrEnum):
-    """What a budget of money does with a call that nobody has a price for, or none that an exchange rate leads from.
+    """What a budget of money does with a call that has no price, or none convertible to its currency.
 
-    It lets it pass uncounted, refuses it, or counts its tokens at a price of the budget's own.
+    It allows the call uncounted, refuses it, or counts its tokens at a price of the budget's own.
     """
 
     ALLOW = "allow"
@@ -54,11 +54,10 @@ class UnpricedPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLimits:
-    """The limits of an agent, a key or a label: `models` are the names that may be used, None for all; `most` has an
-    amount by meter.
+    """The limits of an agent, a key or a label: `models` may be used (None: all), `most` has an amount by meter.
 
     Money is in nanos of the currency of three letters. `unpriced` is what happens to a call without a known price;
-    `own_price` what its tokens count as under `UnpricedPolicy.COUNT`.
+    `own_price` what its tokens cost under `UnpricedPolicy.COUNT`.
     """
 
     models: frozenset[str] | None = None
@@ -69,16 +68,15 @@ class AgentLimits:
 
     @property
     def has_money(self) -> bool:
-        """Whether money is counted."""
         return any(meter in self.most for meter in MONEY)
 
     def allows(self, name: str) -> bool:
-        """Whether a route, as `task:<task type>`, or a service by its id may be used."""
+        """Return whether a route, as `task:<task type>`, or a service, by its id, may be used."""
         return self.models is None or name in self.models
 
 
 def limits_of(stored: Mapping[str, Any]) -> AgentLimits | None:
-    """The limits as an agent's row keeps them; None where nothing is limited."""
+    """Return the limits stored in an agent's row, or None if nothing is limited."""
     models = frozenset(stored[MODELS]) if stored.get(MODELS) else None
     most = {meter: _amount(meter, stored[meter]) for meter in Meter if stored.get(meter) is not None}
     if not models and not most:
@@ -94,13 +92,12 @@ def limits_of(stored: Mapping[str, Any]) -> AgentLimits | None:
 
 
 def rights_of(*limits: AgentLimits | None) -> AgentLimits | None:
-    """What may be used under several limits: only what all of them allow; None where none says anything."""
+    """Return what all of these limits allow, or None if none of them restricts models."""
     models = [each.models for each in limits if each is not None and each.models is not None]
     return AgentLimits(models=frozenset.intersection(*models)) if models else None
 
 
 def _price(stored: Mapping[str, Any], currency: str) -> Price | None:
-    """What every token counts as that nobody has a price for."""
     if stored.get(UNPRICED) != UnpricedPolicy.COUNT:
         return None
     rate = rate_of(Decimal(stored[UNPRICED_PRICE]))

@@ -1,8 +1,8 @@
-"""CapabilityRouter: a message between agents, with each attachment as the receiving service can take it (MCR-2).
+"""CapabilityRouter: adapt a message between agents to what the receiving service can take (MCR-2).
 
-Capability alone decides here, to the letter of MCR-2.1 to 2.6 (`slots.MESSAGE_SLOTS`); a candidate's MIME types and
-limits come in when the message goes to a model (`adaptation`). What is supported is really included, as OpenAI's own
-parts: `image_url` for images, `input_audio` for WAV and MP3, `file` with `file_data` for everything else.
+Only capabilities decide here, as MCR-2.1 to 2.6 require (`slot_choice.MESSAGE_SLOTS`); a candidate's MIME types and
+limits apply when the message goes to a model (`adaptation`). Supported files are included as OpenAI's own parts:
+`image_url` for images, `input_audio` for WAV and MP3, `file` with `file_data` for everything else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AgentMessage:
-    """A message from one agent to another: its words and the files it refers to."""
+    """A message from one agent to another: its text and attachments."""
 
     text: str = ""
     attachments: tuple[AttachmentInfo, ...] = ()
@@ -34,7 +34,7 @@ class AgentMessage:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An attachment's bytes, in memory or behind a blob, and its type and name where the store knows them better."""
+    """An attachment's bytes, in memory or behind a blob, with the store's type and name if it knows better ones."""
 
     data: bytes | Blob
     mime_type: str | None = None
@@ -42,7 +42,6 @@ class Loaded:
 
     @property
     def blob(self) -> Blob:
-        """The bytes, read block by block."""
         return blob_of(self.data) if isinstance(self.data, bytes) else self.data
 
 
@@ -52,7 +51,10 @@ Load = Callable[[AttachmentInfo], Loaded]
 
 @dataclass(frozen=True, slots=True)
 class RoutingResult:
-    """What a service gets of a message: `can_process` when every attachment is in it, else see the description."""
+    """The message for a service; `can_process` if it includes every attachment.
+
+    The others are in `unsupported_attachments` and described in `text_description`.
+    """
 
     can_process: bool
     processed_content: str | list[dict[str, Any]]
@@ -60,7 +62,7 @@ class RoutingResult:
     text_description: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The result as CONTRACT §4 writes it; `textDescription` is absent when there is none."""
+        """Return the result for the API; `textDescription` is absent if there is none."""
         told = {} if self.text_description is None else {"textDescription": self.text_description}
         return {
             "canProcess": self.can_process,
@@ -71,14 +73,14 @@ class RoutingResult:
 
 
 def find_no_words(_: AttachmentInfo) -> str:
-    """Nothing: where nobody asks what stands in a file."""
+    """Return "", for callers without words about files."""
     return ""
 
 
 class CapabilityRouter:
     """Routes messages by what a service can read; `load` is called for supported attachments only.
 
-    `write` gives what stands in a part for a file's data, `words_about` what else is said of one that is described.
+    `write` encodes a file's data for a part. `words_about` returns more text about a described file.
     """
 
     def __init__(
@@ -96,7 +98,10 @@ class CapabilityRouter:
         self.words_about = words_about
 
     def route_content(self, message: AgentMessage, service_id: str) -> RoutingResult:
-        """The message for that service; an unknown one counts as text only. Never raises for an attachment."""
+        """Return the message for that service; an unknown one counts as text only.
+
+        Never raises because of an attachment.
+        """
         reader = Reader(MESSAGE_SLOTS, self._capabilities(service_id))
         parts: list[dict[str, Any]] = []
         blocks: list[str] = []
@@ -114,18 +119,17 @@ class CapabilityRouter:
         return RoutingResult(not unsupported, [*lead, *parts] if parts else words, tuple(unsupported), description)
 
     def get_required_capabilities(self, message: AgentMessage) -> list[str]:
-        """`text`, then the capability of each attachment, each once, in order of appearance."""
+        """Return `text`, then each attachment's capability once, in order of appearance."""
         return list(dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)]))
 
     def _capabilities(self, service_id: str) -> Capabilities:
         try:
             return self.registry.get_capabilities(service_id) or TEXT_ONLY
-        except Exception as error:  # a registry may ask a database; what fails there must not lose the message
+        except Exception as error:  # a registry may query a database, and its failure must not lose the message
             log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
             return TEXT_ONLY
 
     def _route(self, attachment: AttachmentInfo, reader: Reader) -> dict[str, Any] | str:
-        """The attachment as a part, or the block that describes it."""
         file = replace(attachment.file, content=_Behind(attachment, self.load))
         if decide(file, reader).outcome is not Outcome.NATIVE:
             return "\n".join(filter(None, (self.adapter.adapt_to_text(attachment).text, self.words_about(attachment))))
@@ -137,7 +141,7 @@ class CapabilityRouter:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """An attachment's content, read when it is asked for."""
+    """An attachment's content, loaded only when it is read."""
 
     attachment: AttachmentInfo
     load: Load
@@ -153,7 +157,7 @@ class _Behind:
 
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
-"""What OpenAI's `input_audio` names by a format; other audio goes as a file."""
+"""The formats of OpenAI's `input_audio`; other audio is sent as a file."""
 
 UNNAMED_TYPE = {Kind.IMAGE: "image/png", Kind.AUDIO: "audio/mpeg", Kind.VIDEO: "video/mp4"}
 """The type written when neither message nor store knows one; a data URL needs some type of its kind."""

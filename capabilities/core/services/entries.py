@@ -1,4 +1,4 @@
-"""From the JSON of one model service to a value, or to the problems that stop it (REQUIREMENTS, decision 5)."""
+"""Parse the JSON of one model service into a value, or into the problems that prevent it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ TYPE_NAMES: Mapping[type, str] = {
 class LlmServiceConfig:
     """One entry of `llmservices.json`: a model at a provider and what it reads and writes.
 
-    `declared` tells whether the file itself said so (otherwise text only was assumed); `extra` holds unknown fields.
+    `declared` says whether the file states the capabilities (otherwise text only is assumed); `extra` has unknown
+    fields.
     """
 
     id: str
@@ -50,20 +51,19 @@ class LlmServiceConfig:
 
     @property
     def needs_key(self) -> bool:
-        """Whether a call to this service must carry a key."""
         return self.api_key not in ("", NOT_NEEDED)
 
 
 def type_name(value: object) -> str:
-    """The JSON type of a value in words: `a list`, `null`; the value itself is never shown."""
+    """Return the JSON type of a value in words: `a list`, `null`; the value itself is never shown."""
     return TYPE_NAMES.get(type(value), type(value).__name__)
 
 
 def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabilities, list[Problem]]:
-    """The declared capabilities, or text only and a warning for each bad entry (MCR-1.4, MCR-1.5, MCR-E1).
+    """Return the declared capabilities, or text only and warnings for bad ones (MCR-1.4, MCR-1.5, MCR-E1).
 
-    Absent (None) and `{}` give text in, text out without a word; so does one missing list for its side. Repeats are
-    dropped, an empty list stays empty, any non-empty string is a type (MCR-5.4).
+    None and `{}` mean text in and out, without a warning; a missing list means text for its side. Repeats are dropped,
+    an empty list stays empty, any non-empty string is a type (MCR-5.4).
     """
     if raw is None:
         return TEXT_ONLY, []
@@ -85,7 +85,6 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
 
 
 def _declared(raw: object) -> bool:
-    """Whether the file says anything of capabilities; a list of null says nothing."""
     return isinstance(raw, Mapping) and any(raw.get(side) is not None for side in SIDES)
 
 
@@ -115,7 +114,7 @@ def _bad(path: str, rule: str) -> Problem:
 
 
 def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list[Problem]]:
-    """The service, or None with every error that stops it; warnings come along with a service that loads."""
+    """Return the service, or None with every error that prevents it; a valid one may have warnings."""
     if not isinstance(raw, Mapping):
         return None, [_wrong_type(path, translatable("an object"), raw)]
     errors = [problem for name in STRINGS for problem in _string_problems(raw, path, name)]
@@ -184,7 +183,7 @@ def _tags(raw: Mapping[str, Any], path: str) -> tuple[tuple[str, ...], list[Prob
 
 
 def duplicate_ids(services: Iterable[tuple[str, LlmServiceConfig]]) -> list[Problem]:
-    """A problem for every service whose id an earlier one has; `services` are (path, service) in order."""
+    """Return a problem for each service whose id an earlier one has; `services` are (path, service)."""
     first: dict[str, str] = {}
     problems = []
     for path, service in services:

@@ -1,6 +1,6 @@
-"""LlmServiceRegistry: which model services there are and what each reads and writes (MCR-1, MCR-5, MCR-6).
+"""LlmServiceRegistry: the model services and what each reads and writes (MCR-1, MCR-5, MCR-6).
 
-Asking never raises: an unknown service or direction is `False` or None and a warning in the log (MCR-E3).
+Queries never raise: an unknown service or direction gives `False` or None and a warning in the log (MCR-E3).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 
 
 class LlmServiceRegistry:
-    """The model services of one configuration, in order; of two with one id the first counts.
+    """The model services of one configuration, in order; if two have the same id, the first counts.
 
-    `problems` holds what was wrong with the document they came from.
+    `problems` has those of the document they are from.
     """
 
     def __init__(self, services: Iterable[LlmServiceConfig] = (), problems: Iterable[Problem] = ()) -> None:
@@ -48,9 +48,9 @@ class LlmServiceRegistry:
 
     @classmethod
     def from_document(cls, data: object) -> LlmServiceRegistry:
-        """The registry of a parsed `llmservices.json`, whatever JSON value it is; every problem is kept and logged.
+        """Return the registry of a parsed `llmservices.json`; every problem is kept and logged.
 
-        A service that is itself invalid is left out, the others load (decision 5).
+        An invalid service is left out, and the others load.
         """
         services, problems = _read(data)
         for problem in problems:
@@ -60,18 +60,17 @@ class LlmServiceRegistry:
         return cls(services, problems)
 
     def get(self, service_id: str) -> LlmServiceConfig | None:
-        """The service with that id, or None."""
         return self._services.get(service_id)
 
     def has_capability(
         self, service_id: str, capability_type: str, direction: Direction | str = Direction.INPUT
     ) -> bool:
-        """Whether the service has the capability in that direction; `both` asks for input and output (MCR-6.1)."""
+        """Return whether the service has the capability; `both` means input and output (MCR-6.1)."""
         capabilities, way = self.get_capabilities(service_id), direction_of(direction)
         return capabilities is not None and way is not None and capabilities.has(capability_type, way)
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
-        """What the service reads and writes, exactly as configured; None for an unknown id (MCR-6.2)."""
+        """Return what the service reads and writes, as configured; None for an unknown id (MCR-6.2)."""
         service = self.get(service_id) if isinstance(service_id, str) else None
         if service is None:
             log.warning("no model service has the id %r", escape_name(str(service_id)))
@@ -80,7 +79,7 @@ class LlmServiceRegistry:
     def get_services_by_capability(
         self, capability_type: str, direction: Direction | str = Direction.INPUT
     ) -> tuple[LlmServiceConfig, ...]:
-        """The services that have the capability in that direction, in their order."""
+        """Return the services that have the capability in that direction, in order."""
         way = direction_of(direction)
         return tuple(service for service in self if way and service.capabilities.has(capability_type, way))
 
@@ -95,7 +94,7 @@ class LlmServiceRegistry:
 
 
 def direction_of(word: Direction | str) -> Direction | None:
-    """The direction a word names; None, with a warning, for a word that names none (decision 5)."""
+    """Return the direction a word names, or None with a warning for another word."""
     try:
         return Direction(word)
     except ValueError:
@@ -104,7 +103,7 @@ def direction_of(word: Direction | str) -> Direction | None:
 
 
 def document_path(path: Path) -> Path:
-    """The file to read for `llmservices.json`: the `.local.json` beside it when there is one (decision 5)."""
+    """Return the file to read for `llmservices.json`: the `.local.json` beside it, if there is one."""
     local = path.with_name(f"{path.stem}.local{path.suffix}")
     return local if local.is_file() else path
 

@@ -1,1 +1,1 @@
-"""What does a model read in place of a file? Descriptions, parsing them back, excerpts and phrases."""
+"""Texts that a model reads in place of a file: descriptions, parsing them, excerpts and phrases."""

@@ -1,7 +1,7 @@
-"""Whose model is it, and by which other names do the sources call it?
+"""Tables of hosts, makers and name forms, by which rows of different sources are matched to one model.
 
-`HOSTS` says what each source calls a host, `MAKERS` who makes a model, `FORMS` is the matching table of names. All
-three are kept by hand (docs/catalogue.md says how).
+`HOSTS` has each source's names of a host, `MAKERS` the maker of a model, `FORMS` the forms of names. All three are kept
+by hand (docs/catalogue.md says how).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ ANY_HOST = "*"
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One host of models: the words that speak of it in a provider's name, preset or URL, and its names in LiteLLM's
-    map and at models.dev, of which the first that lists a model counts.
+    """A host of models, and its names in LiteLLM's map and at models.dev, of which the first to list a model counts.
 
-    `in_dollars` is a pattern of its host names that bill in dollars; empty where none does.
+    `words` identify it in a provider's name, preset or URL. `in_dollars` is a pattern of its host names that bill in
+    dollars, empty if none does.
     """
 
     name: str
@@ -143,7 +143,7 @@ HOSTS: tuple[Host, ...] = (
         in_dollars=r"api\.(?:llama\.com|meta\.ai)",
     ),
 )
-"""The hosts whose rows are kept apart; the first one whose word is in a provider's name, preset or URL counts."""
+"""The hosts whose rows are kept apart. The first one whose word is in a provider's name, preset or URL counts."""
 
 IN_YUAN = frozenset({"alibaba-cn", "siliconflow-cn", "zhipuai", "bigmodel", "moonshotai-cn", "minimax-cn", "stepfun"})
 """Names of addresses in China: the dollars that a source writes there are converted from yuan."""
@@ -171,17 +171,18 @@ MAKERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "perplexity": ("sonar*",),
     }
 )  # fmt: skip
-"""Who makes the models of these names; its own row says more of them than a reseller's."""
+"""The makers of models by pattern of name; a maker's own row counts more than a reseller's."""
 
 NOT_CHAT = ("*embed*", "*rerank*", "*-tts*", "*-asr*", "*-transcribe*", "*-realtime*", "*image-generation*", "*-image*")
-"""Names of models for speech, embeddings and pictures: `gpt-4o-mini-tts` is no gpt-4o."""
+"""Names of models for speech, embeddings and pictures: `gpt-4o-mini-tts` is not a gpt-4o."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameForm:
-    """One way in which names of the same model differ: what is written otherwise, and what stands there instead.
+    """One way in which names of the same model differ: a pattern and its replacement.
 
-    `version` says whether the name still means that one version; a name without date or tag may mean a later one.
+    `version` says whether the shorter name still means the same version; a name without date or tag may mean a later
+    one.
     """
 
     pattern: re.Pattern[str]
@@ -210,11 +211,11 @@ FORMS: tuple[NameForm, ...] = (
     _form(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6})$", "", "gpt-4o-2024-08-06 is a gpt-4o", version=False),
     _form(r"-latest$", "", "qwen-max-latest is a qwen-max", version=False),
 )
-"""The matching table: names are compared in lower case, as they are and then with each form undone, in this order."""
+"""Names are compared in lower case, unchanged and then with each form removed, in this order."""
 
 
 def names_of(model: str, *, version: bool = False) -> Iterator[str]:
-    """The names to look for, the most exact first; with `version` only those that mean that one version."""
+    """Yield the names to look up, the most exact first; with `version`, only those of that one version."""
     name = model.strip().lower()
     if FORMS[0].pattern.search(name) is None and name:
         yield name
@@ -228,28 +229,28 @@ def names_of(model: str, *, version: bool = False) -> Iterator[str]:
 
 @cache
 def version_name(model: str) -> str:
-    """The one name that a version of a model has here, whatever a source writes around it; empty for none."""
+    """Return the name that identifies a version of a model here, whatever a source adds to it."""
     return "".join([*names_of(model, version=True)][-1:])
 
 
 def chats(name: str) -> bool:
-    """Whether a model of that name may be one to talk to."""
+    """Return whether a model of that name may be a chat model."""
     return not any(fnmatchcase(name, other) for other in NOT_CHAT)
 
 
 def provider_of(hint: str | None) -> str | None:
-    """The host that a provider's name, preset or URL speaks of; None when it is none of `HOSTS`."""
+    """Return the host that a provider's name, preset or URL means, or None if it is not in `HOSTS`."""
     text = (hint or "").lower()
     return next((host.name for host in HOSTS if any(word in text for word in host.words)), None)
 
 
 @lru_cache(maxsize=2000)
 def dollar_host(address: str) -> str | None:
-    """The host that bills in dollars at a host name; None for every other, such as a relay with a vendor's name."""
+    """Return the host that bills in dollars at a host name, or None, as for a relay with a vendor's name."""
     fitting = (host.name for host in HOSTS if host.in_dollars and re.fullmatch(host.in_dollars, address.lower()))
     return next(fitting, None)
 
 
 def maker_of(name: str) -> str | None:
-    """The host whose own model that name is; None when nobody is known to make it."""
+    """Return the host whose own model this is, or None if the maker is unknown."""
     return next((host for host, patterns in MAKERS.items() if any(fnmatchcase(name, each) for each in patterns)), None)

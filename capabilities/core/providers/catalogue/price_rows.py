@@ -1,9 +1,9 @@
-"""How are prices read from LiteLLM's map and models.dev's list, and how do they lie in the catalogue's file?
+"""Read prices from LiteLLM's map and models.dev's list, and encode them for the catalogue's file.
 
-A price counts at the address that bills it alone, so rows are kept by host and by the name that the host calls the
-model, never by its maker. Amounts are in dollars for a million tokens; one row is one text, a price for each source in
-their order: `2.5,10,0.25|200000:5,15,0.5;2.5,10` has the sorts of `Rates` in their order, then the tier above 200,000
-tokens; the second source names input and output alone.
+A price is valid only at the address that bills it, so rows are kept by host and by the host's name of the model, never
+by its maker. Amounts are in dollars for a million tokens. One row is one text, a price for each source in their order:
+`2.5,10,0.25|200000:5,15,0.5;2.5,10` has the sorts of `Rates` in their order, then the tier above 200,000 tokens; the
+second source states input and output only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LITELLM_SORTS = {
     "output_image": "output_cost_per_image_token",
     "reasoning": "output_cost_per_reasoning_token",
 }
-"""Our sorts of tokens, and LiteLLM's names of the price of a single one."""
+"""Our sorts of tokens, and LiteLLM's names for the price of one token."""
 MODELS_DEV_SORTS = {
     "input": "input",
     "output": "output",
@@ -43,18 +43,18 @@ MODELS_DEV_SORTS = {
     "output_audio": "output_audio",
     "reasoning": "reasoning",
 }
-"""Our sorts of tokens, and models.dev's names of the price of a million."""
+"""Our sorts of tokens, and models.dev's names for the price of a million."""
 ABOVE = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 TOO_DEAR = 10_000
-"""Dollars for a million tokens that no model costs: the dearest took 600 in November 2026."""
+"""Dollars for a million tokens that no model costs: the dearest cost 600 in November 2026."""
 
 Tiers = tuple[Tier, ...]
 PricedModel = tuple[str, str, Tiers]
-"""Whose host as the source calls it, which model, and its tiers."""
+"""The source's name of the host, the model, and its tiers."""
 
 
 def read_litellm_prices(models: Mapping[str, Any]) -> Iterator[PricedModel]:
-    """The prices of LiteLLM's map, in dollars for one token, of models that chat or embed."""
+    """Yield the prices in LiteLLM's map of models that chat or embed."""
     for name, facts in models.items():
         if not isinstance(facts, Mapping) or facts.get("mode") not in MODES | {"embedding"}:
             continue
@@ -77,7 +77,7 @@ def _litellm_tiers(facts: Mapping[str, Any]) -> Tiers:
 
 
 def read_models_dev_prices(providers: Mapping[str, Any]) -> Iterator[PricedModel]:
-    """The prices of models.dev's `api.json`, in dollars for a million tokens."""
+    """Yield the prices in models.dev's `api.json`."""
     for host, provider in providers.items():
         for name, facts in provider["models"].items():
             cost = facts.get("cost")
@@ -92,9 +92,9 @@ def read_models_dev_prices(providers: Mapping[str, Any]) -> Iterator[PricedModel
 
 
 def _rates(facts: Mapping[str, Any], names: Mapping[str, str], times: int) -> Rates:
-    """The rates of a row; sources write 0 where they know no price, so free input or output is unknown."""
     amounts = {sort: _amount(facts.get(name)) for sort, name in names.items()}
     rates = {sort: rate_of(amount * times) for sort, amount in amounts.items() if amount is not None}
+    # Sources write 0 where they know no price, so free input or output counts as unknown.
     return Rates(**{sort: rate for sort, rate in rates.items() if rate or sort not in ("input", "output")})
 
 
@@ -105,19 +105,19 @@ def _amount(value: Any) -> Decimal | None:
 
 
 def _tiers(rates_above: Mapping[int, Rates]) -> Tiers:
-    """The tiers, the lowest first; none for a model without a price, or with one that cannot be."""
     base = rates_above.get(0, Rates())
     amounts = [rate for rates in rates_above.values() for sort in SORTS if (rate := getattr(rates, sort)) is not None]
+    # No tiers for a model without a price, or with an impossible one.
     if base.input is None or max(amounts) >= TOO_DEAR * 1_000_000:
         return ()
     return tuple(Tier(above, rates_above[above]) for above in sorted(rates_above))
 
 
 def group_prices(priced: Iterable[PricedModel], which: str) -> dict[str, dict[str, Tiers]]:
-    """A source's prices by our hosts that bill in dollars, and by the names that these call their models.
+    """Return a source's prices by our hosts that bill in dollars, and by the host's name of each model.
 
-    `which` is the field of `Host` that has the source's names of it, of which the first that prices a model counts.
-    Rows of one model that differ, such as those of regions, are none.
+    `which` is the field of `Host` with the source's names of it, of which the first that prices a model counts. Models
+    with several differing rows, such as those of regions, are left out.
     """
     by_host: dict[str, dict[str, set[Tiers]]] = defaultdict(lambda: defaultdict(set))
     for host, name, tiers in priced:
@@ -136,13 +136,13 @@ def group_prices(priced: Iterable[PricedModel], which: str) -> dict[str, dict[st
 
 
 def _called(name: str, aliases: Sequence[str]) -> str:
-    """The name that a host calls a model: without the host's own name, which LiteLLM writes before it."""
     first, slash, rest = name.partition("/")
+    # LiteLLM writes the host's own name before the model's.
     return rest if slash and first in aliases else name
 
 
 def encode_prices(sources: Sequence[Mapping[str, Mapping[str, Tiers]]]) -> dict[str, dict[str, str]]:
-    """The prices of several sources as texts, by host and name, in alphabetical order."""
+    """Return the prices of several sources as texts by host and name, in alphabetical order."""
     found: dict[str, dict[str, str]] = {}
     for host in sorted({host for rows in sources for host, names in rows.items() if names}):
         names = sorted({name for rows in sources for name in rows.get(host, ())})
@@ -162,7 +162,7 @@ def _encode_rates(rates: Rates) -> str:
 
 
 def decode_prices(text: str, labels: Sequence[str]) -> tuple[Price, ...]:
-    """The prices of a row, each with the label of its source; a source without one is left out."""
+    """Return the prices of a row, each with the label of its source; a source without one is left out."""
     return tuple(
         Price(CURRENCY, tuple(_decode(tier) for tier in part.split("|")), label)
         for label, part in zip(labels, text.split(";"), strict=False)

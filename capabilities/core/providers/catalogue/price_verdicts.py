@@ -1,4 +1,4 @@
-"""What do several lists together say that a model costs? The price that counts, and how sure it is."""
+"""Combine several lists' prices of a model: the price that counts, and its verdict."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from capabilities.core.prices import Price, Rates
 from capabilities.core.providers.catalogue.judgement import FactVerdict
 
 ROUNDING = 0.99
-"""Amounts that differ by less are one amount, written with fewer digits."""
+"""Amounts closer than this are one amount, written with fewer digits."""
 SORTS = tuple(field.name for field in fields(Rates))
 
 
 def weigh_prices(stated: Sequence[Price]) -> Price | None:
-    """The price that counts, with the others beside it; None where no list has one.
+    """Return the price that counts, with the others attached, or None without any.
 
-    The first list's, in the order given; where another one contradicts it, the first that any other list confirms.
+    It is the first in the order given. If another list contradicts that, it is the first that any other list confirms.
     """
     if not stated:
         return None
@@ -27,7 +27,7 @@ def weigh_prices(stated: Sequence[Price]) -> Price | None:
 
 
 def judge_price(price: Price) -> FactVerdict:
-    """How sure a price is: contested where any two lists name different amounts for the same tokens."""
+    """Return the verdict on a price: contested if two lists state different amounts for the same tokens."""
     if not price.source:
         return FactVerdict.ADMINISTRATOR
     if not price.others:
@@ -36,7 +36,7 @@ def judge_price(price: Price) -> FactVerdict:
 
 
 def find_contested(price: Price) -> frozenset[str]:
-    """The sorts of tokens whose amounts differ between the lists of a price."""
+    """Return the sorts of tokens whose amounts differ between the lists of a price."""
     pairs = combinations((price, *price.others), 2)
     return frozenset(sort for pair in pairs for sort in _differences(*pair))
 
@@ -46,12 +46,10 @@ def _agree(one: Price, other: Price) -> bool:
 
 
 def _differences(one: Price, other: Price) -> frozenset[str]:
-    """The sorts that two prices state differently; a sort or further tiers that only one of them has are no difference.
-
-    Where a tier begins is not compared: models.dev has one word for every limit, "over 200k".
-    """
     if one.currency != other.currency:
         return frozenset(SORTS)
+    # The start of a tier is not compared: models.dev has one word for every limit, "over 200k". A sort or tier that
+    # only one of them has is not a difference either.
     tiers = (
         zip(one.tiers, other.tiers, strict=True)
         if len(one.tiers) == len(other.tiers)

@@ -1,6 +1,6 @@
-"""How is the catalogue renewed? From a file as its source publishes it, or from what a provider lists of its own.
+"""Refresh the catalogue from a source's published file, or from a provider's own list of models.
 
-The new edition keeps every other source as it is; what it would change is told before anybody takes it.
+The new edition keeps every other source unchanged. Its differences are shown before it is accepted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Cell
 
 LARGEST = 32 * 1024 * 1024
-"""Bytes of a file, unpacked: eight times what the sources publish."""
+"""Bytes of an unpacked file: eight times what the sources publish."""
 MAX_ROWS = 50_000
 GZIP = b"\x1f\x8b"
 
@@ -46,12 +46,12 @@ SILENT = translatable("The provider only lists model names, not what they read, 
 
 
 class UnreadableCatalogueError(Exception):
-    """A file or list that no catalogue can be made of; `args[0]` is the sentence that says why."""
+    """The file or list is no catalogue; `args[0]` is the sentence that says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """What an edition says otherwise of one model at one host: the facts before and after, None where there is none."""
+    """The facts of one model at one host that an edition changes, before and after; None if not stated."""
 
     host: str
     name: str
@@ -60,7 +60,7 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class EditionChange:
-    """What an edition would change: models that come and go, by host and name, and facts that differ."""
+    """What an edition would change: models added and removed, by host and name, and facts that differ."""
 
     added: tuple[tuple[str, str], ...]
     removed: tuple[tuple[str, str], ...]
@@ -68,14 +68,13 @@ class EditionChange:
 
     @property
     def empty(self) -> bool:
-        """Whether it says what is said already."""
         return not (self.added or self.removed or self.changed)
 
 
 def read_edition(data: bytes, current: CatalogueDocument, day: date) -> CatalogueDocument:
-    """The edition that a file makes of the current one: a build's own whole, or one source of it renewed, as of a day.
+    """Return the edition from a file: a built catalogue as a whole, or the current one with one source renewed.
 
-    Raises `UnreadableCatalogueError` for any other file.
+    `day` becomes the edition of the renewed source. Raises `UnreadableCatalogueError` for any other file.
     """
     value = parse_json(data)
     if "format" in value and "models" in value:
@@ -98,9 +97,9 @@ def read_edition(data: bytes, current: CatalogueDocument, day: date) -> Catalogu
 def read_own_list(
     name: str, host: str, entries: Iterable[Any], current: CatalogueDocument, day: date
 ) -> CatalogueDocument:
-    """The edition with what a provider of that name lists of its own models, which stand under `host`.
+    """Return the edition with a provider's own list of models, stored under `host`.
 
-    Raises `UnreadableCatalogueError` for a list that says nothing but names.
+    Raises `UnreadableCatalogueError` for a list that has nothing but names.
     """
     rows: dict[str, list[Statement]] = {}
     ends: dict[str, date] = {}
@@ -116,7 +115,7 @@ def read_own_list(
 
 
 def renew(current: CatalogueDocument, note: SourceNote, rows: Rows, ends: Ends | None = None) -> CatalogueDocument:
-    """The document with one source renewed, found by its name, or added; a provider's own last days come first."""
+    """Return the document with one source replaced, found by its name, or added."""
     sources, old_ends = split_document(current)
     names = [each.name for each, _ in sources]
     if note.name in names:
@@ -125,15 +124,17 @@ def renew(current: CatalogueDocument, note: SourceNote, rows: Rows, ends: Ends |
         sources.append((note, rows))
     kept = [(each, days) for each, days in old_ends if each.name != note.name]
     if ends:
+        # A provider's own last days count first.
         kept = [(note, ends), *kept] if note.host else [*kept, (note, ends)]
     return build_document(sources, kept)
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """The JSON object of a file, packed with gzip or not. Raises `UnreadableCatalogueError` for anything else."""
+    """Return the JSON object of a file, gzipped or not; raise UnreadableCatalogueError for anything else."""
     if data.startswith(GZIP):
         unpacking = zlib.decompressobj(wbits=31)
         try:
+            # One byte above the limit is enough to detect a file that is too large, without unpacking all of it.
             data = unpacking.decompress(data, LARGEST + 1)
         except zlib.error as error:
             raise UnreadableCatalogueError(DAMAGED) from error
@@ -149,11 +150,11 @@ def parse_json(data: bytes) -> dict[str, Any]:
 
 
 def _check(value: dict[str, Any]) -> CatalogueDocument:
-    """A build's own file, whole: every row is read once, so that none is found damaged at its first question."""
     try:
         document = from_json(value)
         if sum(len(names) for names in document.models.values()) > MAX_ROWS or not document.sources:
             raise UnreadableCatalogueError(TOO_LARGE)
+        # Decode every row now, so that a damaged one is found here and not at its first lookup.
         sources, ends = split_document(document)
         document = build_document([(_brief(note), rows) for note, rows in sources], [(_brief(n), d) for n, d in ends])
         _ = document.checked_on
@@ -169,7 +170,7 @@ def _brief(note: SourceNote) -> SourceNote:
 
 
 def compare_editions(old: CatalogueDocument, new: CatalogueDocument) -> EditionChange:
-    """What the new edition changes, in the order of hosts and names; changes of limits alone are not told."""
+    """Return the changes of the new edition by host and name, without changes of limits alone."""
     before, after = ({(host, name): row for host, names in each.models.items() for name, row in names.items()}
                      for each in (old, new))  # fmt: skip
     return EditionChange(
@@ -207,5 +208,5 @@ def _facts(document: CatalogueDocument, row: str) -> dict[Cell, Fact]:
 
 
 def _word(fact: Fact | None) -> tuple[bool, bool] | None:
-    """What counts of a fact: how sure a yes is, is no change, but a contest is one."""
+    # How sure a yes is does not matter here, but becoming contested is a change.
     return None if fact is None else (fact.value, fact.verdict.value == "contested")

@@ -1,7 +1,7 @@
-"""How are the sources read? LiteLLM's map and models.dev's list as they are published, and what the SDKs say of ends.
+"""Read model facts from LiteLLM's map, models.dev's list, providers' own lists and vendors' SDKs.
 
-Every reader takes parsed JSON (or a module's text) and gives rows: host as the source calls it, name, statement. Only
-models that chat and say something of what they read are taken: one that declares nothing stays unknown.
+Every reader takes parsed JSON (or a module's text) and yields rows: the source's name of the host, the model's name,
+and a statement. Only chat models with some statement are taken: one that declares nothing stays unknown.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ FLAGS: Mapping[str, tuple[tuple[str, ...], tuple[str, str] | None]] = {
     "s": (("supports_response_schema", "supports_native_structured_output"), None),
     "t": (("supports_function_calling",), None),
 }
-"""For each letter: LiteLLM's flags that say it, and the modality that says it, too."""
+"""For each letter, LiteLLM's flags for it, and the modality that implies it."""
 MODALITIES = {"v": "image", "a": "audio", "d": "video", "f": "pdf"}
-"""For each letter: what models.dev calls that input."""
+"""For each letter, models.dev's name of that input."""
 OWN_MODALITIES = {"v": {"image"}, "a": {"audio"}, "d": {"video"}, "f": {"file", "pdf"}}
 OWN_PARAMETERS = {"s": "structured_outputs", "t": "tools"}
 OWN_FLAGS: Mapping[str, tuple[str, ...]] = {
@@ -43,12 +43,12 @@ OWN_INPUT = ("max_input_tokens", "inputTokenLimit", "context_length", "max_conte
              "max_model_len")  # fmt: skip
 OWN_OUTPUT = ("max_completion_tokens", "outputTokenLimit", "max_output_tokens", "max_tokens")
 OWN_ENDS = ("shutdown_date", "retires_at", "expiration_date", "deprecation")
-"""What providers call these in their own lists."""
+"""The names of these fields in providers' own lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One row of a source: whose host, which model, what it says, and from which day it is gone; None for none."""
+    """One row of a source; `ends` is the day from which the model is no longer served, None if not stated."""
 
     host: str
     name: str
@@ -57,7 +57,7 @@ class Listing:
 
 
 def read_litellm(models: Mapping[str, Any]) -> Iterator[Listing]:
-    """The chat models of LiteLLM's map that declare something, if only their last day."""
+    """Yield the chat models of LiteLLM's map that declare anything, even if only their last day."""
     for name, facts in models.items():
         if not isinstance(facts, Mapping) or facts.get("mode") not in MODES:
             continue
@@ -77,7 +77,7 @@ def _flag(facts: Mapping[str, Any], flags: tuple[str, ...], modality: tuple[str,
 
 
 def read_models_dev(providers: Mapping[str, Any]) -> Iterator[Listing]:
-    """The models of models.dev's `api.json` that take and give text."""
+    """Yield the models of models.dev's `api.json` that read and write text."""
     for host, provider in providers.items():
         models = provider.get("models") if isinstance(provider, Mapping) else None
         for name, facts in (models if isinstance(models, Mapping) else {}).items():
@@ -101,7 +101,7 @@ def _models_dev_statement(facts: Any) -> Statement | None:
 
 
 def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
-    """What a provider's own list of models says beside their ids; an entry that says nothing is left out.
+    """Yield the models in a provider's own list with more than their ids.
 
     The fields are those of OpenRouter, Anthropic, Mistral, Gemini, Moonshot, OpenAI, Groq and vLLM (November 2026).
     """
@@ -121,7 +121,7 @@ def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
 
 
 def _own_word(letter: str, entry: Mapping[str, Any], reads: list[str] | None, writes: list[str] | None) -> bool | None:
-    """What an entry says of one letter: its modalities, its parameters, or its table of capabilities."""
+    """Return an entry's statement on one letter, from its modalities, parameters or capabilities."""
     if letter in OWN_MODALITIES and reads is not None:
         return bool(OWN_MODALITIES[letter] & set(reads))
     if letter == "A" and writes is not None:
@@ -153,7 +153,7 @@ def _first_number(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None
 
 
 def read_openai_ends(module: str) -> dict[str, date]:
-    """The last days that the docstrings of openai's list of models announce, by model."""
+    """Return the last days by model that docstrings in openai's list of models announce."""
     ends: dict[str, date] = {}
     for item in re.split(r"\n- ", module.replace("\n  ", " ")):
         found = re.search(r":\s+Announced shutdown date:\s+(\d{4}-\d{2}-\d{2})", item)
@@ -163,7 +163,7 @@ def read_openai_ends(module: str) -> dict[str, date]:
 
 
 def read_anthropic_ends(module: str) -> dict[str, date]:
-    """The last days of `DEPRECATED_MODELS` in a module of anthropic's client, by model."""
+    """Return the last days in `DEPRECATED_MODELS` of a module of anthropic's client, by model."""
     for node in ast.parse(module).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DEPRECATED_MODELS":
             days: Mapping[str, str] = ast.literal_eval(node.value)

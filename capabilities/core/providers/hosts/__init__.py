@@ -1,1 +1,1 @@
-"""Which hosts are well known, and what do we know of each? By region; `presets.py` combines them."""
+"""Well-known hosts by region; `presets.py` combines them."""

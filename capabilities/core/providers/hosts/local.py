@@ -1,4 +1,4 @@
-"""Servers on one's own machine: no key, and no host of their own, so nothing is guessed from an address."""
+"""Servers on the local machine: no key and no host name of their own, so nothing is inferred from an address."""
 
 from __future__ import annotations
 

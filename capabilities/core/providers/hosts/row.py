@@ -1,6 +1,6 @@
-"""One well-known host as a row: where it is, which protocol it speaks, and in which ways it is its own.
+"""The row of a well-known host: its URL, protocol, compatibility options and limits.
 
-Addresses and names can be changed by their owners, so each row says where it comes from and when it was looked up.
+Owners can change addresses and names, so each row has its source and the day it was looked up.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ CHECKED = "2026-11-20"
 
 @dataclass(frozen=True, slots=True)
 class HostPreset:
-    """One host: `hosts` are the names it answers to, `slots` the template of its limits, `key_url` where keys are made.
+    """One host: `hosts` are its host names, `slots` its template of limits, `key_url` where keys are created.
 
-    `needs_key` is False for servers that run without one. `models` are examples for a placeholder, nothing more.
+    `needs_key` is False for servers that run without one. `models` are only examples for a placeholder.
     """
 
     name: str
@@ -37,9 +37,9 @@ class HostPreset:
 
 
 def row(name: str, en: str, zh: str, base_url: str, **more: Any) -> HostPreset:
-    """A host's row; `also` are further names of it.
+    """Return a host's row; `also` are further host names.
 
-    Local servers (`needs_key=False`) answer to no host name, nor does a `shared_host`, which is another row's.
+    Local servers (`needs_key=False`) have no host name of their own, nor has a `shared_host`, which is another row's.
     """
     host, also = urlsplit(base_url).hostname or "", tuple(more.pop("also", ()))
     hosts = also if more.pop("shared_host", False) or not more.get("needs_key", True) else (host, *also)

@@ -1,4 +1,4 @@
-"""Hosts anywhere that callers know by name."""
+"""Hosts that callers anywhere use by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capabilities.core.providers.hosts.row import HostPreset, row
 
 GEMINI_HOST = "generativelanguage.googleapis.com"
 GEMINI_THROUGH_OPENAI: Mapping[str, Any] = MappingProxyType({"call_signatures": True})
-"""The options of the other address on that host, which speaks `openai` (Gemini API: thought signatures)."""
+"""Options of the OpenAI-compatible address on that host (Gemini API: thought signatures)."""
 
 WORLDWIDE: tuple[HostPreset, ...] = (
     row(

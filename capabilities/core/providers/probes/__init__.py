@@ -1,1 +1,1 @@
-"""What can this model read? Files with a random word, and the judgment of what a model says it found."""
+"""Probes of what a model reads: files with a random word, and the judgement of the model's answer."""

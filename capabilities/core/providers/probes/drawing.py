@@ -1,4 +1,4 @@
-"""A word as a picture: letters of 5 × 7 dots, enlarged, black on white; and the picture as a PNG file."""
+"""Draw a word as a picture, in letters of 5 × 7 dots, black on white, and write it as a PNG file."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ LETTERS: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "Y": (0x11, 0x11, 0x0A, 0x04, 0x04, 0x04, 0x04),
     }
 )
-"""The letters that the words are made of, a number for each row of dots, its five bits from left to right."""
+"""The letters used in words: a number for each row of dots, its five bits from left to right."""
 
 
 def draw(word: str, width: int, height: int, scale: int) -> Raster:
-    """The word in the middle of a white picture of that size, each dot `scale` pixels; no word leaves it white."""
+    """Return a white picture with the word in its centre, each dot `scale` pixels; an empty word leaves it white."""
     lines = [b"".join(_row_of(letter, row, scale) for letter in word)[: -scale or None] for row in range(ROWS)]
     left, top = (width - len(lines[0])) // 2, (height - ROWS * scale) // 2
     blank = WHITE * width
@@ -53,14 +53,14 @@ def draw(word: str, width: int, height: int, scale: int) -> Raster:
 
 
 def _row_of(letter: str, row: int, scale: int) -> bytes:
-    """One row of dots of a letter, and the gap behind it."""
     bits = LETTERS[letter][row]
     dots = (BLACK if bits >> at & 1 else WHITE for at in reversed(range(COLUMNS)))
+    # With the gap behind the letter.
     return b"".join(dot * scale for dot in dots) + WHITE * scale
 
 
 def png(raster: Raster) -> bytes:
-    """The picture as a PNG of 8-bit grey."""
+    """Return the picture as a PNG of 8-bit grey."""
     header = struct.pack(">IIBBBBB", len(raster[0]), len(raster), 8, 0, 0, 0, 0)
     rows = b"".join(b"\x00" + row for row in raster)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))

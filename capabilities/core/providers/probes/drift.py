@@ -1,4 +1,4 @@
-"""What speaks against what a model is said to read, or has changed of it."""
+"""Observations that contradict a model's recorded capabilities, or report a change of them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from types import MappingProxyType
 
 
 class DriftKind(StrEnum):
-    """What was seen of a model and one capability; the first two are doubts, which change nothing by themselves."""
+    """What was observed of a model's capability; the first two are doubts, which change nothing by themselves."""
 
     REFUSED = "refused"
-    """It refused, in a request, what it is said to read."""
+    """It refused content in a request that it is recorded to read."""
     DENIED = "denied"
     """A probe found that it does not read what an administrator declared."""
     STOPPED = "stopped"
-    """The nightly probe found that it does not read it any more, and recorded that."""
+    """The nightly probe found that it no longer reads it, and recorded that."""
     STARTED = "started"
-    """The nightly probe found that it reads it now, and recorded that."""
+    """The nightly probe found that it now reads it, and recorded that."""
 
 
 QUIET = timedelta(days=7)
-"""How long the same is not told again after somebody dismissed it."""
+"""How long the same observation is not shown again after a user dismissed it."""
 DOUBTS = frozenset({DriftKind.REFUSED, DriftKind.DENIED})
 
 Drifts = Mapping[tuple[str, str], Mapping[str, DriftKind]]
-"""What was seen, by provider and model, then by capability."""
+"""Observations by provider and model, then by capability."""
 NO_DRIFTS: Drifts = MappingProxyType({})
 
 
 def is_current(kind: DriftKind, reads: bool) -> bool:
-    """Whether it still matters, given what the model is said to read now: a change that was undone does not."""
+    """Return whether an observation still matters, given what the model is now recorded to read."""
+    # A change that was undone does not matter any more.
     return reads is (kind is not DriftKind.STOPPED)

@@ -1,7 +1,7 @@
-"""A word as a film: an MP4 of three seconds, H.264 of the baseline profile, written without an encoder.
+"""Write a word as an MP4 of three seconds, in H.264 baseline profile, without an encoder.
 
-Its first picture is written as plain samples (macroblocks of the type I_PCM), every further one says that nothing has
-changed. Each decoder of H.264 has to read both; the paragraphs are those of ITU-T H.264.
+The first picture is written as plain samples (macroblocks of the type I_PCM), every further one says that nothing has
+changed. Every H.264 decoder must support both. Section numbers are those of ITU-T H.264.
 """
 
 from __future__ import annotations
@@ -15,42 +15,42 @@ FRAMES, FRAMES_A_SECOND = 15, 5
 TIMESCALE = 1000
 BLOCK = 16
 DARKEST, LIGHTEST, NO_COLOUR = 16, 235, 128
-"""What black, white and grey are in a film."""
+"""The values of black, white and grey in a film."""
 IDR, PICTURE, SEQUENCE, PARAMETERS = 0x65, 0x41, 0x67, 0x68
-"""The first bytes of the units: a picture that stands alone, one that refers to it, and the two that describe them."""
+"""The first bytes of units: a self-contained picture, one that refers to it, and the two parameter sets."""
 
 
 class BitWriter:
-    """Bits, the highest first, as 7.2 has them."""
+    """Writes bits, the highest first (7.2)."""
 
     def __init__(self) -> None:
-        self._value, self._count = 1, 0  # a leading one keeps the zeros behind it
+        self._value, self._count = 1, 0  # a leading one keeps the zeros after it
         self._bytes = bytearray()
 
     def put(self, value: int, width: int) -> BitWriter:
-        """A number of that many bits: u(n)."""
+        """Append a number of that many bits: u(n)."""
         self._value = self._value << width | value
         self._count += width
         return self
 
     def put_codes(self, *values: int) -> BitWriter:
-        """Numbers as Exp-Golomb codes: ue(v)."""
+        """Append numbers as Exp-Golomb codes: ue(v)."""
         for value in values:
             self.put(value + 1, 2 * (value + 1).bit_length() - 1)
         return self
 
     def pad(self) -> BitWriter:
-        """Zeros up to the next byte."""
+        """Append zeros up to the next byte."""
         return self.put(0, -self._count % 8)
 
     def put_bytes(self, data: bytes) -> BitWriter:
-        """Whole bytes, where a byte begins."""
+        """Append whole bytes at a byte boundary."""
         self._flush()
         self._bytes += data
         return self
 
     def finish(self) -> bytes:
-        """Everything, closed as 7.3.2.11 says: a one, then zeros."""
+        """Return all bytes, ended with a one and zeros (7.3.2.11)."""
         self.put(1, 1).pad()._flush()
         return bytes(self._bytes)
 
@@ -61,19 +61,20 @@ class BitWriter:
 
 
 def mp4(raster: Raster) -> bytes:
-    """The picture as a film of three seconds; its sides are multiples of 16."""
+    """Return the picture as a film of three seconds; its sides must be multiples of 16."""
     width, height = len(raster[0]), len(raster)
     parameter_sets = _sequence(width // BLOCK, height // BLOCK), _parameters()
     pictures = [_first(raster), *(_unchanged(at, width * height // BLOCK**2) for at in range(1, FRAMES))]
     samples = [struct.pack(">I", len(each)) + each for each in pictures]
+    # The header contains the offset of the samples, and its length does not depend on that value.
     start = len(_head(width, height, parameter_sets, samples, 0)) + 8
     return _head(width, height, parameter_sets, samples, start) + _box("mdat", *samples)
 
 
 def _unit(kind: int, payload: bytes) -> bytes:
-    """A unit; three bytes that would look like the beginning of another one are kept apart (7.4.1)."""
     out, zeros = bytearray((kind,)), 0
     for byte in payload:
+        # 7.4.1: three bytes that look like the start of a unit are kept apart.
         if zeros >= 2 and byte <= 3:
             out.append(3)
             zeros = 0
@@ -83,24 +84,24 @@ def _unit(kind: int, payload: bytes) -> bytes:
 
 
 def _sequence(columns: int, rows: int) -> bytes:
-    """Baseline, level 3, pictures in the order they are shown, of that many macroblocks."""
+    # Baseline, level 3, pictures in display order.
     bits = BitWriter().put(66, 8).put(0xC0, 8).put(30, 8).put_codes(0, 0, 2, 1).put(0, 1)
     return _unit(SEQUENCE, bits.put_codes(columns - 1, rows - 1).put(0b1100, 4).finish())
 
 
 def _parameters() -> bytes:
-    """One slice a picture, nothing special; each says itself that edges are left as they are."""
+    # One slice per picture. Each slice itself switches off the deblocking of edges.
     bits = BitWriter().put_codes(0, 0).put(0, 2).put_codes(0, 0, 0).put(0, 3).put_codes(0, 0, 0).put(0b100, 3)
     return _unit(PARAMETERS, bits.finish())
 
 
 def _first(raster: Raster) -> bytes:
-    """The picture itself, as plain samples."""
     bits = BitWriter().put_codes(0, 7, 0).put(0, 4).put_codes(0).put(0, 2).put_codes(0, 1)
     colours = bytes((NO_COLOUR,)) * (2 * (BLOCK // 2) ** 2)
     for top in range(0, len(raster), BLOCK):
         for left in range(0, len(raster[0]), BLOCK):
             block = b"".join(row[left : left + BLOCK] for row in raster[top : top + BLOCK])
+            # Macroblock type 25 is I_PCM.
             bits.put_codes(25).pad().put_bytes(block.translate(_LEVELS) + colours)
     return _unit(IDR, bits.finish())
 
@@ -109,7 +110,7 @@ _LEVELS = bytes(DARKEST + each * (LIGHTEST - DARKEST) // 255 for each in range(2
 
 
 def _unchanged(number: int, blocks: int) -> bytes:
-    """A picture in which every macroblock is that of the one before."""
+    # Every macroblock is skipped, which repeats the one before.
     bits = BitWriter().put_codes(0, 5, 0).put(number % 16, 4).put(0, 3).put_codes(0, 1, blocks)
     return _unit(PICTURE, bits.finish())
 
@@ -131,7 +132,7 @@ LENGTH = FRAMES * TIMESCALE // FRAMES_A_SECOND
 
 
 def _head(width: int, height: int, parameter_sets: tuple[bytes, bytes], samples: Iterable[bytes], start: int) -> bytes:
-    """Everything before the samples, which begin at `start`."""
+    """Return everything before the samples, which begin at offset `start`."""
     movie = _words(0, 0, TIMESCALE, LENGTH, 0x10000) + b"\x01\x00" + bytes(10) + MATRIX + bytes(24) + _words(2)
     header = _words(0, 0, 1, 0, LENGTH) + bytes(16) + MATRIX + _words(width << 16, height << 16)
     track = _box("trak", _full("tkhd", header, flags=3), _media(width, height, parameter_sets, samples, start))
@@ -159,7 +160,6 @@ def _media(width: int, height: int, parameter_sets: tuple[bytes, bytes], samples
 
 
 def _entry(width: int, height: int, sequence: bytes, parameters: bytes) -> bytes:
-    """How the samples are to be decoded."""
     decoder = _box(
         "avcC",
         bytes((1, *sequence[1:4], 0xFF, 0xE1)),

@@ -1,8 +1,8 @@
-"""What a model's answers prove: that it reads the file, that it does not, or neither.
+"""Judge a model's answers to a probe: it reads the file, it does not, or neither is proved.
 
-A host that silently drops what it cannot take still answers 200, and a model that is asked what it sees likes to say
-something. So it reads only when it named, of two files, exactly what each held, and found nothing where there was
-nothing. It does not read when it refused, denied or named something else both times; everything else proves nothing.
+A host that silently drops what it cannot take still answers 200, and a model that is asked what it sees tends to answer
+something. So the result is yes only if the model named exactly the contents of two files and found nothing in the empty
+one. It is no if the model refused, denied or named something else both times. Everything else proves nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from capabilities.core.providers.probes.vocabulary import Sample
 from capabilities.core.wire import Fault
 
 REFUSALS = frozenset({Fault.HTTP_400, Fault.CAPABILITY_MISMATCH, Fault.HTTP_415, Fault.HTTP_422})
-"""What a model that cannot read a file answers with, given that it answered words alone."""
+"""Errors of a model that cannot read a file, given that it answered a request of text alone."""
 SILENCES = frozenset({Fault.EMPTY_CONTENT, Fault.EMPTY_CHOICES})
 
 
@@ -27,19 +27,19 @@ class AnswerReading(StrEnum):
     """What one answer says of one file."""
 
     RIGHT = "right"
-    """It names what the file holds, and only that."""
+    """It names the file's contents, and only those."""
     REFUSED = "refused"
-    """The request was refused, though words alone were answered."""
+    """The request failed, though one without files was answered."""
     DENIED = "denied"
-    "It says there is nothing to read."
+    """It says that there is nothing to read."""
     WRONG = "wrong"
     """It names something else."""
     HEDGED = "hedged"
-    """It names nothing, or several, or what the file holds while it denies that there is anything."""
+    """It names nothing, or several, or the contents while it denies that there are any."""
     SILENT = "silent"
-    """It says nothing."""
+    """It is empty."""
     FAILED = "failed"
-    """No answer came, for a reason that has nothing to do with the file."""
+    """The request failed for a reason unrelated to the file."""
 
 
 class ProbeOutcome(StrEnum):
@@ -51,7 +51,7 @@ class ProbeOutcome(StrEnum):
 
 
 class ProbeReason(StrEnum):
-    """Why it is that outcome."""
+    """The reason for an outcome."""
 
     READ_BOTH = "read_both"
     REFUSED = "refused"
@@ -66,7 +66,7 @@ class ProbeReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeAnswer:
-    """What came back of one question: words, or the fault with its status and message; tokens where they were told."""
+    """The answer to one question: text, or the fault with its status and message, and tokens if reported."""
 
     text: str = ""
     fault: str = ""
@@ -78,7 +78,7 @@ class ProbeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One question of a probe: the word that its file held (none: the control), the answer and what that says."""
+    """One question of a probe: the word in its file (empty: the control), the answer, and its reading."""
 
     word: str
     answer: ProbeAnswer
@@ -87,7 +87,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class ProbeFinding:
-    """What came of a probe, with every question that was asked for it."""
+    """The result of a probe, with every question that was asked."""
 
     probe: Probe
     outcome: ProbeOutcome
@@ -115,9 +115,9 @@ _NOTHING = re.compile(
     re.IGNORECASE,
 )
 NEGATIVE = (AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.WRONG)
-"""What says that a model does not read, the plainest first."""
+"""Readings that say that a model does not read, the clearest first."""
 NOTHING_THERE = frozenset({AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.SILENT})
-"""What a model may answer to the control: a host may well refuse an empty file."""
+"""Accepted readings of the control: a host may well refuse an empty file."""
 _REASONS: Mapping[AnswerReading, ProbeReason] = MappingProxyType(
     {
         AnswerReading.REFUSED: ProbeReason.REFUSED,
@@ -130,11 +130,13 @@ _REASONS: Mapping[AnswerReading, ProbeReason] = MappingProxyType(
 
 
 def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
-    """What an answer says of a file that held that word; an empty word is the control's."""
+    """Return the reading of an answer about a file with that word; an empty word is the control's."""
     if answer.fault:
         refused, silent = answer.fault in REFUSALS, answer.fault in SILENCES
         return AnswerReading.REFUSED if refused else AnswerReading.SILENT if silent else AnswerReading.FAILED
-    said = answer.text.replace(probe.question, " ").strip()  # a question that is echoed denies nothing
+    said = answer.text.replace(
+        probe.question, " "
+    ).strip()  # an echoed question is no denial, although it contains NONE
     if not answer.text.strip():
         return AnswerReading.SILENT
     named, denies = probe.vocabulary.find(said), _DENIAL.search(said) is not None
@@ -146,7 +148,7 @@ def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
 
 
 def conclude(readings: Sequence[AnswerReading], control: AnswerReading | None) -> tuple[ProbeOutcome, ProbeReason]:
-    """What the readings of the two files prove, with that of the control, which is asked where both are right."""
+    """Return what the readings of the two files prove; `control` is that of the empty file, None if not asked."""
     if AnswerReading.FAILED in (*readings, control):
         return ProbeOutcome.UNCLEAR, ProbeReason.FAILED
     if all(each is AnswerReading.RIGHT for each in readings):
@@ -162,12 +164,13 @@ def conclude(readings: Sequence[AnswerReading], control: AnswerReading | None) -
 
 
 AskEach = Callable[[Sequence[ChatRequest]], Sequence[ProbeAnswer]]
-"""Asks several questions of one model, at once if it likes; the answers in their order."""
+"""Asks several questions of one model, concurrently if it can, and returns the answers in order."""
 
 
 def conduct(probes: Sequence[Probe], ask_each: AskEach, sample: Sample) -> list[ProbeFinding]:
-    """Asks each probe's question of two files, and of the control where both were read; `sample` draws the words."""
+    """Ask each probe's question of two files, and of the control if both were read; `sample` draws the words."""
     words = [probe.vocabulary.draw_two(sample) for probe in probes]
+    # All probes go in one round, so that their questions can be asked concurrently.
     rounds = [_ask_round(probes, [pair[place] for pair in words], ask_each) for place in (0, 1)]
     exchanges = {probe.capability: both for probe, *both in zip(probes, *rounds, strict=True)}
     right = AnswerReading.RIGHT

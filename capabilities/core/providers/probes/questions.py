@@ -1,7 +1,7 @@
-"""What is asked of a model: one question for each kind of file, three files for each question.
+"""The questions of probes: one for each kind of file, with three files each.
 
-Two of the files hold a word (a sound: four digits) drawn by chance for this one question, a third, the control, holds
-nothing. Nothing else that is sent has to do with the word: neither the question nor the file's name.
+Two of the files hold a word (a sound: four digits) drawn at random for this one question; a third, the control, is
+empty. Nothing else that is sent hints at the word: neither the question nor the file's name.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from capabilities.core.providers.probes.speech import wav
 from capabilities.core.providers.probes.vocabulary import FOUR_DIGITS, ONE_WORD, Vocabulary
 from capabilities.core.vocabulary import Kind
 
-# A word as a PDF of one page, set in a font that every reader has.
-
 
 def pdf(word: str) -> bytes:
-    """One page that holds the word, or nothing where there is none."""
+    """Return a PDF of one page with the word, or an empty page without one."""
     stream = b"BT /F1 48 Tf 72 700 Td (%b) Tj ET" % word.encode("ascii") if word else b""
     objects = (
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
         b"<</Length %d>>stream\n%b\nendstream" % (len(stream), stream),
+        # Every PDF reader has this font.
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     )
     out, places = bytearray(b"%PDF-1.4\n"), []
@@ -41,14 +40,14 @@ def pdf(word: str) -> bytes:
 
 
 MAX_TOKENS = 1024
-"""Room for an answer of one word, and for a model that thinks before it."""
+"""Room for an answer of one word, and for the reasoning before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One question: the capability it is about, and how a file is made that holds a word, or nothing for an empty one.
+    """One question: the capability it tests, and a function that makes a file with a word, or an empty one.
 
-    `measures` are what the size in tokens of such a file is estimated by: width, height, pages, seconds.
+    `measures` are width, height, pages and seconds of such a file, by which its tokens are estimated.
     """
 
     capability: str
@@ -62,12 +61,10 @@ class Probe:
 
 
 def picture_of(word: str) -> bytes:
-    """A PNG with the word in large letters."""
     return png(draw(word, 560, 160, 10))
 
 
 def film_of(word: str) -> bytes:
-    """An MP4 of three seconds that shows the word."""
     return mp4(draw(word, 320, 128, 6))
 
 
@@ -105,10 +102,10 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
         )
     }
 )
-"""The probes by the capability they are about: every kind of file that a model can be said to read."""
+"""The probes by capability: every kind of file that a model can be recorded to read."""
 
 
 def request_of(probe: Probe, word: str) -> ChatRequest:
-    """The question with a file that holds the word, as every protocol can write it where it has the slot."""
+    """Return the question with a file that holds the word; every protocol with a slot for it can encode it."""
     file = NativePart(probe.kind, probe.mime_type, blob_of(probe.make_file(word)), filename=probe.filename)
     return ChatRequest((Message(Role.USER, (TextPart(probe.question), file)),), max_tokens=MAX_TOKENS)

@@ -1,4 +1,4 @@
-"""Digits as speech: one after the other, from recordings of the ten (see NOTICE), as a WAV file."""
+"""Speak digits in a WAV file, joined from recordings of the ten (see NOTICE)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from importlib.resources import files
 
 RATE = 16_000
 DIGIT_FRAMES = RATE * 3 // 4
-"""How long each digit lasts in the recording, with the silence behind it."""
+"""The frames of each digit in the recording, including the silence after it."""
 SILENCE = 128
 """The middle of an 8-bit sample."""
 
 
 def wav(digits: str) -> bytes:
-    """The digits, spoken in English with short pauses between them; where there are none, as long a silence as four."""
+    """Return the digits in spoken English, with short pauses; without digits, silence as long as four of them."""
     pause = bytes((SILENCE,)) * (RATE // 4)
     speech = pause + pause.join(_clip_of(digit) for digit in digits) + pause
     samples = speech if digits else pause + (bytes((SILENCE,)) * DIGIT_FRAMES + pause) * 4
@@ -24,6 +24,7 @@ def wav(digits: str) -> bytes:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(RATE)
+        # From unsigned samples of 8 bits to signed ones of 16.
         file.writeframes(b"".join(((each - SILENCE) * 256).to_bytes(2, "little", signed=True) for each in samples))
     return out.getvalue()
 
@@ -35,6 +36,5 @@ def _clip_of(digit: str) -> bytes:
 
 @cache
 def _recording() -> bytes:
-    """The ten digits, 8-bit samples."""
     with files(__package__).joinpath("digits.wav").open("rb") as opened, wave.open(opened) as clips:
         return bytes(clips.readframes(clips.getnframes()))

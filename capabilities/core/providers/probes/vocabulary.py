@@ -1,4 +1,8 @@
-"""What the files hold: a word of a list, or four digits; and what of that an answer names."""
+"""The contents of probe files, a listed word or four digits, and how an answer is searched for them.
+
+A model that has not read a file guesses its contents with a chance of at most one in `size`: they are drawn for
+each file, and an answer that names more than one counts as none.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,8 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-#
-# Whoever has not read a file names what is in it with a chance of one in `size` at most, for it is drawn anew for
-# each file and an answer that names more than one counts for none.
-
 Sample = Callable[[Sequence[str], int], Sequence[str]]
-"""So many different ones of a sequence, by chance: `random.SystemRandom().sample`."""
+"""Draws so many different items of a sequence at random: `random.SystemRandom().sample`."""
 
 _NOUNS = """
 ACORN ALMOND ANCHOR ANVIL APRON ARMOR BACON BADGER BAMBOO BANJO BARREL BASIL BEAVER BISCUIT BLANKET BONNET BRICK
@@ -26,7 +26,7 @@ TEAPOT THIMBLE TOMATO TROMBONE TULIP TURTLE TUNNEL UMBRELLA VELVET VIOLIN WAFFLE
 YOGURT
 """
 WORDS = tuple(_NOUNS.split())
-"""Nouns that no question and no file name holds; written once, read as they stand."""
+"""Nouns that are in no question and no file name."""
 
 _DIGITS = (
     ("zero", "oh", "零", "〇"),
@@ -42,7 +42,7 @@ _NUMBERS = range(10**DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What a file can hold: how many different ones there are, two of them by chance, and those that a text names."""
+    """What a file can hold: the number of choices, two drawn at random, and those that a text names."""
 
     size: int
     draw_two: Callable[[Sample], tuple[str, str]]
@@ -60,7 +60,7 @@ def _two_words(sample: Sample) -> tuple[str, str]:
 
 
 def _find_numbers(text: str) -> frozenset[str]:
-    """Runs of exactly four digits, written as digits or as words, in English or Chinese."""
+    """Return runs of exactly four digits, written as digits or as words, in English or Chinese."""
     plain = _NAMED_DIGIT.sub(lambda found: f" {_DIGIT_OF[found[0].lower()]} ", unicodedata.normalize("NFKC", text))
     runs = (re.sub(r"\D", "", run) for run in _RUN.findall(re.sub(r" +", " ", plain)))
     return frozenset(run for run in runs if len(run) == DIGITS)
