@@ -69,9 +69,8 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
 
 
 def _redact_once(text: str) -> str:
-    small = (
-        text.lower() if text.isascii() else ""
-    )  # a pattern also matches letters of other alphabets, such as ſ for s
+    # Not for other alphabets: a case-insensitive pattern also matches letters such as ſ for s.
+    small = text.lower() if text.isascii() else ""
     for words, pattern in PATTERNS:
         if not (words and small) or any(word in small for word in words):
             text = pattern.sub(_mask, text)
