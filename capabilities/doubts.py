@@ -1,7 +1,7 @@
-"""Which models refused, in requests, what they are said to read: noted in memory, written behind the answers.
+"""Record models that refused, in requests, what they are recorded to read.
 
-The journal's writer notes (routing_admin/request_log/entries.py), the server's upkeep writes. A note that a crash
-loses comes again with the next refusal.
+The journal's writer notes refusals (routing_admin/request_log/entries.py), the server's upkeep writes them. A note lost
+in a crash is made again with the next refusal.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from capabilities.runtime import owned
 log = logging.getLogger(__name__)
 
 AGAIN = timedelta(minutes=1)
-"""How often a doubt gets a newer request as its evidence at most."""
+"""A doubt gets a newer request as its evidence at most this often."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
-    """A request in which a model refused a file: what the file may have needed, the status, and when."""
+    """A request in which a model refused a file; `capabilities` are those the file may have needed."""
 
     provider: str
     model: str
@@ -38,18 +38,17 @@ class RefusedFile:
 
 
 class NotedRefusals:
-    """The refusals that are not written yet, the latest of each model and kind of file."""
+    """Refusals that are not written yet, the latest of each model and kind of file."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str, frozenset[str]], RefusedFile] = {}
         self._writing = threading.Lock()
 
     def note(self, refused: RefusedFile) -> None:
-        """Remembers a refusal until it is written."""
         self._noted[refused.provider, refused.model, refused.capabilities] = refused
 
     def write(self) -> bool:
-        """Writes what is noted, in one transaction; False where the database does not take it, then it stays noted."""
+        """Write what is noted in one transaction; on a database error keep it and return False."""
         if not self._noted:
             return True
         with self._writing:
@@ -68,8 +67,8 @@ class NotedRefusals:
 
 
 def _write(refused: RefusedFile) -> None:
-    """A doubt about the one capability that the model is said to have; where that may be several nobody knows which."""
     said = _find_said(refused.provider, refused.model, refused.capabilities)
+    # Where several capabilities are possible, it is unknown which one was refused.
     if len(said) != 1:
         return
     place: dict[str, Any] = {"provider": refused.provider, "model": refused.model, "capability": said.pop()}

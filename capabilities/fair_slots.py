@@ -1,4 +1,4 @@
-"""Slots of a process for expensive work, shared fairly between those for whom it is done."""
+"""Fair concurrency limit for expensive work, with a bounded queue; no caller can hold every slot."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
 
 SHARE = 3
-"""How many times the free places one name may hold."""
+"""A name may have at most this many times as many waiters as the queue has free places."""
 OVERLOADED_MESSAGE = translatable(
     "This server is at its limit, overall or for you. Send the request again in a second."
 )
 
 requester: ContextVar[str] = ContextVar("requester", default="")
-"""For whom this task or thread works: an agent's name, else an address; empty for the process itself."""
+"""The agent's name or the address that this task or thread works for; empty for the process itself."""
 
 
 class OverloadedError(Exception):
-    """There is no place, and none became free in time; a little later there may be one."""
+    """No slot became free in time; a later attempt may succeed."""
 
     status, code, message = 503, "overloaded", OVERLOADED_MESSAGE
     should_retry, retry_after = True, 1.0
@@ -31,7 +31,7 @@ class OverloadedError(Exception):
 class FairSlots:
     """A fair, bounded queue of threads; one name (an agent, an address) never fills slots and queue for others.
 
-    Where no name is given, it is that of the `requester`. A name holds `own` slots at most.
+    The name defaults to the `requester`. A name holds `own` slots at most.
     """
 
     def __init__(self, slots: int, queue: int, wait_seconds: float, own: int | None = None) -> None:
@@ -45,12 +45,11 @@ class FairSlots:
 
     @property
     def waiting(self) -> int:
-        """Return how many threads wait for a slot."""
         return len(self._waiters)
 
     @contextmanager
     def hold(self, name: str = "") -> Iterator[None]:
-        """Hold a slot, once per thread however often it is asked for. Raise `OverloadedError` where none is free soon.
+        """Hold a slot, once per thread however often it is nested; raise OverloadedError if none becomes free.
 
         Hold it before taking a database's lock or connection, never the other way round.
         """
@@ -63,15 +62,15 @@ class FairSlots:
         try:
             yield
         finally:
-            if self._holder() is not None:  # else it was not had again after a pause
+            if self._holder() is not None:  # else `pause` could not acquire it again
                 self._thread.name = None
                 self.release(name)
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Let others have this thread's slot, if it holds one, while it waits for something else.
+        """Release this thread's slot, if it has one, while it waits for something else.
 
-        Raise `OverloadedError` afterwards where none is free soon.
+        Raises `OverloadedError` afterwards if none becomes free in time.
         """
         name = self._holder()
         if name is None:
@@ -89,10 +88,11 @@ class FairSlots:
         return getattr(self._thread, "name", None)
 
     def acquire(self, name: str) -> None:
-        """Take a slot, which the caller releases. Raise `OverloadedError` as `hold` does."""
+        """Take a slot, which the caller releases; raise OverloadedError as `hold` does."""
         with self._lock:
             if self._take(name):
                 return
+            # The fuller the queue, the fewer places one name may have in it.
             if sum(each == name for each, _ in self._waiters) >= SHARE * (self.queue - len(self._waiters)):
                 raise OverloadedError
             turn = threading.Event()
@@ -100,12 +100,12 @@ class FairSlots:
         if turn.wait(self.wait_seconds):
             return
         with self._lock:
-            if not turn.is_set():  # else the slot was handed over at the last moment
+            if not turn.is_set():  # else the slot was assigned at the last moment
                 self._waiters.remove((name, turn))
                 raise OverloadedError
 
     def acquire_at_once(self, name: str) -> bool:
-        """Take a slot if one is free; return whether it was."""
+        """Take a slot if one is free, and return whether it was."""
         with self._lock:
             return self._take(name)
 
@@ -117,7 +117,7 @@ class FairSlots:
         return True
 
     def release(self, name: str) -> None:
-        """Give a slot back; of those who wait whoever holds least has it next, or has waited since most others had."""
+        """Release a slot; the next goes to the waiting name that holds the fewest, then to the one served longest ago."""
         with self._lock:
             self._held -= Counter([name])  # drops names that hold none
             if not self._waiters:
@@ -134,4 +134,4 @@ class FairSlots:
 
 
 heavy_work = owned(lambda: FairSlots(slots=1, queue=64, wait_seconds=30.0))
-"""Threads that compute for long, one at a time: each holds the interpreter in turn, and a small call waits for each."""
+"""Threads that compute for long, one at a time: each holds the interpreter in turn, and small calls wait for it."""

@@ -1,4 +1,4 @@
-"""JSON from outside as a value: bounded before it is parsed, and parsed in steps that keep no other thread waiting."""
+"""Parse JSON of requests: bounded before it is parsed, and in steps that block no other thread for long."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from capabilities.core.translatable import Translatable, translatable
 AT_ONCE_BYTES = 4 * 1024 * 1024
 """A text up to this size is parsed in one step, which takes some ten milliseconds."""
 LARGE_BYTES = 128 * 1024
-"""From this size on a text is looked through and parsed in a thread, unless it has few values."""
+"""From this size on a text is scanned and parsed in a thread, unless it has few values."""
 QUICK_BYTES, QUICK_VALUES = 2 * 1024 * 1024, 2_000
-"""A text up to this size with so few values is parsed in less time than a thread is entered and left."""
+"""A text up to this size with so few values is parsed faster than a thread is started and joined."""
 TOO_LARGE = "json_too_large"
 
 
 class JsonTooLargeError(ValueError):
-    """The text has more of something than may be parsed; `sentence` names the setting."""
+    """The text exceeds a limit; `sentence` names the setting."""
 
     status, code = 413, TOO_LARGE
 
@@ -43,9 +43,9 @@ class JsonTooLargeError(ValueError):
 
 
 def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
-    """Parse JSON. Raise `JsonTooLargeError`, and `ValueError` for what is no JSON.
+    """Parse JSON; raise JsonTooLargeError, or ValueError for invalid JSON.
 
-    `counts_text` is for what goes on as JSON: long strings count as bytes of it, too, unless they are base64.
+    `counts_text` is for values that are sent on as JSON: long strings count towards its bytes, unless they are base64.
     """
     if len(data) <= settings.MAX_JSON_VALUES:  # a value has a byte at least
         return orjson.loads(data)
@@ -61,9 +61,9 @@ def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
 
 
 def lift_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:
-    """Return a text that others may parse at once, and the strings by the names that are in it instead of them.
+    """Return a text that may be parsed at once, and the long strings by the names in their places.
 
-    Raise as `load_json` does.
+    Raises as `load_json` does.
     """
     return _lift(data, check_json(data), math.inf)
 
@@ -80,7 +80,7 @@ def _long_bytes(scan: JsonScan) -> int:
 
 
 def check_json(data: bytes | bytearray) -> JsonScan:
-    """Look through a text that will be parsed. Raise `JsonTooLargeError`."""
+    """Scan a text that will be parsed; raise JsonTooLargeError if it exceeds a limit."""
     try:
         scan = scan_json(data, settings.MAX_JSON_VALUES)
     except TooManyValuesError:
@@ -91,7 +91,7 @@ def check_json(data: bytes | bytearray) -> JsonScan:
 
 
 def check_inner_json(texts: Sequence[str]) -> None:
-    """Look through strings that are JSON themselves. Raise `JsonTooLargeError` where all of them have too much."""
+    """Scan strings that are JSON themselves; raise JsonTooLargeError if they have too many values together."""
     left = settings.MAX_JSON_VALUES
     if sum(map(len, texts)) <= left:
         return
@@ -113,7 +113,7 @@ def _too_many_values() -> JsonTooLargeError:
 
 
 def is_quick(data: bytes | bytearray) -> bool:
-    """Return whether a text can be parsed, and what is in it read, on a loop that others wait for."""
+    """Return whether a text can be parsed and read on an event loop without blocking others for long."""
     if len(data) <= LARGE_BYTES or len(data) > QUICK_BYTES:
         return len(data) <= LARGE_BYTES
     try:
@@ -135,7 +135,8 @@ def _too_many_bytes() -> JsonTooLargeError:
 
 
 def nests_too_deeply(value: Any) -> bool:
-    """Return whether a value nests deeper than may be; look at containers alone, level by level."""
+    """Return whether a value nests deeper than allowed."""
+    # Level by level and containers only: recursion could overflow the stack.
     level = [value] if type(value) is dict or type(value) is list else []
     for _ in range(settings.MAX_JSON_DEPTH):
         level = [
@@ -150,7 +151,6 @@ def nests_too_deeply(value: Any) -> bool:
 
 
 def too_deep() -> Translatable:
-    """Return the sentence for a value that nests too deeply."""
     return translatable(
         "The body is nested deeper than %(levels)s levels (%(setting)s).",
         levels=settings.MAX_JSON_DEPTH,
@@ -158,18 +158,18 @@ def too_deep() -> Translatable:
     )
 
 
-# How large may a request's body be? One table by address; the server counts by it, and every call reads by it.
+# Limits on the size of request bodies, in one table by path; the server and every call use it.
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class BodyLimit:
-    """One row: addresses, and the bytes of a body there: so many of the largest uploads, but no fewer than `least`.
+    """One row: paths, and the size of a body there: `uploads` of the largest uploads, but at least `least`.
 
-    `around` is what a form may take around its files. `margin` is for calls that read their body themselves: the
-    server lets so many bytes more through, so that a call can refuse in its own words. `in_memory` says that such a
-    call holds all of it while it is answered.
+    `around` is what a form may add around its files. `margin` is for calls that read their body themselves: the server
+    lets so many bytes more through, so that the call can answer with its own error. `in_memory` says that such a call
+    holds the whole body while it is answered.
     """
 
     addresses: re.Pattern[str]
@@ -180,12 +180,11 @@ class BodyLimit:
     in_memory: bool = False
 
     def size(self) -> int:
-        """Bytes that a body may have."""
         return max(self.least, self.uploads * upload_limit()) + self.around
 
 
 def upload_limit() -> int:
-    """Bytes that one uploaded file may have (`ROUTING_ADMIN_MAX_UPLOAD_BYTES`)."""
+    """Return the bytes that one uploaded file may have (`ROUTING_ADMIN_MAX_UPLOAD_BYTES`)."""
     return int(settings.MAX_UPLOAD_BYTES)
 
 
@@ -196,23 +195,23 @@ LIMITS = (
     BodyLimit(re.compile(r"/(v1|v1beta|mcp)(/.*)?", re.S), uploads=3, least=64 * MIB, margin=MIB, in_memory=True),
     BodyLimit(re.compile(r".*", re.S), uploads=10, around=MIB),
 )
-"""The first row that fits counts: one file, in a form or bare; a call of the agents' API; a call of the data plane,
-with room for two of the largest uploads as base64; a page, with ten files at once."""
+"""The first row that fits counts: one file, in a form or bare; a call of the agents' API; a call to a model, with room
+for two of the largest uploads as base64; a page, with ten files at once."""
 
 
 def body_limit(path: str) -> int:
-    """Bytes that a body sent to that address may have."""
+    """Return the bytes that a body sent to this path may have."""
     return _row(path).size()
 
 
 def received_limit(path: str) -> int:
-    """Bytes of it that the server receives at most."""
+    """Return the most bytes of a body that the server receives at this path."""
     row = _row(path)
     return row.size() + row.margin
 
 
 def is_held(path: str) -> bool:
-    """Whether a body sent to that address is held in memory."""
+    """Return whether a body sent to this path is held in memory."""
     return _row(path).in_memory
 
 

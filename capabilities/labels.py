@@ -1,4 +1,4 @@
-"""The words and icons that belong to our values: capabilities, kinds, outcomes, health. Translated when rendered."""
+"""Translated labels and icons of capabilities, kinds, outcomes and health."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CAPABILITY_LABELS: Mapping[str, str | Promise] = {
     "structured_output": pgettext_lazy("capability", "structured output"),
     "tool_calling": pgettext_lazy("capability", "tool calling"),
 }
-"""What a capability is called; a custom one is called by its id."""
+"""Labels of capabilities; a custom one is shown by its id."""
 
 PRICE_LABELS: Mapping[str, Any] = {
     "input": pgettext_lazy("price", "Input"),
@@ -48,7 +48,7 @@ PRICE_LABELS: Mapping[str, Any] = {
     "outputImage": _("Image output"),
     "reasoning": _("Reasoning"),
 }
-"""The amounts of a price, the most used first."""
+"""Labels of the amounts of a price, the most used first."""
 
 KINDS: Mapping[str, str | Promise] = {
     Kind.TEXT: pgettext_lazy("kind", "Text"),
@@ -58,7 +58,7 @@ KINDS: Mapping[str, str | Promise] = {
     Kind.DOCUMENT: pgettext_lazy("kind", "Document"),
     Kind.OTHER: pgettext_lazy("kind", "Other"),
 }
-"""What a kind of file is called."""
+"""Labels of kinds of files."""
 
 CONTENTS: Mapping[str, str | Promise] = {
     "text": pgettext_lazy("content", "text"),
@@ -67,17 +67,17 @@ CONTENTS: Mapping[str, str | Promise] = {
     "video": _("videos"),
     "file": _("files"),
 }
-"""What a capability reads, as sentences call it."""
+"""What each capability reads, for use in sentences."""
 
 ROLES: Mapping[str, str | Promise] = {
     "administrator": _("Administrator"),
     "editor": _("Editor"),
     "viewer": _("Viewer"),
 }
-"""What a person is here."""
+"""Labels of users' roles."""
 
 ACTORS: Mapping[str, str | Promise] = {"nightly probe": _("nightly probe")}
-"""Who acts and is no person."""
+"""Labels of actors that are not users."""
 
 BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "ok": ("ok", "check", pgettext_lazy("health", "Ok")),
@@ -106,7 +106,7 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "revoked": ("bad", "x", _("Revoked")),
     "expired": ("warn", "clock", _("Expired")),
 }
-"""Status word → (tone, icon, label): an icon, a word and a colour, never colour alone."""
+"""Status word → (tone, icon, label): always an icon and a word beside the colour."""
 
 NOTE_ICONS: Mapping[str, str] = {"ok": "check", "info": "info", "warn": "warn", "bad": "stop", "": "info"}
 """The icon of a note by its tone."""
@@ -115,21 +115,20 @@ SOURCES = (
     gettext_noop("patterns of model names, kept by hand from the vendors' model pages"),
     gettext_noop("vendors' announcements, kept by hand"),
 )
-"""Where catalogue entries of our own come from; pages translate the row's text."""
+"""Sources of our own catalogue tables; listed for translators, since the text is in the data."""
 
 
 def capability_label(name: str) -> str:
-    """What a capability is called in the reader's language; a custom one is called by its id."""
     return str(CAPABILITY_LABELS.get(name, name))
 
 
 def content_word(name: str) -> str:
-    """What a model with this capability reads, as sentences call it: images of vision."""
+    """Return what a model with this capability reads, for use in sentences: images for vision."""
     return str(CONTENTS.get(name) or capability_label(name))
 
 
 def actor_label(name: str) -> str:
-    """Who acted: a name as it is; the nightly probe and whose token it was in the reader's language."""
+    """Return an actor's name, translated for the nightly probe and for a user's token."""
     owner, is_token, token = name.partition("'s token ")
     if is_token:
         return gettext("%(owner)s's token %(name)s") % {"owner": owner, "name": token}
@@ -137,12 +136,11 @@ def actor_label(name: str) -> str:
 
 
 def role_label(role: str) -> str:
-    """What a person is here, in the reader's language."""
     return str(ROLES.get(role, role))
 
 
 def label_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """A reason's facts as a person reads them: a capability by its label and its id, a kind of file by its name."""
+    """Return a reason's facts for users: a capability by label and id, a kind of file by its label."""
     named = dict(facts)
     if "capability" in named:
         capability = str(named["capability"])

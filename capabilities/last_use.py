@@ -1,7 +1,7 @@
-"""When each agent key was last used: noted in memory, written behind the calls, so that no call waits for a write.
+"""Record when each agent key was last used, without a write during the request.
 
-A note is worth a minute, so one that a crash loses is no loss; the server's upkeep writes what is noted
-(routing_admin/platform/server/upkeep.py), and pages show what is noted before it is written.
+Uses are noted in memory and written by the server's upkeep (routing_admin/platform/server/upkeep.py). A crash loses at
+most a minute of them, and pages show what is noted before it is written.
 """
 
 from __future__ import annotations
@@ -18,31 +18,30 @@ from capabilities.runtime import owned
 log = logging.getLogger(__name__)
 
 EVERY = timedelta(minutes=1)
-"""How often a key's last use is written at most."""
+"""A key's last use is written at most this often."""
 
 
 class LastUses:
-    """The uses that are not written yet, by the public part of the key."""
+    """Uses that are not written yet, by the public id of the key."""
 
     def __init__(self) -> None:
         self._noted: dict[str, datetime] = {}
         self._writing = threading.Lock()
 
     def note(self, row: AgentKey, now: datetime) -> None:
-        """The key of that row was used now; nothing to write where its last minute is written already."""
+        """Note that the key was used now, unless a use within the last minute is written already."""
         if row.last_used_at is None or now - row.last_used_at > EVERY:
             self._noted[row.public_id] = now
 
     def latest(self, row: AgentKey) -> datetime | None:
-        """When the key was last used, as far as this process knows."""
+        """Return when the key was last used, as far as this process knows."""
         return self._noted.get(row.public_id, row.last_used_at)
 
     def list_noted(self) -> list[str]:
-        """The keys whose last use waits to be written."""
         return list(self._noted)
 
     def write(self) -> bool:
-        """Writes what is noted, in one transaction; False where the database does not take it, then it stays noted."""
+        """Write what is noted in one transaction; on a database error keep it and return False."""
         with self._writing:
             noted = dict(self._noted)
             try:
@@ -51,6 +50,7 @@ class LastUses:
                 log.debug("the last use of %s keys could not be written yet: %s", len(noted), error)
                 return False
             for public_id, moment in noted.items():
+                # A newer use may have been noted during the write.
                 if self._noted.get(public_id) == moment:
                     del self._noted[public_id]
             return True

@@ -1,6 +1,6 @@
-"""The rows behind providers, model services, agents and their keys.
+"""The rows of providers, model services, agents and their keys.
 
-Rows are written by the actions of the console alone, which validate, record the revision and the audit event.
+Only the console's actions write them; they validate, and record the revision and the audit event.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from capabilities.core.vocabulary import Source
 
 
 class StoredKey(models.Model):
-    """A provider key, encrypted and bound to the origin it may be sent to; history names it by fingerprint only."""
+    """A provider key, encrypted and bound to the origin it may be sent to; history has only its fingerprint."""
 
     fingerprint = models.CharField(max_length=64, unique=True)
     origin = models.CharField(max_length=300)
@@ -27,7 +27,7 @@ class StoredKey(models.Model):
 
 
 class VariableOrigin(models.Model):
-    """An origin that the key in an environment variable may be sent to: where it was first used, or was allowed to.
+    """An origin to which the key in an environment variable may be sent: first used there, or allowed.
 
     Rows outlive the providers that made them, so that a restored revision needs no new permission.
     """
@@ -43,7 +43,7 @@ class VariableOrigin(models.Model):
 
 
 class Provider(models.Model):
-    """Where models are called and with which key. DeepSeek is a row here that speaks the `openai` protocol."""
+    """A base URL where models are called, and its key. DeepSeek is a row that speaks the `openai` protocol."""
 
     class KeySource(models.TextChoices):
         NONE = "none", _("needs no key")
@@ -86,7 +86,7 @@ class Provider(models.Model):
 
 
 class ProviderKey(models.Model):
-    """A further key of a provider, beside the one that stands in its own row: the same columns, and a name."""
+    """A further key of a provider, besides the one in the provider's row."""
 
     provider = models.ForeignKey(Provider, models.CASCADE, related_name="more_keys")
     name = models.CharField(_("name"), max_length=60)
@@ -112,7 +112,7 @@ class ProviderKey(models.Model):
 
 
 class KeyTest(models.Model):
-    """What came of the last test of one of a provider's keys, by both names; no part of the configuration."""
+    """The result of the last test of one of a provider's keys, by both names; not part of the configuration."""
 
     provider = models.CharField(max_length=120)
     key = models.CharField(max_length=60)
@@ -128,7 +128,7 @@ class KeyTest(models.Model):
 
 
 class ProviderTest(models.Model):
-    """What came of the last test of a provider, by its name: no part of the configuration, and no word of an answer."""
+    """The result of a provider's last test, by its name; not part of the configuration."""
 
     name = models.CharField(primary_key=True, max_length=120)
     at = models.DateTimeField()
@@ -170,12 +170,12 @@ class Service(models.Model):
 
     @property
     def knows_the_rest(self) -> bool:
-        """Whether a capability without a cell is declared absent; not where nothing, or only text by default, is."""
+        """Return whether a capability without a cell is declared absent, rather than unknown."""
         return self.declares_capabilities and not any(cell.source == Source.UNKNOWN for cell in self.capabilities.all())
 
 
 class ServiceCapability(models.Model):
-    """One cell of the capability matrix: a service, a side, a capability, whether it is there and who says so."""
+    """One cell of the capability matrix: service, side, capability, value and source."""
 
     class Side(models.TextChoices):
         INPUT = "input", _("input")
@@ -200,9 +200,9 @@ class ServiceCapability(models.Model):
 
 
 class ProbeTranscript(models.Model):
-    """What a model of a provider was asked about one capability, and what it answered: evidence, no configuration.
+    """The questions and answers of a probe of one capability: evidence, not configuration.
 
-    Of each there are at most two: the last that `decided`, and a later one that proved nothing.
+    Each capability has at most two: the last that `decided`, and a later one that proved nothing.
     """
 
     provider = models.CharField(max_length=120)
@@ -228,10 +228,10 @@ class ProbeTranscript(models.Model):
 
 
 class Drift(models.Model):
-    """What speaks against, or changed, what a model of a provider is said to read: evidence, no configuration.
+    """An observation that contradicts or changed a model's recorded capability: evidence, not configuration.
 
-    `request` is the request that showed it, `revision` the one that recorded it. One that was dismissed stays, so that
-    the same is not told again the next day.
+    `request` is the request that showed it, `revision` the one that recorded it. A dismissed one is kept, so that the
+    same observation is not shown again the next day.
     """
 
     provider = models.CharField(max_length=120)
@@ -253,7 +253,7 @@ class Drift(models.Model):
 
 
 class NightlyProbe(models.Model):
-    """A service whose model is probed every night, and the last night that it was; no part of the configuration."""
+    """A service whose model is probed every night, and the last night it was; not part of the configuration."""
 
     service_id = models.CharField(primary_key=True, max_length=200)
     last_night = models.DateField()
@@ -263,8 +263,9 @@ class NightlyProbe(models.Model):
 
 
 class CatalogueEdition(models.Model):
-    """A catalogue of models that was read from a file or a provider: its document, packed, under a name that tells its
-    sources. Which one is in use, the installation says.
+    """A catalogue of models from a file or a provider, compressed, under a name made of its sources.
+
+    The installation's settings say which one is in use.
     """
 
     name = models.CharField(max_length=300, unique=True)
@@ -311,11 +312,11 @@ class Agent(models.Model):
 
 
 class AgentKey(models.Model):
-    """A key of an agent: its secret is kept only as an HMAC, its public part finds the row.
+    """A key of an agent: its secret is kept only as an HMAC, and its public id finds the row.
 
-    `signed_with` names the installation's secret of that HMAC; empty for a key that was issued before that was noted.
-    `terms` are what `core/services/key_terms.py` reads, `issued_terms` those that it was issued with: what was changed
-    since is part of the configuration, and can be undone.
+    `signed_with` names the installation's secret of that HMAC; empty for keys issued before this was recorded. `terms`
+    are what `core/services/agents.py` reads, `issued_terms` those at issue: later changes are part of the
+    configuration, and can be undone.
     """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="keys")
@@ -339,9 +340,9 @@ class AgentKey(models.Model):
 
 
 class AgentLink(models.Model):
-    """A link to an agent's own page, for who builds it: kept as a key is, and it opens that page alone, to be read.
+    """A link to an agent's own page, read-only, for its developer; stored like a key.
 
-    `with_bodies` lets its reader see the recorded words of the agent's calls. `signed_with` names the HMAC's secret.
+    `with_bodies` shows the recorded bodies of the agent's calls. `signed_with` names the HMAC's secret.
     """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="links")

@@ -1,6 +1,6 @@
-"""What lives as long as the process: made at first use, stopped in reverse, made anew for each test.
+"""Objects that live as long as the process: made on first use, stopped in reverse order, renewed for each test.
 
-A room declares what the process has one of, and calls the declaration to reach it:
+A module declares what the process has one of, and calls the declaration to get it:
 
     journal = owned(Journal)
     journal().write(entry)
@@ -26,7 +26,7 @@ class Runtime:
         self._lock = threading.RLock()
 
     def get(self, declared: owned[T]) -> T:
-        """Return the object of this declaration; the first caller has it made."""
+        """Return the object of this declaration, made by the first caller."""
         try:
             return cast(T, self._made[declared])
         except KeyError:
@@ -36,12 +36,12 @@ class Runtime:
                 return cast(T, self._made[declared])
 
     def discard(self, declared: owned[Any]) -> None:
-        """Have the object made again by the next `get`."""
+        """Drop the object; the next `get` makes another one."""
         with self._lock:
             self._made.pop(declared, None)
 
     def at_end(self, stop: Callable[[], object]) -> None:
-        """Call `stop` when the process ends, before what was added earlier."""
+        """Call `stop` when the process ends, before those added earlier."""
         self._stops.append(stop)
 
     def stop(self) -> None:
@@ -54,12 +54,11 @@ _runtime = Runtime()
 
 
 def runtime() -> Runtime:
-    """Return this process's runtime."""
     return _runtime
 
 
 class owned(Generic[T]):  # noqa: N801  # a decorator
-    """Give this process's own object, which `make` makes once."""
+    """Declares an object of the process, which `make` makes once; call the declaration to get it."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self.make = make
@@ -69,7 +68,7 @@ class owned(Generic[T]):  # noqa: N801  # a decorator
 
 
 def renew(only: owned[Any] | None = None) -> None:
-    """Let the runtime be made anew, or one object of it: for tests."""
+    """Replace the runtime, or one of its objects: for tests."""
     global _runtime
     if only is not None:
         _runtime.discard(only)

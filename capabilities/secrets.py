@@ -1,4 +1,4 @@
-"""Stored provider keys: encrypted, bound to the origin they may be sent to, found by fingerprint."""
+"""Store provider keys: encrypted, bound to the origin they may be sent to, found by fingerprint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.signing import read_secrets_again, sign_lastingly
 
 
 class KeyUnreadableError(Exception):
-    """A stored key cannot be opened: `reason` says whether by its encryption or its address."""
+    """A stored key cannot be opened; `reason` is a sentence, about its encryption or its address."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -26,10 +26,7 @@ OTHER_ADDRESS = translatable("the stored key was entered for another address; en
 
 
 def origin_of(endpoint: str) -> str:
-    """Scheme, host and port of an endpoint, e.g. `https://api.openai.com:443`: what a key is given for.
-
-    A text that is no URL is its own origin.
-    """
+    """Return the origin that a key is bound to, e.g. `https://api.openai.com:443`; text that is no URL is unchanged."""
     try:
         parts = urlsplit(endpoint)
     except ValueError:
@@ -43,19 +40,20 @@ def origin_of(endpoint: str) -> str:
 
 
 def cipher() -> MultiFernet:
-    """Encrypts with the newest key, opens with any."""
+    """Return the cipher that encrypts with the newest key and decrypts with any."""
     return MultiFernet([Fernet(key) for key in settings.ENCRYPTION_KEYS])
 
 
 def fingerprint_of(key: str, origin: str) -> str:
-    """Names a (key, origin) without telling it: an HMAC under the installation's own secret."""
+    """Return an HMAC that identifies a (key, origin) without revealing it."""
     return sign_lastingly(f"{origin}\n{key}".encode())
 
 
 def store_key(key: str, endpoint: str) -> StoredKey:
-    """The stored form of a provider key, made once per (key, origin)."""
+    """Return the stored form of a provider key, created once per (key, origin)."""
     origin = origin_of(endpoint)
     sealed = cipher().encrypt(json.dumps({"key": key, "origin": origin}).encode()).decode()
+    # Four characters of a short key would reveal too much of it.
     last_four = key[-4:] if len(key) >= 12 else ""
     stored, _ = StoredKey.objects.get_or_create(
         fingerprint=fingerprint_of(key, origin),
@@ -65,7 +63,7 @@ def store_key(key: str, endpoint: str) -> StoredKey:
 
 
 def open_key(stored: StoredKey, endpoint: str) -> str:
-    """The key in plain text, for this endpoint's origin alone. Raises `KeyUnreadableError`."""
+    """Return the key in plain text, for this endpoint's origin only; raise KeyUnreadableError otherwise."""
     inside = json.loads(_decrypt(stored.ciphertext.encode()))
     if inside["origin"] != origin_of(endpoint):
         raise KeyUnreadableError(OTHER_ADDRESS)
@@ -73,19 +71,19 @@ def open_key(stored: StoredKey, endpoint: str) -> str:
 
 
 def _decrypt(ciphertext: bytes) -> bytes:
-    """What was encrypted with any of the keys, those that came meanwhile among them. Raises `KeyUnreadableError`."""
     try:
         return cipher().decrypt(ciphertext)
     except InvalidToken as problem:
+        # Another process may have added an encryption key.
         if read_secrets_again():
             return _decrypt(ciphertext)
         raise KeyUnreadableError(OTHER_ENCRYPTION) from problem
 
 
 def rotate() -> int:
-    """Re-encrypts every stored key with the newest encryption key; the number of keys.
+    """Re-encrypt every stored key with the newest encryption key, and return how many there are.
 
-    Raises `KeyUnreadableError` where no encryption key opens one, before any is written.
+    Raises `KeyUnreadableError` if no encryption key opens one, before any is written.
     """
     engine = cipher()
     rows = list(StoredKey.objects.select_for_update())

@@ -1,4 +1,4 @@
-"""What cores say, in the reader's language: their sentences know their facts."""
+"""Translate sentences of the cores, and join sentences and lists of words."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from capabilities.core.translatable import Fact, Translatable, insert_facts
 from capabilities.errors import ActionError, InvalidError
 
 WIDE_END = re.compile(r"[。：；，、](?:</\w+>)*$")
-"""How a text ends after which Chinese has no space; tags that close there are looked through."""
+"""An end of text after which Chinese has no space; closing tags behind it are ignored."""
 
 
 LOOKED_AT = 100
-"""Characters in which an end and its tags stand."""
+"""Characters that contain the end of a text and its tags."""
 
 
 def translate_sentence(text: str) -> str:
-    """A core's sentence in the reader's language; any other text, such as a provider's own words, as it is."""
+    """Return a core's sentence in the current language; other text, such as a provider's, is unchanged."""
     if not isinstance(text, Translatable):
         return text
     said = gettext(text.template)
@@ -28,14 +28,14 @@ def translate_sentence(text: str) -> str:
 
 
 def join_words(words: Iterable[object]) -> str:
-    """Words as a sentence holds them: `a, b`, in Chinese `a、b`."""
+    """Return words as a list in a sentence: `a, b`, in Chinese `a、b`."""
     return pgettext("between the items of a list", ", ").join(str(word) for word in words)
 
 
 def join_sentences(sentences: Iterable[str]) -> str:
-    """Sentences one after the other, without the empty ones: a space between them, none after a full-width sign.
+    """Join sentences without the empty ones: a space between them, none after a full-width sign.
 
-    What stands inside a sentence stays as it is, such as a provider's own words.
+    Text inside a sentence, such as a provider's own words, is unchanged.
     """
     text = ""
     for sentence in filter(None, sentences):
@@ -51,12 +51,11 @@ def _fact(fact: Fact) -> str | int:
 
 
 def translate_without_path(problem: Problem) -> str:
-    """The sentence of a problem for a place where its path stands already."""
+    """Return the sentence of a problem for a place that shows its path already."""
     return translate_sentence(problem.message).removeprefix(problem.field).lstrip(":： ")
 
 
 def translate_refusal(refusal: ActionError) -> str:
-    """Why an action was refused, for a person."""
     if isinstance(refusal, InvalidError):
         return join_sentences(translate_sentence(problem.message) for problem in refusal.problems)
     return translate_sentence(refusal.args[0]) if refusal.args and isinstance(refusal.args[0], str) else str(refusal)

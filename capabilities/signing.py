@@ -1,7 +1,7 @@
-"""The installation's signing secrets, newest first: the first signs, and what any of them signed counts.
+"""The installation's signing secrets, newest first: the first one signs, and signatures of all are valid.
 
-A secret is changed by putting another one in front; a serving process learns of it from the file when it meets
-something that none of its own secrets fits, and nobody has to be restarted.
+To rotate, put another secret in front. A serving process reads it from the file when a signature matches none of its
+own secrets, without a restart.
 """
 
 from __future__ import annotations
@@ -16,40 +16,39 @@ from capabilities.runtime import owned
 
 
 def sign(message: bytes) -> str:
-    """HMAC-SHA256 under the newest secret, in hex."""
+    """Return the HMAC-SHA256 under the newest secret, in hex."""
     return _sign(newest_secret(), message)
 
 
 def sign_lastingly(message: bytes) -> str:
-    """The same under the oldest: it stays so for as long as that one is kept, for names of what is found again."""
+    """Return the HMAC under the oldest secret, which stays the same until that one is removed."""
     return _sign(settings.SIGNING_SECRETS[-1], message)
 
 
 def signatures(message: bytes) -> list[str]:
-    """The same under each, the newest first."""
+    """Return the HMAC under each secret, the newest first."""
     return [_sign(secret, message) for secret in settings.SIGNING_SECRETS]
 
 
 def is_signed(message: bytes, signature: str) -> bool:
-    """Whether one of our secrets made that signature, in constant time; secrets that came meanwhile are read."""
+    """Return whether one of the secrets made that signature, in constant time; new secrets are read first."""
     return _fits(message, signature) or (read_secrets_again() and _fits(message, signature))
 
 
 def newest_secret() -> str:
-    """The secret that signs."""
     return str(settings.SIGNING_SECRETS[0])
 
 
 def name_of_secret(secret: str) -> str:
-    """A short name of a secret that tells nothing of it."""
+    """Return a short name of a secret that reveals nothing of it."""
     return _sign(secret, b"name of this secret")[:16]
 
 
 def read_secrets_again() -> bool:
-    """Takes up the secrets that stand in the data directory's files; whether they are others than before.
+    """Read the secrets in the data directory's files, and return whether they changed.
 
-    Those that the environment gives stay as they are, and so does the secret of sessions, for all processes alike,
-    until the next start.
+    Those set in the environment are unchanged, and so is the secret of sessions, for all processes alike, until the
+    next start.
     """
     stamps = {name: _stamp(path) for name, path in settings.SECRET_FILES.items()}
     if stamps == _stamps():
@@ -66,7 +65,7 @@ def read_secrets_again() -> bool:
 
 
 _stamps = owned(dict[str, int])
-"""When each file had last been written to as it was read."""
+"""The modification time of each file when it was last read."""
 
 
 def _stamp(path: Path) -> int:
@@ -84,7 +83,7 @@ def _read(path: Path) -> list[str]:
 
 
 def split_secrets(text: str) -> list[str]:
-    """The secrets of a list, newest first."""
+    """Return the secrets of a comma-separated list, newest first."""
     return [word for each in text.split(",") if (word := each.strip())]
 
 
@@ -93,5 +92,6 @@ def _sign(secret: str, message: bytes) -> str:
 
 
 def _fits(message: bytes, signature: str) -> bool:
+    # Compare with all of them, so that the time does not depend on which one fits.
     made = [hmac.compare_digest(signature, each) for each in signatures(message)]
     return any(made)

@@ -1,7 +1,7 @@
-"""What a model thought in a turn, as its vendor wants it back: pieces in their order, each marked by where it is from.
+"""A model's reasoning in a turn, in the form its vendor requires back: blocks in order, marked by their origin.
 
-A proof is good only for the model, and the account, that gave it (Anthropic: extended thinking; Google: thought
-signatures; OpenRouter: preserving reasoning blocks). Whoever else is asked gets the turn without it.
+A signature is valid only for the model and the account that issued it (Anthropic: extended thinking; Google: thought
+signatures; OpenRouter: preserving reasoning blocks). Any other model gets the turn without it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 
 
 class ThoughtForm(StrEnum):
-    """How a thought can be read: as words, as their summary, or by its vendor alone."""
+    """How reasoning can be read: in full, as a summary, or by its vendor only."""
 
     TEXT = "text"
     SUMMARY = "summary"
@@ -23,11 +23,10 @@ class ThoughtForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReasoningBlock:
-    """One piece of reasoning; `proof` is the signature of its words or, where it is encrypted, all there is of it.
+    """One block of reasoning; `proof` is the signature of its text or, if encrypted, all of it.
 
-    It stands behind the first `offset` characters of the turn's words and its first `calls` tool calls. `origin` is
-    `origin_of` whoever gave it, empty where nobody knows; `id` and `dialect` are the vendor's own name for it and for
-    the way it is written.
+    It follows the first `offset` characters of the turn's text and its first `calls` tool calls. `origin` is the
+    `origin_of` its model, empty if unknown. `id` and `dialect` are the vendor's id and its name for the notation.
     """
 
     form: ThoughtForm
@@ -42,15 +41,13 @@ class ReasoningBlock:
 
 @lru_cache(maxsize=1000)
 def origin_of(protocol: str, provider: str, model: str) -> str:
-    """A short mark of one model at one provider, through one protocol: 12 characters that say nothing else."""
+    """Return a short hash that identifies one model at one provider through one protocol."""
     return hashlib.sha256("\0".join((protocol, provider, model)).encode()).hexdigest()[:12]
 
 
 def mark_thoughts(thoughts: Iterable[ReasoningBlock], origin: str) -> tuple[ReasoningBlock, ...]:
-    """The thoughts as those of that origin."""
     return tuple(replace(each, origin=origin) for each in thoughts)
 
 
 def thoughts_from(thoughts: Iterable[ReasoningBlock], origin: str) -> list[ReasoningBlock]:
-    """The thoughts that came from there, in order."""
     return [each for each in thoughts if each.origin == origin]

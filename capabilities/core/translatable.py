@@ -1,8 +1,8 @@
-"""English text that still knows its template and its facts, so that a page can translate it.
+"""English text that keeps its template and facts, so that a page can translate it.
 
 A core writes `translatable("%(path)s is missing.", path=path)` and returns a `str` like any other; commands, logs and
-the API show it as it is. Pages ask `capabilities.translated` for it in the reader's language. A row or a file keeps
-its `data_of`, code and facts; English is never parsed back (docs/decisions/0007).
+the API show it unchanged. Pages translate it with `capabilities.sentences`. A row or a file stores its `data_of`, code
+and facts; English is never parsed back (docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 Fact = str | int | tuple[str, ...]
-"""What stands in a sentence; a tuple is a list of words, and a fact may be a sentence itself."""
+"""A value in a sentence; a tuple is a list of words, and a fact may be a sentence itself."""
 
 
 class Translatable(str):  # a str subclass cannot have slots of its own
@@ -23,33 +23,29 @@ class Translatable(str):  # a str subclass cannot have slots of its own
     facts: Mapping[str, Fact]
 
     def __new__(cls, template: str, facts: Mapping[str, Fact] | None = None) -> Self:
-        """The template with its facts filled in; without facts it is the text itself."""
         made = super().__new__(cls, template % _english(facts) if facts else template)
         made.template, made.facts = str(template), dict(facts or {})
         return made
 
     def change_texts(self, change: Callable[[str], str]) -> Translatable:
-        """The same sentence with every text among its facts changed, those of sentences inside it too."""
+        """Return the sentence with every text among its facts changed, also in sentences inside it."""
         return Translatable(self.template, {name: _change_fact(fact, change) for name, fact in self.facts.items()})
 
 
 def translatable(template: str, **facts: Fact) -> Translatable:
-    """The sentence; the name makes `template` a source text for translators (see the command makemessages)."""
+    """Return the sentence; makemessages takes `template` as a source text for translators."""
     return Translatable(template, facts)
 
 
 def data_of(text: str) -> Any:
-    """What is kept of a text, as JSON: of a sentence of ours its code and facts, of other words the words themselves.
-
-    The code of a sentence is its template.
-    """
+    """Return a text as JSON: a sentence as its code (the template) and facts, other text as it is."""
     if not isinstance(text, Translatable):
         return str(text)
     return {"code": text.template, "facts": {name: _fact_data(fact) for name, fact in text.facts.items()}}
 
 
 def text_of(data: Any) -> str:
-    """The text that `data_of` kept."""
+    """Return the text that `data_of` stored."""
     if not isinstance(data, Mapping):
         return str(data)
     return Translatable(data["code"], {name: _fact_of(fact) for name, fact in data["facts"].items()})
@@ -82,10 +78,10 @@ def _fact_of(data: Any) -> Fact:
     return data if isinstance(data, int) else text_of(data)
 
 
-# Facts in a sentence, spaced as Chinese is set: one space beside Latin words and digits, none beside Chinese.
+# Spacing of facts in Chinese sentences: one space beside Latin words and digits, none beside Chinese.
 #
 # A translator cannot know whether `%(file)s` becomes 图片 or report.pdf, so the space is decided here, where both are
-# known. Sentences in Latin letters have no Chinese beside their holes, and stay as they are.
+# known. Sentences in Latin letters have no Chinese beside their placeholders, and are unchanged.
 
 _HAN = "[\u3400-\u9fff]"
 _WIDE = "[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]"
@@ -93,7 +89,7 @@ _HOLE = re.compile(rf"(?P<before>(?<={_HAN}) ?)?%\((?P<name>\w+)\)s(?P<after> ?(
 
 
 def insert_facts(sentence: str, facts: Mapping[str, object]) -> str:
-    """The sentence with its facts in it. Raises `KeyError` for a fact that is missing."""
+    """Return the sentence with its facts; raise KeyError for a missing one."""
     return _HOLE.sub(lambda hole: _fill_hole(hole, facts), sentence)
 
 
@@ -107,15 +103,14 @@ def _fill_hole(hole: re.Match[str], facts: Mapping[str, object]) -> str:
 
 
 def _space(edge: str, space: str) -> str:
-    """What stands between a Chinese word and a text with this edge; as it is `space` beside signs."""
     if re.match(_WIDE, edge):
         return ""
     return " " if edge.isalnum() else space
 
 
-# Numbers with the noun they count, in the English of commands and errors; pages use `ngettext`.
+# Counts in the English of commands and errors; pages use `ngettext`.
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    """`1 request`, `2,000 requests`; `plural` where an s is not enough."""
+    """Return `1 request` or `2,000 requests`; `plural` for a noun that needs more than an s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

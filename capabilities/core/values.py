@@ -1,4 +1,4 @@
-"""Values that nobody changes, made as cheaply as an object can be made."""
+"""Immutable values that are cheap to create, and the valid ranges of parameters."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value_class(cls: type[T]) -> type[T]:
-    """A dataclass with slots, equal and hashed by its fields, that is frozen for the type checker alone.
+    """Make a dataclass with slots, compared and hashed by its fields, that is frozen for the type checker only.
 
-    A frozen dataclass sets each field through `object.__setattr__`, which makes it four times as dear to create. For
-    what calls are made of, and its neighbours in those modules; all others are `@dataclass(frozen=True, slots=True)`.
+    A frozen dataclass sets each field through `object.__setattr__`, which makes it four times as slow to create. Use
+    this for the values of requests and their neighbours in those modules, `@dataclass(frozen=True, slots=True)`
+    elsewhere.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)
 
 
-# Between which numbers is a parameter valid? Files, forms and calls ask here; both ends are in the range.
+# Valid ranges of parameters in files, forms and calls; both ends are included.
 
 TEMPERATURE = (0, 2)
 MAX_TOKENS = (1, 2**31 - 1)
 RETRIES = (0, 10)
 MAX_SECONDS = 86_400
-"""The longest time anybody may set, a day: of a connection, of a first content, of a whole answer."""
+"""The longest timeout, a day: for a connection, a first content, a whole answer."""
 SHORTEST_SECONDS = 0.1
-"""The shortest time that a page offers; a file may name any above 0."""
+"""The shortest timeout that a page offers; a file may set any above 0."""

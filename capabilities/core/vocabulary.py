@@ -1,4 +1,4 @@
-"""The words everything else is said in: kinds of content, which types are text, capabilities, directions."""
+"""Kinds of content, text types, capabilities and directions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Kind(StrEnum):
 
 
 class Direction(StrEnum):
-    """Which way a capability works (MCR-1.2); `both` means input and output."""
+    """The direction of a capability (MCR-1.2); `both` means input and output."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -32,7 +32,7 @@ Cell = tuple[str, str]
 
 
 class Source(StrEnum):
-    """Where the value of a capability comes from; the earlier one wins, and what is contested counts as no."""
+    """The source of a capability's value; an earlier member takes precedence, and contested counts as no."""
 
     DECLARED = "declared"
     PROBED = "probed"
@@ -42,7 +42,7 @@ class Source(StrEnum):
 
 
 STANDARD_CAPABILITIES = ("text", "vision", "audio", "video", "file", "structured_output", "tool_calling")
-"""The standard types of MCR-1.3, and `video` from ABR's table; any other non-empty word is accepted too."""
+"""The standard types of MCR-1.3, and `video`; any other non-empty word is accepted, too."""
 
 CAPABILITY_OF_KIND: Mapping[Kind, str] = MappingProxyType(
     {
@@ -54,7 +54,7 @@ CAPABILITY_OF_KIND: Mapping[Kind, str] = MappingProxyType(
         Kind.OTHER: "file",
     }
 )
-"""The capability a model needs to read a kind of content (REQUIREMENTS, decision 1)."""
+"""The capability a model needs to read a kind of content."""
 
 TEXT_TYPES = frozenset(
     {
@@ -85,11 +85,11 @@ TEXT_TYPES = frozenset(
         "application/x-research-info-systems",
     }
 )
-"""Text under a name that does not begin with `text/` nor end in `+json`, `+xml`, `+yaml`."""
+"""Text types whose name neither begins with `text/` nor ends in `+json`, `+xml` or `+yaml`."""
 
 
 def is_text_mime(mime: str) -> bool:
-    """Whether the (cleaned) type is text a model reads as it is; SVG and XML are, RTF is not (decision 3)."""
+    """Return whether the normalised type is text a model reads directly; SVG and XML are, RTF is not."""
     return mime.startswith("text/") or mime in TEXT_TYPES or mime.endswith(("+json", "+xml", "+yaml", "/json", "/xml"))
 
 
@@ -101,7 +101,7 @@ class Capabilities:
     output: tuple[str, ...] = ("text",)
 
     def has(self, capability: str, direction: Direction = Direction.INPUT) -> bool:
-        """Whether the capability is there in that direction; `both` asks for input and output (MCR-P7)."""
+        """Return whether the capability is present; `both` means input and output (MCR-P7)."""
         sides = {
             Direction.INPUT: (self.input,),
             Direction.OUTPUT: (self.output,),
@@ -111,4 +111,4 @@ class Capabilities:
 
 
 TEXT_ONLY = Capabilities()
-"""What a service can do when nothing is known about it (MCR-1.5)."""
+"""The capabilities of a service about which nothing is known (MCR-1.5)."""

@@ -1,7 +1,7 @@
-"""What goes to a provider and what can come back: requests, answers, failures, stream events.
+"""Values exchanged with providers: requests, answers, failures, stream events.
 
-A protocol turns a derived `ChatRequest` into an `UpstreamRequest` and bytes back into `Answer | Failure` or events.
-It never touches a socket; `routing_admin/upstream.py` does.
+A protocol turns an adapted `ChatRequest` into an `UpstreamRequest`, and bytes back into `Answer | Failure` or events.
+It never touches a socket; `routing_admin/upstream/` does.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class Fault(StrEnum):
-    """What a call can come back with instead of an answer: the closed list that verdicts are a table over.
-
-    The codes are those of the fault table in the documentation (docs/faults.md).
-    """
+    """Every way in which a call can fail, as a closed list; see docs/faults.md."""
 
     DNS_ERROR = "dns_error"
     CONNECT_REFUSED = "connect_refused"
@@ -87,10 +84,10 @@ class Fault(StrEnum):
 
 @value_class
 class Target:
-    """Where one candidate's request goes: provider, endpoint, key, model, and the provider's ways.
+    """Where one candidate's request goes: provider, endpoint, key, model and options.
 
-    `endpoint` is the base URL, or the full call URL when its path ends in the protocol's call (REQUIREMENTS 9).
-    `quirks` are the compatibility options of the provider; `extra_body` is merged into the payload last.
+    `endpoint` is the base URL, or the full URL if its path ends in the protocol's call. `quirks` are the provider's
+    compatibility options; `extra_body` is merged into the payload last.
     """
 
     provider: str
@@ -103,30 +100,29 @@ class Target:
     max_output_tokens: int | None = None
 
     def origin(self, protocol: str) -> str:
-        """The mark of what this model thinks, asked through that protocol."""
+        """Return the mark on this model's reasoning in that protocol."""
         return origin_of(protocol, self.provider, self.model)
 
 
 @value_class
 class MediaData:
-    """A place in a payload where a file's base64 goes, after `prefix` as JSON has it, e.g. `data:image/png;base64,`."""
+    """A placeholder in a payload for a file's base64, after `prefix` in JSON form, e.g. `data:image/png;base64,`."""
 
     blob: Blob
     prefix: str = ""
 
     @property
     def length(self) -> int:
-        """Characters this place takes on the wire."""
         return len(self.prefix) + 4 * ((self.blob.size + 2) // 3)
 
 
 Piece = bytes | MediaData
 BodyPiece = Piece | Blob
-"""Bytes as they are, a place where a file's base64 goes, or a file that goes as it is."""
+"""Bytes, a placeholder for a file's base64, or a file sent as it is."""
 
 
 def piece_length(piece: BodyPiece) -> int:
-    """Bytes that a piece takes on the wire, known without reading a file."""
+    """Return the bytes that a piece takes on the wire, without reading a file."""
     if isinstance(piece, bytes):
         return len(piece)
     return piece.length if isinstance(piece, MediaData) else piece.size
@@ -134,7 +130,7 @@ def piece_length(piece: BodyPiece) -> int:
 
 @value_class
 class UpstreamRequest:
-    """One HTTP call, its payload still a JSON value in which files stand as `MediaData`."""
+    """One HTTP request; its payload is a JSON value with files as `MediaData`."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -143,25 +139,26 @@ class UpstreamRequest:
     dropped_params: tuple[str, ...] = ()
 
     def pieces(self) -> tuple[BodyPiece, ...]:
-        """The body in order: JSON bytes, and the places of files between them."""
+        """Return the body in order: JSON bytes, and placeholders for files between them."""
         return split_payload(self.payload)
 
     @property
     def content_length(self) -> int:
-        """Bytes of the whole body, known without reading a file."""
+        """Return the bytes of the whole body, without reading a file."""
         return sum(map(piece_length, self.pieces()))
 
     def elide(self) -> Any:
-        """The payload as previews show it: each file's data as `<N bytes>` (CONTRACT §4)."""
+        """Return the payload for previews, each file's data as `<N bytes>`."""
         return elide(self.payload)
 
 
 def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
-    """The payload as compact UTF-8 JSON, cut where a `MediaData` stands."""
+    """Return the payload as compact UTF-8 JSON, split at each `MediaData`."""
     places: list[MediaData] = []
     mark = ""
 
     def collect_places() -> Callable[[Any], Any]:
+        # A second writer starts over if the first one fails.
         places.clear()
         return place
 
@@ -172,7 +169,7 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
         if not isinstance(value, MediaData):
             raise TypeError(f"{type(value).__name__} cannot be written as JSON")
         places.append(value)
-        mark = mark or f"media:{secrets.token_hex(16)}:"  # unguessable: no text a caller sends can look like a place
+        mark = mark or f"media:{secrets.token_hex(16)}:"  # unguessable: no caller's text can contain it
         return mark
 
     text = write_json(payload, collect_places)
@@ -186,7 +183,7 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
 
 
 def elide(value: Any) -> Any:
-    """The same JSON value with each `MediaData` written as its prefix and `<N bytes>`."""
+    """Return the JSON value with each `MediaData` as its prefix and `<N bytes>`."""
     if isinstance(value, MediaData):
         return f"{value.prefix}<{value.blob.size} bytes>"
     if isinstance(value, Mapping):
@@ -197,10 +194,11 @@ def elide(value: Any) -> Any:
 
 
 def base64_blocks(blob: Blob) -> Iterator[bytes]:
-    """The blob's base64 in blocks, whatever the sizes of its own blocks; memory stays that of one block."""
+    """Yield the blob's base64 in blocks, with the memory of one block."""
     rest = b""
     for block in blob.blocks():
         data = rest + block
+        # Three bytes make four characters, so only whole triples are encoded before the end.
         cut = len(data) - len(data) % 3
         rest = data[cut:]
         if cut:
@@ -210,11 +208,12 @@ def base64_blocks(blob: Blob) -> Iterator[bytes]:
 
 
 WriteData = Callable[[Blob, str], Any]
-"""Gives what stands in an answer for a file: its base64 behind the lead, or the place where that will stand."""
+"""Returns a file's value in an answer: its base64 after the lead, or a placeholder for it."""
 
 
 def base64_text(blob: Blob, lead: str = "") -> str:
-    """The blob's base64 behind `lead`, for answers that have to hold it: put together once, not joined and copied."""
+    """Return the blob's base64 after `lead`, for answers that must contain it."""
+    # Built in place: joining blocks would hold two copies of a large file.
     text = bytearray(lead.encode("utf-8"))
     for block in base64_blocks(blob):
         text += block
@@ -222,18 +221,19 @@ def base64_text(blob: Blob, lead: str = "") -> str:
 
 
 def open_media(blob: Blob, lead: str = "") -> MediaData:
-    """The place of a file whose base64 is written later, once. Raises `UnreadableError` now where that cannot be."""
+    """Return the placeholder for a file that is written later, once; raise UnreadableError now if it cannot."""
+    # Opens the file now, while an error can still be answered.
     blocks = blob.blocks()
     return MediaData(replace(blob, blocks=lambda: blocks), json.dumps(lead, ensure_ascii=False)[1:-1])
 
 
 @value_class
 class Usage:
-    """Tokens as the provider counted them; None where it did not say.
+    """Tokens as the provider counted them; None if it did not.
 
     All that follow `total_tokens` are parts of the prompt or of the completion. `cached_tokens` were read from the
-    provider's cache; `cache_write_tokens` were written to it, `_5m` and `_1h` of them to be kept so long.
-    `tool_tokens` are what the provider's own tools gave the model to read. The `_requests` count calls of such tools.
+    provider's cache; `cache_write_tokens` were written to it, `_5m` and `_1h` of them to be kept so long. `tool_tokens`
+    are what the provider's own tools gave the model to read. The `_requests` count calls of such tools.
     """
 
     prompt_tokens: int | None = None
@@ -260,21 +260,21 @@ class Usage:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the provider said how much there was of anything that is paid for."""
+        """Return whether the provider counted any tokens that are billed."""
         return self.prompt_tokens is not None or self.completion_tokens is not None
 
     def plus(self, other: Usage) -> Usage:
-        """Return the sum of both, of each sort where one of them counts it."""
+        """Return the sum of both; a sort that neither counts stays None."""
         pairs = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return Usage(**{name: (one or 0) + (two or 0) for name, one, two in pairs if (one, two) != (None, None)})
 
 
 @value_class
 class AnswerDetails:
-    """What a provider says beside an answer, in its own words; None where it does not.
+    """A provider's own details of an answer; None where it has none.
 
-    `stop_reason` is its own reason to stop, where that is another word than ours; `stop_details` what it says of it;
-    `stop_sequence` the caller's stop sequence that it met, `vendor` further fields that only its own API has.
+    `stop_reason` is its own word where that differs from OpenAI's, `stop_details` its explanation. `stop_sequence` is
+    the caller's stop sequence that was met, `vendor` further fields that only its own API has.
     """
 
     stop_reason: str | None = None
@@ -290,10 +290,10 @@ NO_DETAILS = AnswerDetails()
 
 @value_class
 class Media:
-    """Something that a model made: its base64 as it came, or the address where it stands.
+    """Something that a model made: its base64, or its URL.
 
-    A sound has what OpenAI says of one: `id`, what is said in it, and when its maker forgets it (Unix seconds); a
-    stream brings it in pieces. `size` in bytes and `artifact_id` are known once it is stored.
+    Audio has OpenAI's fields: `id`, the transcript, and when the vendor deletes it (Unix seconds); in a stream it
+    arrives in pieces. `size` in bytes and `artifact_id` are set once it is stored.
     """
 
     kind: Kind
@@ -308,14 +308,14 @@ class Media:
 
 
 Annotation = Mapping[str, Any]
-"""Where words of an answer come from, as OpenAI writes it."""
+"""The source of words in an answer, in OpenAI's form."""
 
 
 @value_class
 class Answer:
-    """What a model said; `finish_reason` in OpenAI's words (stop, length, tool_calls, content_filter).
+    """A model's answer; `finish_reason` is in OpenAI's words (stop, length, tool_calls, content_filter).
 
-    `logprobs` is OpenAI's object, as it came.
+    `logprobs` is OpenAI's object, unchanged.
     """
 
     text: str = ""
@@ -336,12 +336,11 @@ class Answer:
 
 @value_class
 class Failure:
-    """Why a call gave no answer: a value until nobody can act on it.
+    """Why a call failed.
 
-    `message` is the provider's sentence, shortened and free of secrets; `retry_after` in seconds, None when the
-    provider named no time; `param` is the parameter it would not take, `further_params` those it names beside that.
-    `refuses_value_only` says that it takes other values of that. `usage` is what the provider counted before it failed,
-    and bills; None where it said nothing.
+    `message` is the provider's message, shortened and without secrets. `retry_after` is in seconds, None if the
+    provider stated none. `param` is the parameter it rejected, `further_params` others it names, `refuses_value_only`
+    that it accepts other values. `usage` is what it counted, and bills, before it failed; None if it stated nothing.
     """
 
     fault: Fault
@@ -355,13 +354,13 @@ class Failure:
     refuses_value_only: bool = False
 
     def counted(self, usage: Usage) -> Failure:
-        """The same with what the provider counted; what it said before, or nothing, changes nothing."""
+        """Return the failure with this usage, unless it has one or nothing was counted."""
         return replace(self, usage=usage) if self.usage is None and usage.is_counted else self
 
 
 @value_class
 class ToolCallDelta:
-    """A piece of a tool call: id and name come with the first piece of an index, arguments in fragments."""
+    """A piece of a tool call: id and name are in the first piece of an index, arguments in fragments."""
 
     index: int
     id: str | None = None
@@ -373,7 +372,7 @@ class ToolCallDelta:
 
 
 class Delta(NamedTuple):
-    """A piece of an answer as it streams in; empty when the event carried nothing a caller sees.
+    """A piece of a streamed answer; empty if the event had nothing for the caller.
 
     `vendor` are events of blocks or items that only one API has, for callers of that API; or such blocks, whole.
     """
@@ -388,7 +387,7 @@ class Delta(NamedTuple):
 
 
 class Supplement(NamedTuple):
-    """What a streamed answer brings beside words; whole files but for sounds, which come in pieces."""
+    """Parts of a streamed answer besides text; files are whole, except audio, which arrives in pieces."""
 
     media: tuple[Media, ...] = ()
     annotations: tuple[Annotation, ...] = ()
@@ -396,9 +395,9 @@ class Supplement(NamedTuple):
 
 @value_class
 class Finish:
-    """The model is done: why, and the count where the provider sends one.
+    """The end of an answer: the reason, and the usage if the provider sends it.
 
-    `explains_silence` says that an answer of no words is one for that reason.
+    `explains_silence` says that the reason explains an answer without text.
     """
 
     finish_reason: str
@@ -413,31 +412,30 @@ StreamEvent = Delta | Supplement | Finish | Failure
 
 
 class StreamDecoder(Protocol):
-    """Turns the bytes of one streamed answer into events, whatever the cuts between blocks."""
+    """Decodes the bytes of one streamed answer into events, independent of how blocks are cut."""
 
     @property
     def due(self) -> bool:
-        """Whether the reason to stop has come: the answer is whole, only its count and the goodbye may follow."""
+        """Return whether the stop reason has arrived, after which only usage and the end may follow."""
 
     def feed(self, block: bytes) -> list[StreamEvent]:
-        """Events completed by this block; keep-alive comments give none."""
+        """Return the events completed by this block; keep-alive comments give none."""
 
     def close(self) -> list[StreamEvent]:
-        """Events owed at the end of the body: `Failure(stream_empty | stream_truncated)` when it ended too early."""
+        """Return the events due at the end of the body: a `Failure` if it ended too early."""
 
 
 class WireProtocol(Protocol):
-    """One vendor's bytes; those there are stand in `protocols/__init__.py`."""
+    """One vendor's wire format; they are listed in `protocols/__init__.py`."""
 
     @property
-    def name(self) -> str:
-        """Which of the five it is."""
+    def name(self) -> str: ...
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """The call for a derived request (no `FilePart` left in it); what it cannot say is in `dropped_params`."""
+        """Return the request for an adapted chat; `dropped_params` lists what cannot be expressed."""
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """The outcome of a whole response."""
+        """Return the outcome of a complete response."""
 
     def decoder(self) -> StreamDecoder:
-        """A fresh decoder for one streamed response with status 200."""
+        """Return a new decoder for one streamed response with status 200."""

@@ -1,8 +1,8 @@
-"""The texts a model reads in place of a file, and their way back to fields (REQUIREMENTS, decision 2).
+"""Texts that a model reads in place of a file.
 
-Three texts (`attachment_block`, `unreadable_block`, `failed_block`), lines around what is there (`truncated_note`,
-`artifact_lead`, `treatment_lead`), and `parse`/`parse_all`, which read every one of them. Each block is written in
-the language nearest to the tag given; no block ever holds a file's data. Sizes are bytes, positions characters.
+There are three blocks (`attachment_block`, `unreadable_block`, `failed_block`) and lines around shown content
+(`truncated_note`, `artifact_lead`, `treatment_lead`); `parse` and `parse_all` read all of them back. Each is written in
+the language nearest to the given tag, and none contains a file's data. Sizes are in bytes, positions in characters.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ CONTENT_TYPES: Mapping[str, str] = MappingProxyType({"image": "image", "audio": 
 
 
 def content_type_of(kind: str | None) -> str:
-    """`image`, `audio` or `video` for that kind, `file` for every other, unknown or missing one."""
+    """Return `image`, `audio` or `video` for that kind, `file` for any other."""
     return CONTENT_TYPES.get(kind or "", "file")
 
 
 def reference_of(artifact_id: str) -> str:
-    """`artifact:<id>`, whether or not the id came with the prefix."""
+    """Return `artifact:<id>` for an id with or without the prefix."""
     return artifact_id if artifact_id.startswith("artifact:") else f"artifact:{artifact_id}"
 
 
@@ -59,12 +59,12 @@ def attachment_block(
     unreadable: bool = False,
     only_configured: bool = False,
 ) -> str:
-    """The block that stands in a message for an attachment the model cannot take (MCR-3.1 to 3.6, MCR-E4).
+    """Return the block in a message for an attachment the model cannot take (MCR-3.1 to 3.6, MCR-E4).
 
-    `artifact_ref` is written as given (`artifact:<id>`); a remote file has `url` instead (a data URL is never
-    written). `agents` are those who can read this very file; none is said in words. Without a send_message tool
-    the block names no tool. `unreadable` adds that the bytes could not be had, and keeps the reference.
-    `only_configured` says that agents made at run time were not asked for.
+    `artifact_ref` is written as given (`artifact:<id>`); a remote file has `url` instead (a data URL is never written).
+    `agents` are those who can read this very file; if there are none, the block says so. Without a send_message tool
+    the block names no tool. `unreadable` adds that the bytes are unavailable, and keeps the reference.
+    `only_configured` says that agents made at run time were not considered.
     """
     say, content_type = words(language), content_type_of(kind)
     remote = None if url is None or url.lstrip().lower().startswith("data:") else url
@@ -83,7 +83,7 @@ def attachment_block(
 def unreadable_block(
     filename: str | None, artifact_id: str | None, mime_type: str, size: int | None, language: str | None
 ) -> str:
-    """What get_artifact answers a model that lacks the capability (seed 002, ABR-4.3); no name shows the id."""
+    """Return get_artifact's answer to a model that lacks the capability (ABR-4.3); without a name, the id."""
     say = words(language)
     name = escape_name(filename or artifact_id or say.nameless)
     lines = [f"{say.unreadable}{name} ({escape_name(reference_of(artifact_id or say.unknown), ' ')})"]
@@ -93,7 +93,7 @@ def unreadable_block(
 
 
 def failed_block(filename: str | None, artifact_id: str | None, language: str | None) -> str:
-    """What is said when a file's bytes cannot be read; in messages the id keeps the reference (MCR-E4, seed 002)."""
+    """Return the text for a file whose bytes cannot be read, with its reference if it has an id (MCR-E4)."""
     say = words(language)
     lines = [f"{say.failed}{escape_name(filename or artifact_id or say.nameless)}]", say.error, say.check]
     return "\n".join([*lines, say.reference + escape_name(reference_of(artifact_id))] if artifact_id else lines)
@@ -108,9 +108,9 @@ def truncated_note(
     has_get_artifact: bool,
     language: str | None,
 ) -> str:
-    """The note in shortened text: what is shown, and the call, or else the reference, that gives the rest.
+    """Return the note in shortened text: what is shown, and the call or reference that gives the rest.
 
-    With get_artifact and no `artifact_ref` (the model has just used it) the note is exactly GLOSSARY's.
+    `artifact_ref` is None for a model that has just called get_artifact and knows it.
     """
     say = words(language)
     note = say.truncated.format(total=f"{total_chars:,}", start=f"{start:,}", end=f"{end:,}")
@@ -121,40 +121,39 @@ def truncated_note(
 
 
 def artifact_lead(filename_or_id: str, language: str | None) -> str:
-    """The line before native media that came out of get_artifact: `工件内容 (report.pdf):`."""
+    """Return the line before native media from get_artifact: `工件内容 (report.pdf):`."""
     return f"{words(language).lead}{escape_name(filename_or_id)}):"
 
 
 def treatment_lead(filename_or_id: str, artifact_ref: str | None, treatment: str, language: str | None) -> str:
-    """The lines before what was made of a file: its name, its reference and what was done (decision 15)."""
+    """Return the lines before a processed file: its name, its reference and what was done."""
     say = words(language)
     reference = [say.reference + escape_name(artifact_ref)] if artifact_ref else []
     return "\n".join([artifact_lead(filename_or_id, language), *reference, say.treatment + treatment])
 
 
 def description_slot(describer: str, language: str | None) -> str:
-    """What stands where a model's description of a file will be, as long as that model was not asked."""
+    """Return the placeholder for a model's description of a file, while that model was not asked."""
     return words(language).description_slot.format(describer=escape_name(describer))
 
 
 def reference_line(artifact_id: str, language: str | None) -> str:
-    """The line with an artifact's reference."""
     return words(language).reference + escape_name(reference_of(artifact_id))
 
 
 def tell_extraction(mime_type: str, language: str | None) -> str:
-    """What was done, for `treatment_lead`: the text was taken out of such a file."""
+    """Return the words for `treatment_lead` about text extracted from such a file."""
     return words(language).extracted.format(type=_type_for_models(mime_type, language))
 
 
 def tell_conversion(mime_type: str, target: str, width: int | None, height: int | None, language: str | None) -> str:
-    """What was done, for `treatment_lead`: an image has another type or size now; `?` for a side that is unknown."""
+    """Return the words for `treatment_lead` about an image's new type or size; `?` for an unknown side."""
     type_ = _type_for_models(mime_type, language)
     return words(language).converted.format(type=type_, mime_type=target, width=width or "?", height=height or "?")
 
 
 def tell_drawing(mime_type: str, first: int, last: int, total: int, language: str | None) -> str:
-    """What was done, for `treatment_lead`: pages (from 1) of such a file follow as images."""
+    """Return the words for `treatment_lead` about pages (from 1) of such a file that follow as images."""
     type_ = _type_for_models(mime_type, language)
     return words(language).drawn.format(type=type_, first=first, last=last, total=total)
 
@@ -168,7 +167,7 @@ def _list_readers(say: Phrases, agents: Sequence[str], has_send_message: bool) -
     return (say.suggested if has_send_message else say.able) + names if names else ""
 
 
-# Long text in pages of characters: what is shown of it, and the note that says how to read on (decision 4).
+# Long text in pages of characters, with a note that says how to read on.
 
 HEAD_CHARS = 40_000
 TAIL_CHARS = 4_000
@@ -176,7 +175,7 @@ TAIL_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """What a model reads of a text: the words, whether something is missing, and the whole's length in characters."""
+    """The shown part of a text, whether something is missing, and the length of the whole in characters."""
 
     text: str
     cut: bool
@@ -192,7 +191,7 @@ def head_and_tail(
     artifact_ref: str | None = None,
     has_get_artifact: bool = True,
 ) -> Excerpt:
-    """The whole text if it has at most head + tail characters, else its head, the note and its tail."""
+    """Return the whole text if it has at most head + tail characters, else its head, a note and its tail."""
     total = len(text)
     if total <= head_chars + tail_chars:
         return Excerpt(text, cut=False, total_chars=total)
@@ -202,7 +201,7 @@ def head_and_tail(
 
 
 def page(text: str, language: str | None, offset: int, limit: int) -> Excerpt:
-    """The `limit` characters from `offset` on; a note follows while there is more. Past the end the page is empty."""
+    """Return up to `limit` characters from `offset`, and a note if there are more; empty past the end."""
     total = len(text)
     start = min(max(offset, 0), total)
     end = min(start + max(limit, 1), total)

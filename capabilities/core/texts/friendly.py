@@ -1,4 +1,4 @@
-"""What people call a file type: `PNG 图片`, `PDF document`; the seed's table (002), additions by GLOSSARY's rule."""
+"""Names of file types for people and models: `PNG 图片`, `PDF document`."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ FORMATS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 
 WHOLE: Mapping[str, tuple[str, str]] = MappingProxyType({"application/octet-stream": ("二进制文件", "binary file")})
-"""Types that have a name of their own instead of a format and a noun."""
+"""Types with a name of their own instead of a format and a noun."""
 
 FORMAT_OF: Mapping[str, tuple[str, str]] = MappingProxyType(
     {mime_type: (name, noun) for noun, formats in FORMATS.items() for mime_type, name in formats.items()}
@@ -213,7 +213,7 @@ FORMAT_OF: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def friendly_type(mime_type: str, language: str | None) -> str:
-    """`PNG 图片` or `PNG image` for a MIME type in the table; any other comes back as it is."""
+    """Return `PNG 图片` or `PNG image` for a MIME type in the table; any other is returned unchanged."""
     english = nearest(language) == "en"
     if mime_type in WHOLE:
         return WHOLE[mime_type][english]

@@ -1,7 +1,7 @@
-"""The way back from the texts that models read to their fields (MCR-3.6, MCR-P5).
+"""Parse the texts that models read back into fields (MCR-3.6, MCR-P5).
 
-Each reader takes the lines of one block in their fixed order. A name is one line whatever it contains, so the first
-line that does not fit ends the reading, and nothing a name says can be taken for a field.
+Each reader takes the lines of one block in their fixed order. A name is one line whatever it contains. The first line
+that does not fit ends the block, so nothing in a name can be taken for a field.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from capabilities.core.texts.phrases import LANGUAGES, Phrases, read_back
 COUNT = r"([0-9]{1,3}(?:,[0-9]{3}){0,9})"
 
 PLACE = re.compile(r" \(artifact:[^ ]*$")
-"""Where the reference begins: ids are written without spaces, so the last such place is not in a name."""
+"""The start of the reference: ids are written without spaces, so the last match is not part of a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedDescription:
     """The fields of one block; None where the block has no such line.
 
-    `block` is attachment, unreadable, failed, truncated or lead. `size` is the words written (`1.2 MB`), `type_name`
-    the friendly type, `filename` the name as shown. `agents` is empty when the block says that nobody can read it;
-    `names_tool` tells whether it names a tool to call next.
+    `block` is attachment, unreadable, failed, truncated or lead. `size` is as written (`1.2 MB`), `type_name` the
+    friendly type, `filename` the name as shown. `agents` is empty if the block says that no agent can read it;
+    `names_tool` is whether it names a tool to call next.
     """
 
     block: str
@@ -47,14 +47,14 @@ class ParsedDescription:
 
 
 def parse(text: str) -> ParsedDescription | None:
-    """The fields of a text that is one block and nothing else; None for any other text (MCR-P5)."""
+    """Return the fields of a text that is exactly one block, None for any other text (MCR-P5)."""
     lines = _lines(text.strip("\r\n"))
     found = _at(lines, 0)
     return found[0] if found and found[1] == len(lines) else None
 
 
 def parse_all(text: str) -> tuple[ParsedDescription, ...]:
-    """Every block in a message, in order; other lines are passed over."""
+    """Return every block in a message, in order; other lines are skipped."""
     lines, position, blocks = _lines(text), 0, []
     while position < len(lines):
         found = _at(lines, position)
@@ -83,7 +83,7 @@ def _at(lines: Sequence[str], position: int) -> Found | None:
 
 
 class _LineReader:
-    """A place in a list of lines; `take` and `after` go on only when the line is the one wanted."""
+    """A position in a list of lines; it advances only if the line is the wanted one."""
 
     def __init__(self, lines: Sequence[str], position: int) -> None:
         self.lines = lines
@@ -208,6 +208,6 @@ READERS = tuple(
         (say.lead, _read_lead),
     )
 )
-"""How each block begins, in which language, and who reads it; no opening begins another."""
+"""How each block begins, in which language, and its reader; no opening is the start of another."""
 
 OPENINGS = tuple(opening for opening, _, _ in READERS)

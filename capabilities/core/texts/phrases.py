@@ -1,8 +1,7 @@
-"""The words of the texts that models read, in Chinese and English, and how untrusted names are written among them.
+"""The words of texts that models read, in Chinese and English, and the escaping of untrusted names in them.
 
-The Chinese is the seeds' (000, 002), the English its twin (GLOSSARY, "Texts that models read"). Each text is parsed
-again by programs, so a name must stay on its line: `escape_name` turns what could break or hide a line into `\\u{hex}`,
-`read_back` undoes it, and ordinary names, Chinese, quotes and brackets included, stand as they are.
+Programs parse these texts again, so a name must stay on its line: `escape_name` turns what could break or hide a line
+into `\\u{hex}`, and `read_back` reverses it. Ordinary names, with Chinese, quotes and brackets, are unchanged.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Phrases:
     unknown: str
 
     def forward_to(self, content_type: str) -> str:
-        """The sentence that says how such content can be handed on, and which capability that takes."""
+        """Return the sentence on how to forward such content, and which capability that takes."""
         return self.forward.format(noun=self.nouns[content_type], skill=self.skills[content_type])
 
 
@@ -153,35 +152,39 @@ LANGUAGES: Mapping[str, Phrases] = MappingProxyType({"zh": ZH, "en": EN})
 
 
 def nearest(language: str | None) -> str:
-    """`zh` for Chinese in any spelling (zh-CN, zh_Hant, ZH), `en` for every other language or none."""
+    """Return `zh` for Chinese in any spelling (zh-CN, zh_Hant, ZH), `en` for any other language or none."""
     primary = re.split(r"[-_]", language or "", maxsplit=1)[0].strip().lower()
     return primary if primary in LANGUAGES else "en"
 
 
 def words(language: str | None) -> Phrases:
-    """The words of the nearest language."""
+    """Return the words of the nearest language."""
     return LANGUAGES[nearest(language)]
 
 
 def hides(character: str) -> bool:
-    """Whether a character could break a line, reorder it or stand in it unseen."""
+    """Return whether a character could break a line, reorder it, or be invisible in it."""
     return unicodedata.category(character) in HIDDEN_CATEGORIES and character not in JOINERS
 
 
 def escape_name(name: str, also: str = "") -> str:
-    """The name on one line; hidden characters, and those in `also`, become `\\u{hex}`. Injective: see `read_back`."""
+    """Return the name on one line; hidden characters, and those in `also`, become `\\u{hex}`.
+
+    This is injective, see `read_back`.
+    """
 
     def one(index: int, character: str) -> str:
         looks_escaped = character == "\\" and name.startswith("u{", index + 1)
         return f"\\u{{{ord(character):x}}}" if looks_escaped or character in also or hides(character) else character
 
+    # Most names need no escaping.
     if name.isascii() and name.isprintable() and "\\" not in name and not any(mark in name for mark in also):
         return name
     return "".join(one(index, character) for index, character in enumerate(name))
 
 
 def read_back(text: str) -> str:
-    """The name that `escape_name` wrote; text it cannot have written comes back as it is."""
+    """Return the name that `escape_name` wrote; other text is returned unchanged."""
 
     def one(match: re.Match[str]) -> str:
         code = int(match[1], 16)
@@ -191,9 +194,10 @@ def read_back(text: str) -> str:
 
 
 def human_size(size: int) -> str:
-    """Bytes as people write them: `1023 B`, `1.0 KB`, `1.2 MB`; the unit grows rather than show 1024.0."""
+    """Return bytes as people write them: `1023 B`, `1.0 KB`, `1.2 MB`."""
     if size < 1024:
         return f"{size} B"
     tenths = [(20 * size + 1024**power) // (2 * 1024**power) for power in range(1, len(UNITS) + 1)]
+    # The next unit is used rather than to show 1024.0.
     power = next((index for index, count in enumerate(tenths) if count < 10240), len(UNITS) - 1)
     return f"{tenths[power] // 10}.{tenths[power] % 10} {UNITS[power]}"
