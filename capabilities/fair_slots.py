@@ -117,7 +117,7 @@ class FairSlots:
         return True
 
     def release(self, name: str) -> None:
-        """Release a slot; the next goes to the waiting name that holds the fewest, then to the one served longest ago."""
+        """Release a slot; the next goes to the waiting name with the fewest, then to the one served longest ago."""
         with self._lock:
             self._held -= Counter([name])  # drops names that hold none
             if not self._waiters:
