@@ -1,1 +1,1 @@
-"""How does one request get its answer? It is planned, prepared per candidate, and sent; simulations do the same."""
+"""Plan a request, prepare it for each candidate, and send it; simulations share the same code."""

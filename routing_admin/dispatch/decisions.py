@@ -1,7 +1,7 @@
-"""What depends on the configuration alone, decided once per snapshot: meanings of names, plans, endpoints.
+"""Cache what depends on the configuration alone, per snapshot: model names, plans, endpoints.
 
-Agents ask the same few things again and again. A snapshot never changes, so its decisions stay valid as long
-as it does; the next one starts empty.
+Agents repeat a few requests over and over. A snapshot is immutable, so decisions based on it stay valid; the next
+snapshot starts with an empty cache.
 """
 
 from __future__ import annotations
@@ -21,33 +21,34 @@ from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
 from routing_admin.dispatch.model_endpoints import endpoint_at, without_describing
 
 KEPT = 2000
-"""Decisions of a kind that are kept; callers choose names and parameters, so there could be any number."""
+"""Cached decisions of each kind; callers choose names and parameters, so there is no natural limit."""
 
 T = TypeVar("T")
 
 
 class Decisions:
-    """The decisions under one snapshot. Each keeps the route it is about, so that no other can take its identity."""
+    """Decisions for one snapshot."""
 
     def __init__(self, state: Snapshot) -> None:
         self._state = state
         self._names: dict[Hashable, NamedRoute] = {}
+        # Keys contain `id(route)`, so each value keeps its route alive: no other object can get that id.
         self._plans: dict[Hashable, tuple[RouteSpec, Plan]] = {}
         self._endpoints: dict[Hashable, tuple[RouteSpec, ServiceSpec | None, ModelEndpoint]] = {}
         self.unusable = unusable_of(state)
-        """The providers that cannot be called now, and why."""
+        """Providers that cannot be called, and why."""
         self.pools = pools_of(state)
-        """The keys that take turns, where a provider has several that can be used."""
+        """Usable keys of each provider that has several."""
 
     def resolve(self, model: str, task_type: str | None) -> NamedRoute:
-        """Where a request goes. Raises `UnknownModelError` and `NoRouteError`, which are decided anew each time."""
+        """Resolve a model name. Raise `UnknownModelError` or `NoRouteError`, neither of which is cached."""
         found = self._names.get((model, task_type))
         if found is None:
             found = _keep(self._names, (model, task_type), resolve_model(self._state.configuration, model, task_type))
         return found
 
     def plan(self, route: RouteSpec, query: RoutingQuery, *, matched: bool) -> Plan:
-        """The plan for a request without files along a route, by the keys there are."""
+        """Return the plan of a request without files along a route."""
         key = (id(route), query.language, query.params.temperature, query.params.max_tokens, query.direct, matched)
         found = self._plans.get(key)
         if found is None:
@@ -63,10 +64,8 @@ class Decisions:
         return found[1]
 
     def endpoint(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> ModelEndpoint:
-        """Who a candidate of a route is. Raises `LookupError` when its provider is not there.
-
-        Routes that say nothing of their own about how a model is asked share its endpoint.
-        """
+        """Return a candidate's endpoint. Raise `LookupError` if its provider does not exist."""
+        # Routes without rules of their own for the model share its endpoint.
         own = bool(route.candidates[candidate.index].extra_body or route.content)
         where: Hashable = (id(route), candidate.index) if own else (candidate.provider, candidate.model)
         key = (where, id(service))
@@ -76,7 +75,7 @@ class Decisions:
         return found[2]
 
     def can_refuse_files(self, route: RouteSpec) -> bool:
-        """Whether a candidate of the route may be one that takes files as they are or not at all."""
+        """Return whether any candidate of the route might refuse files (policy `native_only`)."""
         configuration = self._state.configuration
         wordings = [route.content, *(each.content for each in configuration.services)]
         words = [configuration.content_policy or "", *(str((each or {}).get("policy", "")) for each in wordings)]
@@ -94,7 +93,8 @@ class Decisions:
             extra_body=route.candidates[candidate.index].extra_body,
             content=route.content or None,
         )
-        if route.task_type == DESCRIBE_ROUTE:  # who describes is never told what another one says
+        # The describing model gets no descriptions of other models.
+        if route.task_type == DESCRIBE_ROUTE:
             return without_describing(to)
         return to
 
@@ -107,7 +107,6 @@ def _keep(store: dict[Hashable, T], key: Hashable, value: T) -> T:
 
 
 def unusable_of(state: Snapshot) -> dict[str, Unusable]:
-    """The providers that cannot be called now, by the snapshot's keys: a forbidden origin, or no key."""
     return {
         name: (SkipReason.NO_KEY if key.source is KeyFrom.MISSING else SkipReason.ORIGIN_REFUSED, key.reason)
         for name, key in state.keys.items()
@@ -116,7 +115,6 @@ def unusable_of(state: Snapshot) -> dict[str, Unusable]:
 
 
 def pools_of(state: Snapshot) -> dict[str, tuple[PoolKey, ...]]:
-    """The keys that take turns, by the name of their provider; none of a provider that has a single usable one."""
     return {
         name: tuple(PoolKey(each.name, each.mark) for each in keys.pool)
         for name, keys in state.provider_keys.items()
@@ -125,4 +123,4 @@ def pools_of(state: Snapshot) -> dict[str, tuple[PoolKey, ...]]:
 
 
 decisions_of: Callable[[Snapshot], Decisions] = lru_cache(maxsize=2)(Decisions)
-"""The decisions under a snapshot; those of the last two are kept."""
+"""Return the decisions for a snapshot; those of the last two are cached."""

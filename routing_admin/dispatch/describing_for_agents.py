@@ -1,4 +1,4 @@
-"""A file described because an agent asks for it, beside any request to a model: get_artifact and messages of agents."""
+"""Describe a file at an agent's request, outside any request to a model (get_artifact, agents' messages)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import run_sync
 
 MAX_SECONDS = 180.0
-"""Of which a description takes its share, see `describing`."""
+"""Time limit for a request; a description takes a share of it, see `descriptions.describing`."""
 
 
 class RouteDescriber:
-    """Has a model describe files for agents that ask for it: that takes time, and costs what it costs."""
+    """Has models describe files for agents; that takes time and costs tokens."""
 
     def describe(self, principal: Principal, request_id: str, file: FilePart, language: str) -> ModelDescription | None:
-        """What is known of the description by now, asked for where nobody did; None where nobody can be asked."""
+        """Return the description, requesting it if necessary; None if no model can be asked."""
         state = snapshot.current()
         if not self._may_ask(state, principal):
             return None
@@ -54,7 +54,6 @@ class RouteDescriber:
             return None
 
     def _may_ask(self, state: Snapshot, principal: Principal) -> bool:
-        """Whether there is who describes, and the agent's limits let it use that route."""
         route = describing_route(state)
         try:
             if route is not None:
@@ -66,7 +65,6 @@ class RouteDescriber:
     def _describing(
         self, state: Snapshot, principal: Principal, request_id: str, file: FilePart, language: str
     ) -> Describing:
-        """What asks for the agent. That it fails is kept for nobody: the next call asks anew."""
         chat = ChatRequest((Message(Role.USER, (file,)),))
         route = default_route_to(state.configuration)
         planned = plan_request(state, replace(route, on_overflow="", on_drop=""), chat, agent=principal.agent)
@@ -76,7 +74,11 @@ class RouteDescriber:
         labels = list_label_holders(state.configuration, principal.key_owner, principal.labels)
         hold = reservation_of((*principal.holders, *labels))
         return Describing(
-            Dispatch(planned, request_id=request_id, hold=hold), recorder, record_answer, keeps_failures=False
+            # There is no conversation to keep a failure for: the next call asks again.
+            Dispatch(planned, request_id=request_id, hold=hold),
+            recorder,
+            record_answer,
+            keeps_failures=False,
         )
 
 

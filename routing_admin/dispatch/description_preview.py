@@ -1,4 +1,4 @@
-"""Descriptions of files as pages show them: what is known without asking, and asked for where a person says so."""
+"""Descriptions of files for pages: look up known ones, and request one on demand."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from routing_admin.upstream.calls import run_sync
 
 
 def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
-    """Return, by reader, how the descriptions are found that it gets in a request along the default route."""
+    """Return a function from a reader to its description lookup, for requests along the default route."""
     state = snapshot.current()
     desk = DescriptionCache(plan_request(state, default_route_to(state.configuration), chat, language=language))
     return lambda reader: desk.plan_for(reader).words.description_of
 
 
 def find_refusal(file: FilePart) -> Reason | None:
-    """Return why no model can be asked about the file, as the first of them says; None where one can."""
+    """Return the first describing model's reason not to describe the file, or None if any of them can."""
     describers = describers_of(snapshot.current())
     if not describers:
         return because(ReasonCode.NO_DESCRIBER)
@@ -46,17 +46,15 @@ def find_refusal(file: FilePart) -> Reason | None:
 def estimate_description(
     state: Snapshot, describer: str, file: FilePart, language: str | None = None
 ) -> Estimate | None:
-    """About how many tokens the describer of that name reads to describe a file; None where nobody knows."""
+    """Estimate the tokens that a describing model reads for this file; None if unknown."""
     to = next((each for each in describers_of(state) if each.name == describer), None)
     return estimate_describing(file, to.reader, to.target.model, None, language) if to else None
 
 
 def have_described(planned: PlannedRequest, recorder: RequestRecorder, request_id: str) -> ModelDescription | None:
-    """What comes of having the file of a previewed request described now; None where no model is to describe it.
-
-    That it failed before holds for its conversation until somebody asks on purpose, as here.
-    """
+    """Describe a previewed request's file now; None if no model is to describe it."""
     describing = Describing(Dispatch(planned, request_id=request_id), recorder, record_answer)
+    # An earlier failure holds for its conversation until a person asks again, as here.
     forget_failures(describing.desk.conversation)
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
     prepared = run_sync(describing.prepare(apply_params(planned.chat, call), planned.endpoint(0), call))

@@ -1,4 +1,4 @@
-"""About how many tokens a planned request takes: what its agent's limits have to have left."""
+"""Estimate a planned request's tokens and cost, and reserve them from the agent's limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from routing_admin.upstream import process_upstream, run_sync
 
 
 async def reserve_planned(hold: Reservation, planned: PlannedRequest) -> None:
-    """Reserves what it is likely to take of its agent's limits. Raises `LimitReachedError`."""
+    """Reserve the estimated usage. Raise `LimitReachedError`."""
     if hold.counts_usage:
         question, answer = estimate_planned(planned)
         usage, at_most, unpriced = Usage(question, answer), dict[str, int](), dict[str, str]()
@@ -36,6 +36,7 @@ async def reserve_planned(hold: Reservation, planned: PlannedRequest) -> None:
                 nanos = nanos_of(usage, price_at(planned, each, currency), currency)
                 if nanos is None:
                     unpriced.setdefault(currency, f"{each.provider}/{each.model}")
+                # Any candidate may answer, so the most expensive one is reserved.
                 at_most[currency] = max(at_most[currency], nanos or 0)
         await hold.reserve(question, answer, at_most, unpriced)
 
@@ -49,17 +50,16 @@ def settle_planned(
     *,
     is_cut: bool = False,
 ) -> None:
-    """It was answered by that candidate, wholly or, if cut, as far as it came."""
+    """Settle the reservation after an answer by `candidate`, complete or cut."""
     hold.settle(usage, reply, prices_at(hold, planned, candidate), is_cut=is_cut)
 
 
 def prices_at(hold: Reservation, planned: PlannedRequest, candidate: PlannedCandidate) -> dict[str, Price | None]:
-    """Return what the candidate's tokens cost in each currency that matters to the call."""
     return {each: price_at(planned, candidate, each) for each in hold.currencies}
 
 
 def charge_failures(hold: Reservation, planned: PlannedRequest, attempts: Iterable[Attempt]) -> None:
-    """Calls that gave no answer, and that their providers counted all the same, are paid for, too."""
+    """Charge failed calls for which providers reported usage."""
     for attempt in attempts:
         for usage in (each.usage for each in attempt.tries if each.usage is not None):
             prices = {each: _price(planned, attempt.provider, attempt.model, each) for each in hold.currencies}
@@ -67,15 +67,16 @@ def charge_failures(hold: Reservation, planned: PlannedRequest, attempts: Iterab
 
 
 def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
-    """Those of the request, and the most that its answer may have; of what passes through those of its words."""
+    """Return the estimated tokens of the request and of its answer."""
     if planned.plan.verbatim:
+        # A request that passes through has no known structure: count all of its text.
         return sum(text_tokens(each).tokens for each in _texts_of(planned.chat.extra)), 0
     most = planned.chat.max_tokens or planned.route.max_tokens
     return estimate_call(planned.chat, planned.plan.candidates[0].model, most)
 
 
 def price_at(planned: PlannedRequest, candidate: PlannedCandidate, currency: str) -> Price | None:
-    """What a candidate's tokens cost now, in that currency; None where nobody has a price, or no rate leads there."""
+    """Return the candidate's current price in that currency, or None without a price or an exchange rate."""
     return _price(planned, candidate.provider, candidate.model, currency)
 
 
@@ -96,28 +97,26 @@ def _texts_of(value: Any) -> Iterator[str]:
             waiting.extend(each)
 
 
-# How many tokens a request takes, as the provider that would be asked first counts them, where it has a counter.
+# Exact token counts from the provider that would be called first, if it has a counter.
 
 SHORT = Timeouts(connect=2, first_content=4, between=2, total=5)
-"""A caller waits for the count before it sends anything, and an estimate is at hand."""
+"""The caller waits for the count before it sends anything, and an estimate is available."""
 LEFT_ALONE_SECONDS = 60
-"""How long a counter is not asked again that gave no number."""
+"""How long a counter is not called again after it returned no number."""
 MAX_REMEMBERED = 1000
 
 
 @dataclass(slots=True)
 class SilentCounters:
-    """The models whose counter gave no number a moment ago; `clock` in seconds."""
+    """Models whose counter returned no number recently; `clock` is in seconds."""
 
     clock: Callable[[], float] = time.monotonic
     since: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def has(self, place: tuple[str, str]) -> bool:
-        """Whether that one is left alone for now."""
         return place in self.since and self.clock() - self.since[place] < LEFT_ALONE_SECONDS
 
     def add(self, place: tuple[str, str]) -> None:
-        """It gave none."""
         if len(self.since) >= MAX_REMEMBERED:
             self.since.clear()
         self.since[place] = self.clock()
@@ -125,24 +124,20 @@ class SilentCounters:
 
 @owned
 def silent_counters() -> SilentCounters:
-    """Those of this process."""
     return SilentCounters()
 
 
 def first_candidate(planned: PlannedRequest) -> PlannedCandidate | None:
-    """Who would be asked first."""
     return next((each for each in planned.plan.candidates if each.skip is None), None)
 
 
 def count_tokens(planned: PlannedRequest) -> int | None:
-    """The first candidate's own count of what it would be sent; None where it has no counter, or gives no number.
-
-    Nothing is stored for it: a file that goes as words has a reference of the right length in them.
-    """
+    """Return the first candidate's own count, or None without a counter or a number."""
     candidate = first_candidate(planned)
     if candidate is None or ((place := (candidate.provider, candidate.model)) and silent_counters().has(place)):
         return None
     drill = planned.state.drill
+    # A fire drill calls no provider, not even its counter.
     if drill is not None and drill.stops(candidate.provider, time.time()):
         return None
     to = planned.endpoint(candidate.index)
@@ -151,6 +146,7 @@ def count_tokens(planned: PlannedRequest) -> int | None:
         return None
     call = Call(candidate, 1, SHORT)
     try:
+        # Nothing is stored for a count: files described in text get a placeholder reference of the same length.
         standing_in = replace(planned, keep=_name, stream=False)
         prepared = prepare_for(standing_in, apply_params(planned.chat, call), to, call)
         if isinstance(prepared, CannotRead):
@@ -166,5 +162,4 @@ def count_tokens(planned: PlannedRequest) -> int | None:
 
 
 def _name(file: FilePart) -> FilePart:
-    """The file with a reference as long as a real one."""
     return replace(file, artifact_id="0" * 32)

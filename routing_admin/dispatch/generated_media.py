@@ -1,4 +1,4 @@
-"""What a model made, stored as artifacts of whoever asked; where that fails, the answer goes out all the same."""
+"""Store media that models generate as artifacts of the agent or user who asked."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from capabilities.json_bodies import upload_limit
 log = logging.getLogger(__name__)
 
 KeepMedia = Callable[[Media, str], Media]
-"""Stores one thing that the candidate of that name made; gives it with the artifact, or as it was."""
+"""(media, name of the candidate that made it) → the same with its artifact id, or unchanged."""
 
 
 def store_generated(actor: Actor, media: Media, maker: str) -> Media:
-    """The same with its artifact and size; without an artifact where it is elsewhere or cannot be stored."""
+    """Return the media with its artifact id and size, or unchanged if it cannot be stored."""
     if not media.data:
         return media
     try:
@@ -39,33 +39,33 @@ def store_generated(actor: Actor, media: Media, maker: str) -> Media:
             declared=media.mime_type,
             metadata={"generatedBy": maker},
         )
-    except Exception as problem:  # whatever the store trips over: the answer is paid for, and it is whole
+    # Whatever the store raises, the answer is complete and paid for, so it is delivered.
+    except Exception as problem:
         log.warning("what %s made could not be stored: %s", maker, type(problem).__name__)
         return media
     return replace(media, artifact_id=row.pk, size=len(data))
 
 
 def without_data(media: Iterable[Media]) -> tuple[Media, ...]:
-    """What is known of them, with their sizes and without their bytes: what the log may keep."""
     return tuple(replace(each, data="", transcript="", size=_size(each)) for each in media)
 
 
 def _size(media: Media) -> int | None:
-    """Bytes, as stored or as so much base64 holds."""
+    # Base64 encodes three bytes in four characters.
     return media.size if media.size is not None else len(media.data) * 3 // 4 or None
 
 
 def join_sounds(media: Iterable[Media]) -> tuple[Media, ...]:
-    """The same with the pieces of a sound put together, those of one type after one another."""
+    """Return the media with consecutive audio pieces of one type joined."""
     runs = [[*some] for _, some in groupby(media, lambda each: each.mime_type if each.kind is Kind.AUDIO else None)]
     return tuple(each for run in runs for each in ([_join(run)] if run[0].kind is Kind.AUDIO else run))
 
 
 def _join(pieces: Sequence[Media]) -> Media:
-    """One sound of its pieces, each of which is base64 of its own."""
     if len(pieces) == 1:
         return pieces[0]
     try:
+        # Each piece is base64 of its own, with its own padding, so pieces are decoded before they are joined.
         data = pybase64.b64encode(b"".join(pybase64.b64decode(each.data, validate=True) for each in pieces)).decode()
     except ValueError:
         data = "".join(each.data for each in pieces)
@@ -79,6 +79,5 @@ def _join(pieces: Sequence[Media]) -> Media:
 
 
 def _filename(media: Media) -> str:
-    """A name by what it is, with the usual extension of its type."""
     extension = EXTENSIONS_OF_MIME.get(media.mime_type.partition(";")[0].lower(), "").partition(" ")[0]
     return f"{media.kind.value}.{extension}" if extension else media.kind.value

@@ -1,6 +1,6 @@
-"""What models refuse, kept in rows behind the calls, so that a restart and other processes know it.
+"""Store models' refusals in rows, off the request path, for restarts and other processes.
 
-A refusal is forgotten once nothing configured leads to its model, or its provider is called elsewhere.
+A refusal is deleted once nothing configured leads to its model, or once the provider's address has changed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from routing_admin.core.fallback.memory import Memory, Place, Refused
 from routing_admin.dispatch.send import process_run_context
 
 READ_SECONDS = 5.0
-"""How often a process looks for what others learned or forgot."""
+"""Interval at which a process reads what others learned or forgot."""
 
 
 @dataclass(slots=True)
 class KeptRefusals:
-    """One process's link between its memory and the rows; `look` does all of it, in the rounds of upkeep."""
+    """Synchronises this process's `Memory` with the rows; `look` runs periodically."""
 
     find_memory: Callable[[], Memory] = lambda: process_run_context().memory
     clock: Callable[[], float] = time.monotonic
@@ -38,13 +38,12 @@ class KeptRefusals:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self) -> Memory:
-        """Note from now on what the memory of this process learns; return that."""
         memory = self.find_memory()
         memory.watcher = self._changed.add
         return memory
 
     def look(self) -> None:
-        """Write what this process learned and read what others did. Raises what the database raises; it stays noted."""
+        """Write new refusals and read those of others. After a database error the changes are written next time."""
         memory, state = self.begin(), snapshot.current()
         with self._lock:
             if state is not self._state:
@@ -60,7 +59,8 @@ class KeptRefusals:
 
     def _write(self, memory: Memory) -> None:
         for place in tuple(self._changed):
-            self._changed.discard(place)  # before it is read: what is learned meanwhile is noted again
+            # Discard before reading, so that a change made meanwhile is marked again.
+            self._changed.discard(place)
             if place not in self._addresses and place not in self._stored:
                 continue
             now = memory.lasting(*place)
@@ -74,6 +74,7 @@ class KeptRefusals:
     def _read(self, memory: Memory) -> None:
         known = read_refusals(self._addresses)
         for place in known.keys() | self._stored.keys():
+            # What this process learned and has not written yet is newer than the rows.
             if place not in self._changed and known.get(place, {}) != memory.lasting(*place):
                 memory.take_over(*place, known.get(place, {}))
         self._stored = known
@@ -84,7 +85,7 @@ kept_refusals = owned(KeptRefusals)
 
 @dataclass(frozen=True, slots=True)
 class RefusedParameter:
-    """A parameter that a model refused: sent as `sent_as`, None where it is left out; `until` is None for good."""
+    """A refused parameter, sent as `sent_as` or left out if None; permanent if `until` is None."""
 
     name: str
     sent_as: str | None
@@ -92,7 +93,7 @@ class RefusedParameter:
 
 
 def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
-    """Return the parameters that this process sends otherwise now, or not at all."""
+    """Return the parameters that this process currently renames or leaves out."""
     run_context, now = process_run_context(), timezone.now()
     return [
         RefusedParameter(
@@ -105,7 +106,7 @@ def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
 
 
 def forget_refusal(provider: str, model: str, name: str) -> None:
-    """Send this parameter as usual again, in every process. Raise what the database raises."""
-    kept_refusals().look()  # it knows the rows, and hears what is forgotten
+    """Send this parameter again, in every process. Raise on database errors."""
+    kept_refusals().look()  # load the rows first, so that the deletion reaches them
     process_run_context().memory.forget(provider, model, name)
     kept_refusals().look()

@@ -1,4 +1,4 @@
-"""From a snapshot to endpoints: every model service, and any (provider, model) of a chain, ready to be prepared for."""
+"""Build endpoints from a snapshot: for every model service, and for any (provider, model) of a chain."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def endpoint_at(
     extra_body: Mapping[str, Any] | None = None,
     content: Mapping[str, Any] | None = None,
 ) -> ModelEndpoint:
-    """The endpoint of one (provider, model): its service's capabilities, limits and policy, text only without one.
+    """Return the endpoint of (provider, model), with its service's capabilities; text only without a service.
 
-    `content` is the route's policy, which wins over the service's, and that over the installation's; `extra_body` the
-    candidate's, merged last.
+    `content` is the route's policy, which takes precedence over the service's, and that over the installation's.
+    `extra_body` is the candidate's, merged last.
     """
     service = service or state.configuration.service_at(provider.name, model)
     entry = state.catalogue.entry_at(provider.name, provider.endpoint, model)
@@ -69,29 +69,28 @@ def endpoint_at(
 
 
 def find_describer(state: Snapshot, file: FilePart) -> str:
-    """The first model along the route `describe` that can read the file; empty where none can, or there is no route."""
+    """Return the first model of the route `describe` that can read the file, or an empty string."""
     return next((to.name for to in describers_of(state) if obstacle_to_describing(file, to.reader) is None), "")
 
 
 def without_describing(to: ModelEndpoint) -> ModelEndpoint:
-    """The endpoint, for which no model describes anything."""
     return replace(to, reader=without_describer(to.reader))
 
 
 SEES = {"policy": "convert+native_only"}
-"""How files go to those who describe: as they are, converted or as pages, and otherwise not at all."""
+"""Content policy for describing models: files unchanged, converted or as pages, otherwise refused."""
 
 
 @lru_cache(maxsize=2)
 def describing_route(state: Snapshot) -> RouteSpec | None:
-    """The route that describes files; None where it is not there, or disabled: it is never `default` instead."""
+    """Return the route that describes files, or None if missing or disabled; it never falls back to `default`."""
     route = state.configuration.route(DESCRIBE_ROUTE)
     return replace(route, content=SEES) if route is not None and route.enabled else None
 
 
 @lru_cache(maxsize=2)
 def describers_of(state: Snapshot) -> tuple[ModelEndpoint, ...]:
-    """The models along that route that can be called, in its order."""
+    """Return the callable models of that route, in order."""
     route = describing_route(state)
     found = []
     for each in route.candidates if route else ():
@@ -105,26 +104,22 @@ def describers_of(state: Snapshot) -> tuple[ModelEndpoint, ...]:
 
 
 def with_key(to: ModelEndpoint, state: Snapshot, key: PoolKey) -> ModelEndpoint:
-    """The endpoint, asked with another of its provider's keys."""
     every = state.provider_keys[to.target.provider].every
     value = next(each.state.value for each in every if (each.name, each.mark) == (key.name, key.mark))
     return replace(to, target=replace(to.target, api_key=value))
 
 
 def _find_policy(state: Snapshot, *layers: Mapping[str, Any] | None) -> str:
-    """The content policy of the first that says one, else the installation's (decision 15)."""
     said = (str(each.get("policy") or "") for each in layers if each)
     return next(filter(None, said), state.configuration.content_policy or DEFAULT_POLICY)
 
 
 @lru_cache(maxsize=2)
 def list_endpoints(state: Snapshot) -> Mapping[str, ModelEndpoint]:
-    """The endpoints of all enabled services by service id, in the order of the pages."""
     return _list_endpoints(state, {})
 
 
 def _list_endpoints(state: Snapshot, content: Mapping[str, Any]) -> dict[str, ModelEndpoint]:
-    """The same for a route with that policy."""
     found = {}
     for service in state.configuration.services:
         provider = state.configuration.provider(service.provider)
@@ -135,7 +130,7 @@ def _list_endpoints(state: Snapshot, content: Mapping[str, Any]) -> dict[str, Mo
 
 @lru_cache(maxsize=2)
 def registry_of(state: Snapshot) -> LlmServiceRegistry:
-    """The services as the seeds' registry knows them; no key is in it."""
+    """Return the services as the seeds' registry, without keys."""
     return LlmServiceRegistry(
         LlmServiceConfig(
             id=service.id,
@@ -154,10 +149,10 @@ def registry_of(state: Snapshot) -> LlmServiceRegistry:
 
 @dataclass(frozen=True, slots=True)
 class KeyNote:
-    """A provider's key as pages show it, never the key itself.
+    """A provider's key as pages show it, without the key itself.
 
-    `source` is not_needed, override, environment, stored or missing; `reason` says why the provider cannot be called.
-    `unconfirmed` is the origin that an administrator has to allow for the key in `variable` first.
+    `source` is not_needed, override, environment, stored or missing. `reason` says why the provider cannot be called.
+    `unconfirmed` is the origin that an administrator must first allow for the key in `variable`.
     """
 
     source: str
@@ -168,30 +163,28 @@ class KeyNote:
 
 
 def note_of(key: KeyState) -> KeyNote:
-    """A key's state as pages show it."""
     return KeyNote(key.source.value, key.variable, key.last_four, key.reason, key.unconfirmed)
 
 
 def list_key_notes() -> Mapping[str, KeyNote]:
-    """Return where each provider's key comes from at this moment, by provider; never the key."""
+    """Return the source of each provider's key now, by provider."""
     return {name: note_of(key) for name, key in snapshot.current().keys.items()}
 
 
 def default_language() -> str:
-    """Return the language of descriptions where a request names none."""
     return snapshot.current().configuration.default_language or "en"
 
 
 def default_endpoints(state: Snapshot) -> tuple[ModelEndpoint, ...]:
-    """Return one endpoint per enabled service, as if the default route led there: its content policy wins."""
+    """Return an endpoint per enabled service with the default route's content policy."""
     content = default_route_to(state.configuration).content
     return tuple((_list_endpoints(state, content) if content else list_endpoints(state)).values())
 
 
 def readers_of(state: Snapshot, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:
-    """The ids of agents whose model would get this file other than as a description; `but` is who asks.
+    """Return the ids of agents whose model reads this file itself; `but` is the requesting agent.
 
-    `only_configured` leaves out those that programs made at run time: they come and go.
+    `only_configured` leaves out agents created at run time, whose number changes constantly.
     """
     endpoints = list_endpoints(state)
 

@@ -1,4 +1,4 @@
-"""A planned request and what each candidate gets of it. Files it gets as text are stored first, to have names."""
+"""Plan a request and prepare it for each candidate."""
 
 from __future__ import annotations
 
@@ -26,18 +26,16 @@ from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.dispatch.model_endpoints import readers_of, without_describing
 from routing_admin.request_log.recorder import RequestRecorder
 
-# Passing by the candidates that a request is too long for, where its route says so and another candidate takes it.
+# Skip candidates that are too small for a request, if the route says so and another candidate fits.
 
 
 def pass_overflowed_by(
     plan: Plan, chat: ChatRequest, words: TextStyle, endpoint: Callable[[int], ModelEndpoint]
 ) -> Plan:
-    """The plan without the candidates that the request does not fit, each of which says why.
-
-    An estimate refuses nobody: where it fits none, the plan stays as it is, and the models judge for themselves.
-    """
+    """Return the plan with candidates skipped that the request does not fit, each with its reason."""
     called = [each for each in plan.candidates if each.skip is None]
     obstacles = {each.index: _find_obstacle(each, chat, words, endpoint(each.index)) for each in called}
+    # An estimate alone refuses nothing: if it fits no candidate, the models decide for themselves.
     if all(obstacles.values()):
         return plan
     candidates = tuple(_judge_overflow(each, obstacles.get(each.index)) for each in plan.candidates)
@@ -56,17 +54,17 @@ def _judge_overflow(candidate: PlannedCandidate, obstacle: Translatable | None) 
 
 
 WOULD_DROP = translatable("It would leave out %(names)s.")
-"""Why a candidate is passed by where nothing may be left out."""
+"""Reason for skipping a candidate when nothing may be dropped."""
 
 Keep = Callable[[FilePart], FilePart]
-"""Stores media that came inside a request, so that its description can carry a reference; gives the part with it."""
+"""Stores media from inside a request, so that its description can contain a reference; returns the part with it."""
 
 
 @value_class
 class PlannedRequest:
-    """A request that is decided and not yet sent; `chat` is canonical, its language directive in place.
+    """A planned request that is not sent yet; `chat` is canonical and contains the language directive.
 
-    `passing` reads and writes in place of the candidates' own protocols, where the call is not a chat's. `agent` asks.
+    `passing` replaces the candidates' own protocols for calls other than chats. `agent` is the caller.
     """
 
     state: Snapshot
@@ -81,20 +79,20 @@ class PlannedRequest:
     agent: str = ""
 
     def proxy(self, provider: str) -> str:
-        """The provider's proxy setting."""
         found = self.state.configuration.provider(provider)
         return found.proxy if found else "default"
 
     def endpoint(self, index: int) -> ModelEndpoint:
-        """Who the candidate at that place of the chain is. Raises `LookupError` when its provider is not there."""
+        """Return the endpoint of the candidate at `index`. Raise `LookupError` without its provider."""
         found = decisions_of(self.state).endpoint(self.route, self.plan.candidates[index], self.service)
         return found if self.passing is None else replace(found, protocol=self.passing)
 
     def with_affinity(self, word: str, agent: str) -> PlannedRequest:
-        """The request, asked with one key as long as its conversation goes on: by its agent's `word` for that, else by
-        how it begins.
+        """Return the request bound to one key for its whole conversation.
+
+        The conversation is identified by the agent's `word`, else by its opening.
         """
-        opening = "" if self.plan.verbatim else opening_of(self.chat)  # what passes through is no conversation
+        opening = "" if self.plan.verbatim else opening_of(self.chat)  # not a chat, so not a conversation
         name = f"{agent} {word}" if word else opening
         return replace(self, plan=replace(self.plan, affinity=name))
 
@@ -115,12 +113,12 @@ def plan_request(
     refuses_drops: bool = False,
     passing: WireProtocol | None = None,
 ) -> PlannedRequest:
-    """The plan of a request along a route, which may be a draft; nothing is called.
+    """Plan a request along a route, stored or a draft, without calling anything.
 
-    `agent` asks, so it is never named as another reader. `unusable` replaces what the keys say, for simulations.
-    `service` is the one that was asked for by name, where several share its provider and model; `direct` says that the
-    request names a model and no route. `refuses_drops` passes candidates by that would leave something out. With
-    `passing` nothing is decided that only a chat's content decides.
+    `agent` is the caller, so it is never suggested as another reader. `unusable` replaces what the keys say, for
+    simulations. `service` is the one requested by name if several share a provider and model. `direct` means that the
+    request names a model instead of a route. With `refuses_drops`, candidates that would drop something are skipped.
+    With `passing`, decisions that need a chat's content are left out.
     """
     asked = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens), direct)
     decisions = decisions_of(state)
@@ -140,7 +138,6 @@ def plan_request(
 
 
 def _pass_droppers_by(planned: PlannedRequest) -> PlannedRequest:
-    """The plan without the candidates that would leave something out, each of which says what."""
     candidates = tuple(_judge(planned, candidate) for candidate in planned.plan.candidates)
     return replace(planned, plan=replace(planned.plan, candidates=candidates, refuses_drops=True))
 
@@ -159,7 +156,7 @@ def _judge(planned: PlannedRequest, candidate: PlannedCandidate) -> PlannedCandi
 
 
 def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | None:
-    """Why a model that takes files natively or not at all is passed by; None where it is not (policy `native_only`)."""
+    """Return why a model with the policy `native_only` is skipped for these files, or None."""
     index = next(
         at for at, each in enumerate(planned.plan.candidates) if (each.provider, each.model) == (provider, model)
     )
@@ -172,11 +169,8 @@ def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | No
     return adapted.reason.sentence() if isinstance(adapted, CannotRead) else None
 
 
-# What was decided about a request, as its log tells it.
-
-
 def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: str) -> None:
-    """Tells the log what was decided; the words of the request only where they are recorded."""
+    """Log the plan; the request's text only if bodies are recorded."""
     recorder.add_plan(
         planned.plan,
         task_type=task_type,
@@ -188,7 +182,7 @@ def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: s
 
 
 def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: ModelEndpoint, call: Call) -> Prepared | CannotRead:
-    """The request as this candidate gets it; media that it gets as words is stored first, so that they name it."""
+    """Prepare the request for a candidate, or return why it cannot be read."""
     making = partial(
         prepare,
         to=rename_limit(to, call.limit_name),
@@ -196,6 +190,7 @@ def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: ModelEndpoint, c
         stream=planned.stream,
         without_capabilities=call.without_capabilities,
     )
+    # Media that becomes text has to be stored first, so that the text can name it: prepare twice.
     prepared = making(chat)
     if isinstance(prepared, CannotRead) or planned.keep is None:
         return prepared
@@ -204,15 +199,15 @@ def prepare_for(planned: PlannedRequest, chat: ChatRequest, to: ModelEndpoint, c
 
 
 def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str, ...]:
-    """What a request says and this call does not: what its protocol has no place for, and what the model refused."""
+    """Return what this call drops: parts without a place in the protocol, and refused parameters."""
     names = prepared.request.dropped_params + list_dropped_params(chat, call)
     return brief_names(names) if names else names
 
 
 def _needs_name(delivery: PartDelivery) -> bool:
-    """Whether words, or a part of the file, stand for bytes that nobody could fetch."""
     if delivery.file.artifact_id or delivery.file.content is None or delivery.file.unreadable:
         return False
+    # A description or part of a file needs a reference by which the rest can be fetched.
     is_cut = delivery.delivery.loss is not None
     return delivery.delivery.outcome in (Outcome.DESCRIBED, Outcome.EXTRACTED) or is_cut
 
@@ -227,7 +222,7 @@ def _keep_files(chat: ChatRequest, nameless: list[PartDelivery], keep: Keep) -> 
 
 
 def mark_unreadable(chat: ChatRequest) -> ChatRequest:
-    """The request with every file whose bytes cannot be read marked so."""
+    """Return the request with each file marked whose bytes cannot be read."""
     messages = tuple(
         replace(
             message, parts=tuple(_mark_file(part) if isinstance(part, FilePart) else part for part in message.parts)

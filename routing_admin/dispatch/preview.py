@@ -1,8 +1,8 @@
-"""How one artifact would reach every model service: the very decision and the very payload of a dispatch.
+"""Preview how an artifact reaches every model service, with the decision and payload of a real dispatch.
 
-What is previewed is a request with one user message that holds the file and nothing else, as a call of `auto` sends it
-if the default route leads to that service: its language directive and parameters included. Beside it stands what the
-same service would get from get_artifact. Nothing is sent, and no file's data is in the value: it says `<N bytes>`.
+The previewed request has one user message with nothing but the file, as a call of `auto` would send it if the default
+route led to that service, including its language directive and parameters. Beside it is the answer of get_artifact for
+the same service. Nothing is sent, and file data is replaced by `<N bytes>`.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ from routing_admin.dispatch import description_preview
 from routing_admin.dispatch.model_endpoints import default_endpoints, default_language, readers_of, registry_of
 
 REQUEST = "one user message that holds this file and nothing else, sent on as model auto"
-"""What the previewed request is; pages and the API say so."""
+"""The previewed request, as pages and the API describe it."""
 
 TYPE_MISMATCH = "type_mismatch"
-"""Warning: the bytes proved another type than the one declared."""
+"""Warning: the bytes have another type than the one declared."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescriptionPreview:
-    """A description by another model: who makes it, what is there of it, and about what it takes to make it.
+    """A description by another model: its describer, its state, and the estimated tokens.
 
-    `fault` says why there is none where the model was asked in vain.
+    `fault` says why there is none after a failed attempt.
     """
 
     describer: str
@@ -67,11 +67,9 @@ class DescriptionPreview:
 
     @property
     def is_cached(self) -> bool:
-        """Whether its words are there, so that nobody is asked."""
         return self.state is DescriptionState.BY_MODEL
 
     def as_json(self) -> dict[str, Any]:
-        """The `description` of a row of `deliveries`."""
         return {
             "describer": self.describer,
             "state": self.state.value,
@@ -84,14 +82,14 @@ class DescriptionPreview:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPreview:
-    """One service: how the file reaches it and why, the payload without the data, and its size.
+    """How the file reaches one service: outcome, reason, payload without data, and size.
 
-    `result` is get_artifact's answer for the same service, its data elided; `text` what stands in the message in
-    place of the file, None for media. `bytes` is the length of the request's body on the wire, `estimate` the tokens
-    of the file or its text, None where nobody knows; `loss` what does not arrive, `images` how many were made of the
-    file. `payload` is None where the service would be skipped. `prefix` says what one more such file would change in
-    the next turn; empty where the service would be skipped. `description` is set where another model describes it,
-    `not_described` where one should and none can.
+    `result` is get_artifact's answer for the same service, with its data elided. `text` replaces the file in the
+    message, None for media. `bytes` is the length of the body on the wire. `estimate` counts the tokens of the file or
+    its text, None if unknown. `loss` is what is not delivered, `images` the number of images made from the file.
+    `payload` is None if the service would be skipped. `prefix` says what one more such file would change in the next
+    turn, empty if the service would be skipped. `description` is set if another model describes the file,
+    `not_described` if one should but cannot.
     """
 
     service_id: str
@@ -115,7 +113,7 @@ class DeliveryPreview:
     not_described: Reason | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """A row of `deliveries` (CONTRACT §4); `contentType`, `routing` and `content` are get_artifact's."""
+        """Return a row of `deliveries`; `contentType`, `routing` and `content` are get_artifact's."""
         content = {} if self.result.content is None else {"content": self.result.content}
         text = {} if self.text is None else {"text": self.text}
         return {
@@ -144,7 +142,7 @@ class DeliveryPreview:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """An artifact before every service, in the order of the pages; `readers` are the agents that could read it."""
+    """An artifact's delivery to every service, in the order of the pages; `readers` are agents that can read it."""
 
     artifact: StoredArtifact
     deliveries: tuple[DeliveryPreview, ...]
@@ -154,26 +152,23 @@ class Preview:
 
     @property
     def best(self) -> DeliveryPreview | None:
-        """The first service that gets the file other than as a description."""
+        """The first service that gets the file itself instead of a description."""
         return next((each for each in self.deliveries if each.form is not DeliveryForm.DESCRIBED), None)
 
 
 def loss_as_json(loss: Loss | None) -> dict[str, Any] | None:
-    """What does not arrive: `cut` or `scaled`, and how much of it in percent, null where nobody knows."""
+    """Return what is not delivered: `cut` or `scaled`, and its share in percent, null if unknown."""
     return {"kind": loss.kind.value, "percent": loss.percent} if loss else None
 
 
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
-    """The artifact before every enabled service. `agent` is who asks and is never named as another reader."""
+    """Preview the artifact for every enabled service; `agent` is never suggested as another reader."""
     previewer = Previewer(row, language=language, agent=agent)
     return previewer.preview(previewer.endpoints)
 
 
 class Previewer:
-    """One artifact before the enabled services: which form it takes there, and whole for those that are looked at.
-
-    Readers that are alike get the same, so each of them is adapted for once, however many services there are.
-    """
+    """Previews one artifact; services with equal readers share one adaptation."""
 
     def __init__(self, row: Artifact, *, language: str | None = None, agent: str | None = None) -> None:
         self._state = snapshot.current()
@@ -198,16 +193,13 @@ class Previewer:
         self._predictions: dict[Hashable, str] = {}
 
     def form_at(self, endpoint: ModelEndpoint) -> DeliveryForm:
-        """The form in which the file reaches that service."""
         return _first_delivery(self._adapt(endpoint)).delivery.form
 
     @cached_property
     def readers(self) -> tuple[str, ...]:
-        """The agents that could read it."""
         return tuple(readers_of(self._state, self.artifact.part(), but=self._agent))
 
     def preview(self, endpoints: Iterable[ModelEndpoint]) -> Preview:
-        """The artifact before these services."""
         deliveries = tuple(self._preview_at(endpoint) for endpoint in endpoints)
         return Preview(self.artifact, deliveries, self.readers, evidence=tuple(self._row.evidence))
 
@@ -228,12 +220,12 @@ class Previewer:
         )
 
     def _find_refusal(self, reader: Reader, sent: PartDelivery) -> Reason | None:
-        """Why no model describes the file where the policy has one asked; None where one does, or nothing is to see."""
         delivery = sent.delivery
         is_facts = delivery.outcome is Outcome.DESCRIBED and delivery.description is None
         if (
             ContentPolicy.DESCRIBER not in reader.policies
             or not is_facts
+            # Of unreadable bytes there is nothing to describe.
             or delivery.reason.code is ReasonCode.UNREADABLE
         ):
             return None
@@ -259,7 +251,6 @@ class Previewer:
         return self._adapted[key]
 
     def _words_for(self, reader: Reader) -> TextStyle:
-        """With what models said of the file, where one would be asked for that reader."""
         if ContentPolicy.DESCRIBER not in reader.policies:
             return self._words
         return replace(self._words, description_of=self._find_descriptions(reader))
@@ -277,8 +268,9 @@ class Previewer:
 
 
 def _likeness(reader: Reader) -> Hashable:
-    """The same for readers that are alike; what holds dictionaries is compared by its parts."""
+    """Return a key that is equal for readers that adapt alike."""
     slots = reader.slots
+    # Slots hold dictionaries, which have no hash, so they are compared by their parts.
     parts = (slots.name, slots.max_request_bytes, slots.tool_media, *slots.by_kind.items())
     return parts, reader.capabilities, reader.policies, reader.tool_media, reader.head_chars, reader.tail_chars
 
@@ -288,14 +280,13 @@ def _first_delivery(prepared: Prepared | Adapted | CannotRead) -> PartDelivery:
 
 
 def lead_by_default(state: Snapshot, chat: ChatRequest, language: str | None) -> ChatRequest:
-    """Return the request as the default route sends it on: led by the language's directive, with its parameters."""
+    """Return the request with the default route's directive and parameters."""
     route = default_route_to(state.configuration)
     plan = plan_route(state.configuration, route, RoutingQuery(language=language))
     return inject_directive(replace(chat, temperature=route.temperature, max_tokens=route.max_tokens), plan.directive)
 
 
 def request_for(artifact: StoredArtifact) -> ChatRequest:
-    """The request that is previewed, as an agent would send it."""
     return ChatRequest((Message(Role.USER, (artifact.part(),)),))
 
 
@@ -331,12 +322,13 @@ def _delivery(
 
 
 class ContentReadOnce:
-    """Content whose words and other forms are taken out once, however many services are shown."""
+    """Content whose text and conversions are computed once for all services."""
 
     def __init__(self, content: Content) -> None:
         self.blob, self.text, self.convert = content.blob, cache(content.text), cache(content.convert)
+        # Descriptions are looked up by this hash.
         if sha256 := getattr(content, "sha256", ""):
-            self.sha256 = sha256  # what is known of the bytes elsewhere is found by it
+            self.sha256 = sha256
         if isinstance(content, Rendered):
             self.render = cache(content.render)
         if isinstance(content, Drawable):
@@ -346,13 +338,12 @@ class ContentReadOnce:
 
 
 def read_once(artifact: StoredArtifact) -> StoredArtifact:
-    """The artifact with content that is decoded once while somebody holds it."""
     return replace(artifact, content=ContentReadOnce(artifact.content) if artifact.content else None)
 
 
 @dataclass(frozen=True, slots=True)
 class _WithoutData:
-    """Content whose bytes are left out; its words are there."""
+    """Content without bytes but with its text."""
 
     content: Content
 
@@ -367,7 +358,7 @@ class _WithoutData:
 
 
 def route_without_data(artifact: StoredArtifact, service_id: str, language: str | None) -> ContentRouteResult:
-    """get_artifact's answer for that service, with `<N bytes>` where the file's data would stand."""
+    """Return get_artifact's answer for that service, with `<N bytes>` in place of the data."""
     hollow = replace(artifact, content=_WithoutData(artifact.content) if artifact.content else None)
     result = ArtifactContentRouter(registry_of(snapshot.current())).route_content(hollow, service_id, language=language)
     said = f"<{artifact.size} bytes>"

@@ -1,4 +1,4 @@
-"""Calls to a provider for an administrator: does it answer, and which models has it?"""
+"""Call providers for administrators: connection tests, model lists and probes."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ T = TypeVar("T", bound=Hashable)
 
 QUICK = Timeouts(connect=5, first_content=20, between=10, total=30)
 PATIENT = Timeouts(connect=5, first_content=60, between=30, total=90)
-"""For questions that a model may have to think about."""
+"""Timeouts for questions that a model may reason about."""
 GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
 MAX_MODELS = 5000
 MAX_OPTIONS = 4
-"""Refusals after each of which the greeting is sent again without what was refused."""
+"""Refusals after which the greeting is sent again without the refused parameter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What a call to a provider's address gave: `fault` empty when it answered; `ms` until it did.
+    """Result of a call to a provider; `fault` is empty if it answered, `ms` is the time until then.
 
-    `models` are the ids of its own list, `entries` the list's entries as they came. `quirks` are the options that it
-    took to be answered.
+    `models` are the ids of the provider's list, `entries` its raw entries. `quirks` are the options that were needed to
+    get an answer.
     """
 
     ms: float
@@ -64,16 +64,16 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class ModelList:
-    """The answer to `GET …/models`, read as a protocol reads: the entries as JSON in the answer's text."""
+    """Protocol for `GET …/models`: the answer's text holds the entries as JSON."""
 
     name: str = "models"
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """The call; `target.headers` are all its headers."""
+        """Return the request; `target.headers` are all its headers."""
         return UpstreamRequest(target.endpoint, target.headers, method="GET")
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """The entries of `data` (OpenAI, Anthropic) or `models` (Gemini), or what went wrong."""
+        """Return the entries of `data` (OpenAI, Anthropic) or `models` (Gemini), or the failure."""
         try:
             value = read_mended_json(body) if status == 200 else None
         except (ValueError, RecursionError):
@@ -85,7 +85,6 @@ class ModelList:
         return Answer(json.dumps(entries)) if entries else _no_list(translatable("the list of models is empty"), status)
 
     def decoder(self) -> StreamDecoder:
-        """There is none: a list is never streamed. Raises `TypeError`, always."""
         raise TypeError("a list of models is not streamed")
 
 
@@ -104,19 +103,19 @@ def _id(entry: Any) -> str:
 
 
 class ProviderChecker:
-    """Calls providers through the process's upstream; only stored configuration is called."""
+    """Calls stored providers through the process's upstream."""
 
     def test(self, provider: str, model: str) -> CheckResult:
-        """One tiny chat request to a model of the provider."""
+        """Send one tiny chat request to a model of the provider."""
         return run_sync(self._greet(*_find_provider(provider), model))
 
     def test_each(self, models: Mapping[str, str]) -> Mapping[str, CheckResult]:
-        """One tiny chat request to a model of each provider, all at once."""
+        """Send one tiny chat request to a model of each provider, concurrently."""
         found = {provider: _find_provider(provider) for provider in models}
         return _at_once({name: self._greet(*found[name], model) for name, model in models.items()})
 
     def test_keys(self, provider: str, model: str, names: Collection[str] = ()) -> Mapping[str, CheckResult]:
-        """One tiny chat request with each key; one that answers is well again, and one that is refused rests."""
+        """Send one tiny chat request with each key, and update the keys' cooldowns by the result."""
         state, spec = _find_provider(provider)
         every = state.provider_keys[provider].every
         keys = [each for each in every if not names or each.name in names]
@@ -142,12 +141,13 @@ class ProviderChecker:
             return refused
         to = endpoint_at(state, spec, model or spec.default_model)
         found = await self._greet_with_options(to, spec)
-        if not found.fault:  # a candidate that is left alone is well again, as after a call
+        # A successful test ends the cooldown, as a successful request does.
+        if not found.fault:
             process_run_context().cooldowns.record_success(spec.name, model or spec.default_model)
         return found
 
     async def _greet_with_options(self, to: ModelEndpoint, spec: ProviderSpec) -> CheckResult:
-        """The greeting, asked again without what was refused; an answer names the options that it took."""
+        # Send the greeting again without what was refused; the result names the quirks that were needed.
         options: dict[str, Any] = {}
         while True:
             asked = replace(to, target=replace(to.target, quirks={**to.target.quirks, **options}))
@@ -165,7 +165,7 @@ class ProviderChecker:
             options |= further
 
     def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[CheckResult]:
-        """Requests written as they stand, without asking what the model is said to read: for probes."""
+        """Send requests unchanged, ignoring the model's declared capabilities: for probes."""
         state, spec = _find_provider(provider)
         if isinstance(refused := _refusal(state, spec), CheckResult):
             return [refused] * len(chats)
@@ -175,7 +175,7 @@ class ProviderChecker:
         return list(_at_once(dict(enumerate(checks))).values())
 
     def models(self, provider: str) -> CheckResult:
-        """The provider's own list."""
+        """Return the provider's own list of models."""
         state, spec = _find_provider(provider)
         if is_embedded(spec.endpoint):
             return CheckResult(ms=0, models=embedded.MODELS)
@@ -183,6 +183,7 @@ class ProviderChecker:
             return refused
         to = endpoint_at(state, spec, spec.default_model)
         headers = dict(to.protocol.encode(GREETING, to.target, stream=False).headers)
+        # A GET has no body.
         headers.pop("content-type", None)
         request = UpstreamRequest(models_url(spec), headers, method="GET")
         began = time.monotonic()
@@ -209,14 +210,12 @@ provider_checker = owned(ProviderChecker)
 
 
 def models_url(provider: ProviderSpec) -> str:
-    """Where a provider lists its models: beside its call."""
     base, _, query = base_of(provider.endpoint).partition("?")
     root = base.split("/models", 1)[0].rstrip("/")
     return f"{root}/models" + (f"?{query}" if query else "")
 
 
 def dialled_of(outcome: Answer | Failure, began: float, models: tuple[str, ...] = ()) -> CheckResult:
-    """The outcome for a page; `began` by the monotonic clock."""
     took = (time.monotonic() - began) * 1000
     if isinstance(outcome, Failure):
         return CheckResult(ms=took, fault=outcome.fault.value, status=outcome.status, message=outcome.message)
@@ -240,7 +239,6 @@ def _find_provider(name: str) -> tuple[Snapshot, ProviderSpec]:
 
 
 def _refusal(state: Snapshot, provider: ProviderSpec) -> CheckResult | None:
-    """Why nobody is called: no key, or an address that may not be."""
     key = state.keys[provider.name]
     if key.usable:
         return None

@@ -1,8 +1,8 @@
-"""What models thought before they called tools, kept for callers that do not send it back.
+"""Cache of models' reasoning before tool calls, for callers that do not send it back.
 
-Most clients of OpenAI's interface drop what they do not know, and DeepSeek, Kimi, Claude and Gemini refuse, or answer
-worse, without it. A turn is found again by the agent and the id of one of its calls. It is this process's memory: a
-restart, or another worker, knows nothing of it, and the turn goes as its caller sent it.
+Most clients of OpenAI's API drop fields they do not know. Without their reasoning DeepSeek, Kimi, Claude and Gemini
+refuse the next turn, or answer worse. A turn is found by the agent and the id of one of its tool calls. The cache is
+per process: after a restart, or in another worker, the turn is sent as its caller wrote it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ from capabilities.runtime import owned
 
 MAX_TURNS = 10_000
 MAX_CHARACTERS = 32 * 1024 * 1024
-"""The most that is kept; the oldest turns make room."""
+"""Limits of the cache; the oldest turns are evicted."""
 
 
 @dataclass(slots=True)
 class AnsweredTurn:
-    """What an answer said beside its words, as far as its next turn may need it."""
+    """Reasoning and signatures of an answer that its next turn may need."""
 
     reasoning: list[str] = field(default_factory=list)
     thoughts: list[ReasoningBlock] = field(default_factory=list)
     signatures: dict[str, str | None] = field(default_factory=dict)
 
     def add(self, delta: Delta) -> None:
-        """A piece of a streamed answer."""
         if delta.reasoning:
             self.reasoning.append(delta.reasoning)
         self.thoughts += delta.thoughts
@@ -41,20 +40,19 @@ class AnsweredTurn:
 
     @property
     def worth_keeping(self) -> bool:
-        """Whether it called tools, and has something that wants to come back."""
+        """Whether it called tools and has reasoning or a signature to send back."""
         signed = any(self.signatures.values())
         return bool(self.signatures and (self.reasoning or self.thoughts or signed))
 
 
 def turn_of(answer: Answer) -> AnsweredTurn:
-    """What a whole answer said beside its words."""
     reasoning = [answer.reasoning] if answer.reasoning else []
     return AnsweredTurn(reasoning, list(answer.thoughts), {call.id: call.signature for call in answer.tool_calls})
 
 
 @dataclass(frozen=True, slots=True)
 class KeptTurn:
-    """A turn as it is kept; `signatures` by the id of their call."""
+    """A cached turn; `signatures` are by tool call id."""
 
     reasoning: str | None
     thoughts: tuple[ReasoningBlock, ...]
@@ -63,13 +61,12 @@ class KeptTurn:
 
     @property
     def characters(self) -> int:
-        """How much it holds."""
         proofs = sum(len(each.text) + len(each.proof or "") for each in self.thoughts)
         return len(self.reasoning or "") + proofs + sum(len(each or "") for each in self.signatures.values())
 
 
 class ReasoningCache:
-    """The newest turns, by agent and call id; every thread may ask."""
+    """The latest turns by agent and tool call id, safe between threads."""
 
     def __init__(self, most_turns: int = MAX_TURNS, most_characters: int = MAX_CHARACTERS) -> None:
         self._most_turns, self._most_characters = most_turns, most_characters
@@ -78,7 +75,7 @@ class ReasoningCache:
         self._lock = threading.Lock()
 
     def keep(self, agent: str, turn: AnsweredTurn, origin: str) -> None:
-        """Remembers what a model of that origin said to an agent; nothing where it called no tool."""
+        """Cache a turn that called tools; `origin` is the model's origin."""
         if not turn.worth_keeping:
             return
         kept = KeptTurn(
@@ -86,6 +83,7 @@ class ReasoningCache:
         )
         with self._lock:
             for call_id in kept.signatures:
+                # Forget an older turn first, so that its characters are not counted twice.
                 self._forget((agent, call_id))
                 self._turns[agent, call_id] = kept
                 self._characters += kept.characters
@@ -97,7 +95,7 @@ class ReasoningCache:
         self._characters -= old.characters if old else 0
 
     def complete(self, agent: str, chat: ChatRequest) -> ChatRequest:
-        """The request, each turn that called tools with what its caller left out of it, where it is still known."""
+        """Return the request with missing reasoning restored in turns that called tools."""
         if not self._turns or not any(message.tool_calls for message in chat.messages):
             return chat
         messages = tuple(self._complete(agent, message) for message in chat.messages)

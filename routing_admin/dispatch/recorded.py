@@ -1,4 +1,4 @@
-"""A request sent and its course written down, whoever asked: the answer, or the error with every attempt."""
+"""Send a request and log the result: the answer, or the error with every attempt."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ T = TypeVar("T")
 async def record_answer(
     dispatch: Dispatch, recorder: RequestRecorder, use: Callable[[RunResult[Answer]], None] | None = None
 ) -> RunResult[Answer]:
-    """The whole answer, and the log knows how it was had. Raises `RouterError` with every attempt; recorded too.
+    """Return the complete answer and log it. Raise `RouterError`, which is logged too.
 
-    `use` makes of it what the caller gets, before the log calls it answered; what it raises is a fault of ours there.
+    `use` builds the caller's response before the answer is logged. An exception from it is logged as an internal error.
     """
     done = await _record(dispatch.answer(), dispatch, recorder)
     if done.answer.media:
@@ -51,23 +51,23 @@ async def record_answer(
 
 
 async def record_stream(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Stream]:
-    """The stream at its first content; its end is the caller's to record. Raises `RouterError`, which is recorded."""
+    """Return the stream at its first content; the caller logs its end. Raise `RouterError`, which is logged."""
     done = await _record(dispatch.open(), dispatch, recorder)
     recorder.mark_first_content()
     return done
 
 
 def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Answer]:
-    """`record_answer` for a thread without an event loop."""
     return run_sync(record_answer(dispatch, recorder))
 
 
 async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
-    """What a run gives; when it gives nothing, the log says why: all failed, the caller left, or a fault of ours."""
     sent = dispatch.prepared
-    if dispatch.planned.plan.task_type != DESCRIBE_ROUTE:  # who describes is not told what another one says
+    # The describing model gets no descriptions of other models.
+    if dispatch.planned.plan.task_type != DESCRIBE_ROUTE:
         dispatch.begin_describing = partial(Describing, dispatch, recorder, record_answer)
     try:
+        # Waiting ends with the server's drain time.
         with draining().limit():
             return await work
     except RouterError as error:
@@ -82,12 +82,13 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
     except Exception as error:
         recorder.end(dispatch.attempts, sent, **facts_of_fault(error))
         raise
-    finally:  # they know each other: apart again, the request's files go when it does
+    # Break the reference cycle, so that the request's files are freed with it.
+    finally:
         dispatch.told_failures = dispatch.describing.told_failures if dispatch.describing else None
         dispatch.begin_describing = dispatch.describing = None
 
 
-# What an answer's headers say of its route: who answered, after how many attempts, with which files, without what.
+# Response headers about routing: provider, model, attempts, adaptation, dropped parameters.
 
 SAFE = " !#$&'()*+,/:;=?@[]~"
 SKIPPED = "skipped_"
@@ -95,7 +96,7 @@ MAX_SKIPS = 20
 
 
 def headers_of_attempts(attempts: Sequence[Attempt]) -> dict[str, str]:
-    """The headers of an answer (CONTRACT §6), whose attempts these are, who answered last."""
+    """Return the headers of an answer; the last attempt is the one that answered."""
     last = attempts[-1]
     headers = {
         "x-routing-provider": header_value(last.provider),
@@ -112,7 +113,7 @@ def headers_of_attempts(attempts: Sequence[Attempt]) -> dict[str, str]:
 
 
 def headers_of_failure(attempts: Sequence[Attempt]) -> dict[str, str]:
-    """Those of an error that these attempts led to; none where nobody was reached."""
+    """Return the headers of an error after these attempts, empty without any."""
     if not attempts:
         return {}
     skips = skips_in(attempts)
@@ -120,7 +121,7 @@ def headers_of_failure(attempts: Sequence[Attempt]) -> dict[str, str]:
 
 
 def skips_in(attempts: Sequence[Attempt]) -> str:
-    """Who was passed by without being asked, and why, as `x-routing-skipped` says it; empty where nobody was."""
+    """Return the skipped candidates and reasons for `x-routing-skipped`, empty without any."""
     skipped = [each for each in attempts if each.outcome.startswith(SKIPPED)]
     told = [f"{each.provider}/{each.model}={each.outcome.removeprefix(SKIPPED)}" for each in skipped[:MAX_SKIPS]]
     return header_value("; ".join(told))
@@ -128,5 +129,5 @@ def skips_in(attempts: Sequence[Attempt]) -> str:
 
 @lru_cache(maxsize=1000)
 def header_value(text: str) -> str:
-    """A text as a header may hold it: what is no plain ASCII is written as in a URL."""
+    """Return the text percent-encoded where it is not plain ASCII."""
     return quote(text, safe=SAFE)

@@ -1,7 +1,7 @@
-"""One request on its way along its chain, prepared for each candidate.
+"""Send one request along its chain, prepared for each candidate.
 
-The data plane, `/llm/send`, a person's "send for real" and the demo all use this. Previews call the same
-`prepare`, so what was previewed is what is sent.
+The data plane, `/llm/send`, "send for real" on pages and the demo all use this. Previews call the same `prepare`, so
+they show exactly what is sent.
 """
 
 from __future__ import annotations
@@ -50,24 +50,20 @@ if TYPE_CHECKING:
     from routing_admin.dispatch.descriptions.describing import Describing
 
 
-# The way out to a provider: the network for everybody but the embedded one, which answers inside this process.
-
-
 class Transport(Protocol):
-    """The way out to a provider; `proxy` is the provider's setting."""
+    """Port for calls to providers; `proxy` is the provider's setting."""
 
     async def call(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Answer | Failure:
-        """A whole answer."""
+        """Return a complete answer."""
 
     async def open(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Stream | Failure:
-        """A stream that has its first content."""
+        """Return a stream at its first content."""
 
 
 class NetworkTransport:
-    """The real way: the network for everybody but the embedded provider, which answers here."""
+    """Calls providers over the network; the embedded provider answers in-process."""
 
     async def call(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Answer | Failure:
-        """A whole answer."""
         if is_embedded(to.target.endpoint):
             return embedded.answer(prepared.chat, to.target.model)
         outcome = await process_upstream().call(prepared.request, to.protocol, timeouts, proxy)
@@ -78,7 +74,6 @@ class NetworkTransport:
         return outcome
 
     async def open(self, prepared: Prepared, to: ModelEndpoint, timeouts: Timeouts, proxy: str) -> Stream | Failure:
-        """A stream that has its first content."""
         if is_embedded(to.target.endpoint):
             outcome = embedded.answer(prepared.chat, to.target.model)
             return outcome if isinstance(outcome, Failure) else Stream(stream_of(outcome))
@@ -103,19 +98,18 @@ R = TypeVar("R")
 
 
 class InThread(Protocol):
-    """Runs in a thread what may read files, or store them."""
+    """Runs work in a thread, because it may read or store files."""
 
-    async def __call__(self, work: Callable[[], R], /) -> R:
-        """What `work` gives."""
+    async def __call__(self, work: Callable[[], R], /) -> R: ...
 
 
 END_OF_TURN = "end_turn"
-"""Anthropic's word for a turn that its model ended by itself."""
+"""Anthropic's stop reason for a turn that the model ended by itself."""
 Send = Callable[[Prepared, ModelEndpoint, Timeouts, str], Awaitable[T | Failure]]
 
 
 async def run_in_own_thread(work: Callable[[], R], /) -> R:
-    """What `work` gives, in a thread that outlives the request and its database connections."""
+    """Run `work` in a thread that outlives the request and its database connections."""
     return await asyncio.to_thread(partial(_with_rows, work))
 
 
@@ -126,18 +120,17 @@ def _with_rows(work: Callable[[], R]) -> R:
 
 @owned
 def process_run_context() -> RunContext:
-    """The clock, the randomness, the cooldowns and the memory of this process."""
     return process_context()
 
 
 @dataclass(slots=True)
 class Dispatch:
-    """A planned request on its way; `prepared` says what each candidate was sent, by its place in the chain.
+    """A planned request being sent; `prepared` holds what each candidate got, by its position in the chain.
 
-    `request_id` and `caller_headers` are for providers that are told of them. `hold` is what is reserved of limits;
-    `begin_describing` gives what has models asked about files that a candidate cannot read, nobody is asked without it;
-    `describing` is that, from the first such file on. `told_failures` knows in the end of those that a model was told.
-    What `is_heavy` is prepared in a thread, with files or without.
+    `request_id` and `caller_headers` are for providers that accept them. `hold` is the reservation of limits.
+    `begin_describing` creates `describing`, which has files described that a candidate cannot read; without it no model
+    is asked. After the run, `told_failures` holds the failed descriptions that a model got. With `is_heavy`, the
+    request is prepared in a thread even without files.
     """
 
     planned: PlannedRequest
@@ -156,30 +149,27 @@ class Dispatch:
     told_failures: DescriptionCache | None = None
 
     def beside(self, planned: PlannedRequest, request_id: str) -> Dispatch:
-        """A request that is sent for this one, the same way out."""
+        """Return a dispatch for an auxiliary request over the same transport."""
         return Dispatch(planned, self.transport, self.run_context, in_thread=self.in_thread, request_id=request_id)
 
     def elapsed_ms(self) -> float:
-        """Milliseconds since it began on its way."""
         return self.run.elapsed_ms() if self.run else 0.0
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """The candidates left so far."""
         return tuple(self.run.attempts) if self.run else ()
 
     async def answer(self) -> RunResult[Answer]:
-        """The whole answer. Raises `RouterError` with every attempt."""
+        """Return the complete answer. Raise `RouterError` with every attempt."""
         run: FallbackRun[Answer] = FallbackRun(self.planned.plan, self.run_context)
         return await self._drive(run, self.transport.call, lambda silence: silence)
 
     async def open(self) -> RunResult[Stream]:
-        """The stream, at its first content. Raises `RouterError` with every attempt."""
+        """Return the stream at its first content. Raise `RouterError` with every attempt."""
         run: FallbackRun[Stream] = FallbackRun(self.planned.plan, self.run_context, stream=True)
         return await self._drive(run, self.transport.open, lambda silence: Stream(events_of(silence)))
 
     async def keep(self, media: Sequence[Media], maker: str) -> tuple[Media, ...]:
-        """What a model made, its sounds whole; stored in a thread, where whoever asked can have artifacts."""
         return await self.in_thread(partial(_keep_all, tuple(media), self.keep_media, maker))
 
     async def _drive(self, run: FallbackRun[T], send: Send[T], silent: Callable[[Answer], T]) -> RunResult[T]:
@@ -189,7 +179,8 @@ class Dispatch:
             chat = apply_params(self.planned.chat, call)
             try:
                 reply = await self._try(call, chat, send)
-            except UnreadableError:  # the bytes went away after the plan was made: the model is told so instead
+            # The bytes were deleted after planning: tell the model instead of failing.
+            except UnreadableError:
                 reply = await self._try(call, await self.in_thread(partial(mark_unreadable, chat)), send)
             silence = silence_of(reply.outcome, chat) if isinstance(reply.outcome, Failure) else None
             return replace(reply, outcome=silent(silence)) if silence else reply
@@ -197,8 +188,8 @@ class Dispatch:
         return await drive_async(run, ask, asyncio.sleep)
 
     async def _try(self, call: Call, chat: ChatRequest, send: Send[T]) -> Reply[T]:
-        """One call of one candidate; in a fire drill of its provider nobody is called."""
         drill = self.planned.state.drill
+        # During a fire drill its provider is not called.
         if drill is not None and drill.stops(call.candidate.provider, time.time()):
             return Reply(drill.failure())
         to = self.planned.endpoint(call.candidate.index)
@@ -211,17 +202,18 @@ class Dispatch:
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
         self.prepared[call.candidate.index] = prepared
         if to.passes:
+            # Callers' headers are added after the log's copy was taken.
             headers = {**self.caller_headers, "x-request-id": self.request_id}
             prepared = with_callers_headers(prepared, to.passes, headers)
         timeouts = call.timeouts
         if describes:
+            # Time spent on descriptions counts against the candidate's own.
             timeouts = shorten(timeouts, (self.elapsed_ms() - began) / 1000)
         outcome = await send(prepared, to, timeouts, self.planned.proxy(call.candidate.provider))
         dropped = list_dropped(self.planned.chat, prepared, call)
         return Reply(outcome, summary(prepared.deliveries), dropped)
 
     async def _prepared(self, chat: ChatRequest, to: ModelEndpoint, call: Call) -> Prepared | CannotRead:
-        """Prepared here, or in a thread when files may be read or stored."""
         work = partial(prepare_for, self.planned, chat, to, call)
         if not chat.has_files or (not call.without_capabilities and is_sent_as_it_came(chat, to.reader)):
             return await self.in_thread(work) if self.is_heavy else work()
@@ -235,11 +227,9 @@ class Dispatch:
 
 
 def silence_of(failed: Failure, chat: ChatRequest) -> Answer | None:
-    """The answer of no words with which Claude ends a turn after a tool's result; None for any other failure.
-
-    Anthropic documents it (handling stop reasons, empty responses): the model has nothing to add, and another
-    candidate, or another try, is paid for in vain.
-    """
+    """Return an empty answer if Claude ended its turn without words after a tool result, else None."""
+    # Anthropic documents this (handling stop reasons, empty responses): the model has nothing to add, so a retry or
+    # another candidate would only cost money.
     after_tool = bool(chat.messages) and chat.messages[-1].role is Role.TOOL
     if failed.fault is Fault.EMPTY_CONTENT and failed.code == END_OF_TURN and after_tool:
         return Answer(usage=failed.usage or Usage())
@@ -247,7 +237,7 @@ def silence_of(failed: Failure, chat: ChatRequest) -> Answer | None:
 
 
 def shorten(timeouts: Timeouts, seconds: float) -> Timeouts:
-    """The times of a call that begins so much later."""
+    """Return the timeouts of a call that starts `seconds` late."""
     total = max(timeouts.total - seconds, 0.0)
     return replace(timeouts, total=total, first_content=min(timeouts.first_content, total))
 
@@ -260,32 +250,30 @@ def _keep_all(media: tuple[Media, ...], keep: KeepMedia | None, maker: str) -> t
 __all__ = ["Dispatch", "process_run_context"]
 
 
-# A planned request as one that passes through: who of its chain may be asked, and why the others are passed by.
+# Requests that pass through unchanged: which candidates of the chain can be called, and why others are skipped.
 
 OTHER_PROTOCOL = translatable("%(call)s only works with providers that speak openai; %(provider)s speaks %(protocol)s.")
 OTHER_MODEL = translatable(
     "%(call)s must stay on %(model)s, at any provider: results of different models cannot be mixed."
 )
-"""Why a candidate is passed by, as templates."""
+"""Reasons for skipping a candidate, as templates."""
 
 
 def pass_through(planned: PlannedRequest, passing: Passing) -> PlannedRequest:
-    """The request, which goes as its caller wrote it to candidates that have the call.
-
-    Where only the same model may answer, it is that of the first candidate that has the call, be it callable now or
-    not: so the same route always gives what the same model made. Nobody is told a language.
-    """
+    """Return the request, to be sent as its caller wrote it to candidates that support the call."""
     having = (each for each in planned.plan.candidates if each.protocol == SPEAKS)
     first = next(having, None)
+    # Where results of models cannot be mixed, the first candidate's model is the only one, even while it cannot be
+    # called: the same route always gives results of the same model.
     only = first.model if first is not None and passing.operation.same_model else None
     candidates = tuple(_judge(each, passing, only) for each in planned.plan.candidates)
     plan = replace(planned.plan, candidates=candidates, verbatim=True, language="")
+    # The log records the fields as a message and files as facts.
     chat = _in_words(planned.chat) if planned.state.record_bodies else planned.chat
     return replace(planned, plan=plan, chat=chat)
 
 
 def _in_words(chat: ChatRequest) -> ChatRequest:
-    """The request with its fields as a message, and its files as facts beside them: what the log may record."""
     values = [(name, value if isinstance(value, tuple) else (value,)) for name, value in chat.extra.items()]
     texts = {name: kept for name, each in values if (kept := [one for one in each if not isinstance(one, FormFile)])}
     files = (one for _, each in values for one in each if isinstance(one, FormFile))
@@ -295,7 +283,7 @@ def _in_words(chat: ChatRequest) -> ChatRequest:
 
 
 def _judge(candidate: PlannedCandidate, passing: Passing, only: str | None) -> PlannedCandidate:
-    """The candidate, passed by where it lacks the call, or is another model than the only one."""
+    """Return the candidate, skipped if it does not support the call or has another model than `only`."""
     call = f"/v1{passing.operation.path}"
     if candidate.skip is SkipReason.MISSING:
         return candidate
@@ -313,9 +301,8 @@ def _judge(candidate: PlannedCandidate, passing: Passing, only: str | None) -> P
     return candidate
 
 
-# What this process finds of candidates and keys, and what others find: one knowledge, where there is a Redis.
-#
-# Calls read and write what is in memory; news of it are sent behind them, and what is heard is taken over.
+# Cooldowns and conversations' keys are shared between processes over Redis, if there is one. Requests use the state in
+# memory. Changes are sent in the background, and those of other processes are adopted.
 
 CANDIDATES, KEYS, CONVERSATIONS = "candidates", "keys", "conversations"
 MAX_AILMENTS = 2000
@@ -323,7 +310,7 @@ WELL = "null"
 
 
 def share_health(run_context: RunContext, news: News) -> None:
-    """Lets other processes know what this one finds, and this one what they find."""
+    """Share cooldowns and conversations' keys with other processes."""
     for topic, cooldowns in ((CANDIDATES, run_context.cooldowns), (KEYS, run_context.pools.health)):
         if isinstance(cooldowns, LocalCooldowns):
             SharedCooldowns(topic, cooldowns, news).begin()
@@ -331,18 +318,16 @@ def share_health(run_context: RunContext, news: News) -> None:
 
 
 class SharedCooldowns:
-    """The cooldowns of a topic: what was sent last of a candidate counts, wherever it was found."""
+    """Cooldowns of a topic; for each candidate the latest state wins, whichever process found it."""
 
     def __init__(self, topic: str, cooldowns: LocalCooldowns, news: News) -> None:
         self._topic, self._cooldowns, self._news = topic, cooldowns, news
 
     def begin(self) -> None:
-        """From now on."""
         self._cooldowns.watcher = self.tell
         self._news.follow(self._topic, MAX_AILMENTS, self.hear)
 
     def tell(self, key: Key) -> None:
-        """Something about it has changed here."""
         self._news.tell(self._topic, json.dumps(key), lambda: self._render(key))
 
     def _render(self, key: Key) -> Fields:
@@ -350,7 +335,8 @@ class SharedCooldowns:
         return {"key": json.dumps(key), "ailment": json.dumps(asdict(ailment)) if ailment else WELL}
 
     def hear(self, fields: Fields, age: float) -> None:
-        """What a process found so many seconds ago, unless this one has found something since."""
+        """Adopt another process's state from `age` seconds ago."""
+        # This process has a newer state that is not sent yet.
         if self._news.is_waiting(self._topic, fields["key"]):
             return
         provider, model = json.loads(fields["key"])
@@ -373,18 +359,16 @@ def _ailment_in(value: Mapping[str, Any], age: float) -> CooldownState:
 
 
 class SharedConversations:
-    """Which key a conversation has."""
+    """The key of each conversation."""
 
     def __init__(self, pools: KeyPools, news: News) -> None:
         self._pools, self._news = pools, news
 
     def begin(self) -> None:
-        """From now on."""
         self._pools.watcher = self.tell
         self._news.follow(CONVERSATIONS, MAX_CONVERSATIONS, self.hear)
 
     def tell(self, provider: str, affinity: str) -> None:
-        """It has another key now."""
         subject = json.dumps([provider, affinity])
         self._news.tell(CONVERSATIONS, subject, lambda: self._render(provider, affinity))
 
@@ -392,6 +376,6 @@ class SharedConversations:
         return {"provider": provider, "affinity": affinity, "mark": self._pools.mark_of(provider, affinity)}
 
     def hear(self, fields: Fields, age: float) -> None:
-        """What a process chose so many seconds ago."""
+        """Adopt another process's choice from `age` seconds ago."""
         if not self._news.is_own(fields):
             self._pools.take_over(fields["provider"], fields["affinity"], fields["mark"], age)

@@ -1,6 +1,6 @@
-"""What would happen? The same run with a scripted outcome per candidate and a clock that only counts: no network.
+"""Simulate a request: the real run with scripted outcomes and a simulated clock, without network.
 
-It works on any `RouteSpec`, stored or a draft, and prepares every candidate's payload by the function that dispatches.
+It accepts any `RouteSpec`, stored or a draft, and prepares payloads with the function that dispatches.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ NOT_REACHED = "not_reached"
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """One candidate: what it would be sent, and what became of it. Times in milliseconds of the counted clock.
+    """One candidate of the simulation: its payload and its result.
 
-    `payload` has each file's data as `<N bytes>`, None where the candidate cannot be prepared for; `wire` is the
-    protocol, `url` where it would go, `bytes` the length of the body. `attempt` is None where nobody got that far.
-    `prefix` says what one more such file would change in the next turn; empty where there is none.
+    Times are in milliseconds of the simulated clock. `payload` has `<N bytes>` in place of file data, None if the
+    candidate cannot be prepared for. `wire` is the protocol, `url` the target, `bytes` the length of the body.
+    `attempt` is None if the run did not get that far. `prefix` says what one more such file would change in the next
+    turn, empty without files.
     """
 
     candidate: PlannedCandidate
@@ -55,13 +56,12 @@ class Stop:
 
     @property
     def waits(self) -> tuple[float, ...]:
-        """Seconds waited between its tries."""
         return self.attempt.waits if self.attempt else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """The whole: every candidate of the chain, and what the caller gets. `status` and `code` as CONTRACT §6 says."""
+    """The result: every candidate of the chain, and the caller's response."""
 
     planned: PlannedRequest
     stops: tuple[Stop, ...]
@@ -73,7 +73,6 @@ class Simulated:
 
     @property
     def ok(self) -> bool:
-        """Whether the caller gets a whole answer."""
         return self.code == OK
 
 
@@ -90,8 +89,6 @@ class _Clock:
 
 @dataclass(slots=True)
 class _Play:
-    """The run with its script."""
-
     planned: PlannedRequest
     script: Script
     memory: Memory
@@ -104,7 +101,6 @@ class _Play:
         self.desk = DescriptionCache(self.planned)
 
     def call(self, call: Call) -> Reply[Answer]:
-        """One scripted try."""
         index = call.candidate.index
         prepared = self.prepare(index, call)
         if isinstance(prepared, CannotRead):
@@ -119,7 +115,6 @@ class _Play:
         return Reply(outcome, summary(prepared.deliveries), dropped)
 
     def prepare(self, index: int, call: Call) -> Prepared | CannotRead:
-        """The candidate's request, by the function that dispatches."""
         to = self.planned.endpoint(index)
         return prepare_for(self.desk.plan_for(to.reader), apply_params(self.planned.chat, call), to, call)
 
@@ -136,16 +131,17 @@ def simulate(
     assume_usable: bool = False,
     memory: Memory | None = None,
 ) -> Simulated:
-    """The course of a request along a route. Raises `KeyError` for a word that is not in `SCRIPTED`.
+    """Simulate a request along a route. Raise `KeyError` for a word outside `SCRIPTED`.
 
-    `assume_usable` passes over missing keys and forbidden origins, so that a chain can be tried before keys are there.
-    `memory` is what is known of refusals before it, by default what this process has learnt; it learns nothing here.
+    `assume_usable` ignores missing keys and forbidden origins, so that a chain can be tried before its keys are set.
+    `memory` holds known refusals, by default this process's; it is copied and stays unchanged.
     """
     unusable: Mapping[str, Any] | None = {} if assume_usable else None
     planned = plan_request(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
     clock = _Clock()
     known = (process_run_context().memory if memory is None else memory).copy(clock)
     play = _Play(planned, _check_script(script or {}), known, clock)
+    # Cooldowns without jitter and the mean backoff: a simulation always gives the same result.
     run_context = replace(local_context(clock, lambda: 0.0, known), random=lambda: 0.5)
     run: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)
     try:
@@ -204,12 +200,12 @@ def _stops(play: _Play, attempts: Sequence[Attempt]) -> tuple[Stop, ...]:
 
 
 def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> Stop:
-    """The candidate with its payload, prepared now where it was not called."""
     outcome = attempt.outcome if attempt else NOT_REACHED
     reason = (attempt.error if attempt else None) or candidate.skip_detail
     if play.planned.state.configuration.provider(candidate.provider) is None:
         return Stop(candidate, outcome, attempt, reason=reason)
     index = candidate.index
+    # A candidate that was not called is prepared here, as its first call would be.
     unasked = CandidateRun.from_memory(play.memory, candidate, play.clock(), retries=0)
     prepared = play.prepared.get(index) or play.prepare(index, unasked.call(Timeouts()))
     to = play.planned.endpoint(index)
@@ -231,7 +227,7 @@ def _tell_next_turn(planned: PlannedRequest, prepared: Prepared, to: ModelEndpoi
     return tell_prediction(predict_break(planned.chat, adapted, to.reader, planned.words))
 
 
-# Files that stand in for real ones in a simulation: of a kind and a size, with nothing in them.
+# Placeholder files of a kind and a size, without content.
 
 TYPES: Mapping[Kind, tuple[str, str]] = {
     Kind.IMAGE: ("image/png", "png"),
@@ -241,26 +237,25 @@ TYPES: Mapping[Kind, tuple[str, str]] = {
     Kind.TEXT: ("text/plain", "txt"),
     Kind.OTHER: ("application/zip", "zip"),
 }
-"""What a stand-in of each kind is, and the ending of its name."""
+"""MIME type and file extension of each kind."""
 WORDS = "lorem ipsum "
 BYTES_PER_LETTER = 20
-"""So many bytes of a document hold one letter of its text."""
+"""Bytes of a document per letter of its text."""
 BLOCK = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class StandInContent:
-    """Content that has a length: zeros for bytes, and words where a file of that kind has any."""
+    """Content of a given length: zeros, and text for kinds that have any."""
 
     kind: Kind
     size: int
 
     def blob(self) -> Blob:
-        """So many zeros."""
         return Blob(self.size, lambda: _zeros(self.size))
 
     def text(self) -> Text | None:
-        """As much text as a file of that kind and size holds; None for pictures, sound, film and others."""
+        """Return as much text as such a file usually holds, or None."""
         if self.kind is Kind.TEXT:
             return Text(_words(self.size), "utf-8")
         if self.kind is Kind.DOCUMENT:
@@ -268,19 +263,17 @@ class StandInContent:
         return None
 
     def convert(self, target: ConvertTo) -> Converted | None:
-        """An image of the first type that is asked for, no larger than it may be; None for anything else."""
         if self.kind is not Kind.IMAGE:
             return None
         size = min(self.size, target.max_bytes or self.size)
         return Converted(Blob(size, lambda: _zeros(size)), target.mime_types[0])
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
-        """No pages: nobody knows how they look."""
         return None
 
 
 def stand_in(kind: Kind, size: int, number: int = 1) -> FilePart:
-    """A file of that kind and so many bytes; `number` tells several of a kind apart."""
+    """Return a placeholder file; `number` distinguishes several of a kind."""
     mime_type, ending = TYPES[kind]
     name = f"stand-in-{number}.{ending}"
     return FilePart(kind, mime_type, name, size, content=StandInContent(kind, size))

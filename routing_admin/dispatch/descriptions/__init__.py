@@ -1,1 +1,1 @@
-"""What did models say about files? Stored, so that each is asked once and conversations keep their prefix."""
+"""Models' descriptions of files, stored so that each is requested once and prompt prefixes stay stable."""

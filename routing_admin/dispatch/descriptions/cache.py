@@ -1,4 +1,4 @@
-"""What is known of the descriptions of one request's files: as it was stored, and as it was asked for since."""
+"""Cache the descriptions of one request's files, stored and newly requested."""
 
 from __future__ import annotations
 
@@ -24,38 +24,36 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 
 @dataclass(slots=True)
 class DescriptionCache:
-    """The descriptions of a request's files; rows are read for them, so it is asked in threads.
+    """Descriptions of a request's files for all its candidates; it reads rows, so use it in threads.
 
-    `outcomes` and `calls` are what this request has learnt, by the digest of the key; it stands for all candidates.
+    `outcomes` and `calls` are by the digest of the key.
     """
 
     planned: PlannedRequest
     outcomes: dict[str, DescriptionOutcome] = field(default_factory=dict)
     calls: dict[str, DescriberCall] = field(default_factory=dict)
     lookups: dict[str, tuple[DescriptionKey, str]] = field(default_factory=dict)
-    """Each key that was looked for, with the first answer behind its file, empty for none yet."""
+    """Each requested key, with the id of the first answer after its file, empty if there is none."""
     _conversation: str = ""
     _digests: dict[int, str] = field(default_factory=dict)
 
     @property
     def conversation(self) -> str:
-        """By what this conversation is known again: its agent, and how it begins."""
         if not self._conversation:
             name = f"{self.planned.agent}\0{opening_of(self.planned.chat)}"
             self._conversation = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
         return self._conversation
 
     def plan_for(self, reader: Reader) -> PlannedRequest:
-        """The request as it is written for that reader, with what is known."""
+        """Return the request with known descriptions, written for that reader."""
         words = replace(self.planned.words, description_of=partial(self.find, reader))
         return replace(self.planned, words=words)
 
     def question_of(self, reader: Reader, message: int) -> str | None:
-        """What the describer is told of the user's words, where the policy says that it is."""
         return question_for(self.planned.chat, message) if ContentPolicy.QUESTION in reader.policies else None
 
     def key_of(self, reader: Reader, file: FilePart, describer: str, message: int) -> DescriptionKey:
-        """The key of a description. Raises `UnreadableError` for bytes that are gone."""
+        """Return a description's key. Raise `UnreadableError` if the bytes are gone."""
         question = self.question_of(reader, message)
         return description_key(self._digest_of(file), describer, self.planned.words.language, question)
 
@@ -66,7 +64,7 @@ class DescriptionCache:
         return found
 
     def find(self, reader: Reader, file: FilePart, describer: str, message: int) -> ModelDescription:
-        """What is known of a description. Raises `UnreadableError` for bytes that are gone."""
+        """Return what is known of a description. Raise `UnreadableError` if the bytes are gone."""
         key = self.key_of(reader, file, describer, message)
         self.lookups.setdefault(key.digest, (key, self.answer_behind(message)))
         outcome = self.outcomes.get(key.digest) or self._look_up(key)
@@ -79,25 +77,25 @@ class DescriptionCache:
         return ModelDescription(DescriptionState.BY_MODEL, outcome.describer, text, call)
 
     def answer_behind(self, message: int) -> str:
-        """By what the conversation is known again once that message was answered; empty before."""
+        """Return the conversation's id after the answer to that message, empty without one."""
         later = self.planned.chat.messages[message + 1 :]
         answer = next((each for each in later if each.role is Role.ASSISTANT), None)
         return self.known_by(answer.text, (call.id for call in answer.tool_calls)) if answer else ""
 
     def known_by(self, text: str, calls: Iterable[str]) -> str:
-        """By what the conversation is known again that continues with this answer: its words and calls."""
+        """Return the id of the conversation that continues with this answer."""
         name = "\0".join((self.conversation, "".join(text.split()), *calls))
         return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
     def settle(self) -> None:
-        """What was found and is delivered now stands, where rows told otherwise."""
+        """Store delivered outcomes as final where rows differ."""
         for digest, (key, answered) in self.lookups.items():
             outcome = self.outcomes.get(digest)
             if outcome is not None and outcome.unsettled:
                 settle_description(key, self.conversation, outcome, answered)
 
     def settle_answer(self, answered: str) -> None:
-        """Failures that were delivered before this answer stand for who continues with it."""
+        """Store delivered failures for the conversation that continues with this answer."""
         for digest, (key, earlier) in self.lookups.items():
             outcome = self.outcomes.get(digest)
             if outcome is not None and outcome.fault and not earlier:
@@ -109,16 +107,15 @@ class DescriptionCache:
         except Exception as error:
             if not is_unavailable(error):
                 raise
-            outcome = DescriptionOutcome(
-                describer=key.describer, fault=UNAVAILABLE
-            )  # without rows nobody is asked, and paid, twice
+            # Without rows no model is asked: other requests would pay for the same description again.
+            outcome = DescriptionOutcome(describer=key.describer, fault=UNAVAILABLE)
         if outcome is not None:
             self.outcomes[key.digest] = outcome
         return outcome
 
 
 def content_digest(file: FilePart) -> str:
-    """The hash of a file's bytes, as it is stored or read now. Raises `UnreadableError`."""
+    """Return the SHA-256 of a file's bytes, stored or computed. Raise `UnreadableError`."""
     stored = getattr(file.content, "sha256", None)
     if isinstance(stored, str):
         return stored
@@ -128,20 +125,18 @@ def content_digest(file: FilePart) -> str:
     return digest.hexdigest()
 
 
-# Two calls at once that want the same of a model: one asks, the other waits for what it hears.
-
 T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """The questions of this process that are under way, whichever event loop asks them."""
+    """Deduplicates concurrent calls of this process across event loops: one asks, the others await its result."""
 
     def __init__(self) -> None:
         self._flights: dict[str, Future[T | None]] = {}
         self._lock = threading.Lock()
 
     async def join(self, key: str, ask: Callable[[], Awaitable[T]], is_for_all: Callable[[T], bool]) -> T:
-        """What `ask` gives, or what a call before this one is given, where that is for all; its caller may leave."""
+        """Return the result of `ask`, or of an earlier call with the same key if `is_for_all` accepts it."""
         while True:
             with self._lock:
                 flight = self._flights.get(key)
@@ -149,6 +144,7 @@ class SingleFlight(Generic[T]):
                     own = self._flights[key] = Future()
             if flight is None:
                 return await self._ask(key, own, ask)
+            # Shielded: a caller that leaves must not cancel the call for the others.
             given = await asyncio.shield(asyncio.wrap_future(flight))
             if given is not None and is_for_all(given):
                 return given

@@ -1,7 +1,7 @@
-"""Asks one model to describe a file for another that cannot read it: walks the route `describe` before that candidate.
+"""Ask a model along the route `describe` to describe files that a candidate cannot read.
 
-It is a small request of its own, with its own chain, its entry in the log and its share of the asking agent's limits.
-Whatever goes wrong with it leaves the file's facts; the request that it was for goes on.
+Each description is a request of its own, with its chain, its log entry and its share of the agent's limits. If it
+fails, the model gets the file's facts and the original request continues.
 """
 
 from __future__ import annotations
@@ -44,29 +44,28 @@ R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 MAX_AT_ONCE = 3
-"""Files of one request that are described at the same time."""
+"""Files of one request that are described concurrently."""
 MAX_SECONDS = 90.0
 TIME_SHARE = 0.5
-"""So long, and no more than that share of the time left, a candidate waits for all descriptions."""
+"""A candidate waits for descriptions up to `MAX_SECONDS`, and at most this share of its time left."""
 SLACK_SECONDS = 1.0
 NO_TIME, NOBODY = "deadline_exceeded", "no_describer"
 OWN_FAULTS = frozenset({NO_TIME, NOBODY, UNAVAILABLE, BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED})
-"""Faults of whoever asks, which say nothing to another call that waits for the same words."""
+"""Faults of the caller, which do not apply to another caller waiting for the same description."""
 
 Record = Callable[["Dispatch", RequestRecorder], Awaitable[RunResult[Answer]]]
 
 
 @owned
 def process_single_flight() -> SingleFlight[DescriptionOutcome]:
-    """Those of this process."""
     return SingleFlight()
 
 
 @dataclass(slots=True)
 class Describing:
-    """The descriptions for one request on its way; `recorder` is its own, `record` sends a request and logs it.
+    """Descriptions for one request being sent; `record` sends a description's request and logs it.
 
-    `keeps_failures` says that the request belongs to a conversation, which keeps what came of asking.
+    `keeps_failures` is set if the request belongs to a conversation, which keeps failed descriptions.
     """
 
     dispatch: Dispatch
@@ -80,7 +79,7 @@ class Describing:
         self.desk = DescriptionCache(self.dispatch.planned)
 
     async def prepare(self, chat: ChatRequest, to: ModelEndpoint, call: Call) -> Prepared | CannotRead:
-        """The request as this candidate gets it, its files described first where nobody did so before."""
+        """Prepare the request for this candidate, after requesting missing descriptions."""
         in_thread = self.dispatch.in_thread
         work = partial(prepare_for, self.desk.plan_for(to.reader), chat, to, call)
         prepared = await in_thread(work)
@@ -93,12 +92,12 @@ class Describing:
 
     @property
     def told_failures(self) -> DescriptionCache | None:
-        """The desk where a model was told of failures that are kept; None otherwise."""
+        """The cache, if a model got failures that have to be kept, else None."""
         has_failures = self.keeps_failures and any(each.fault for each in self.desk.outcomes.values())
         return self.desk if has_failures else None
 
     async def describe(self, each: PartDelivery, reader: Reader, seconds: float) -> ModelDescription:
-        """What is known of one file's description in the end, asked for where nobody did. Raises `UnreadableError`."""
+        """Return one file's description, requesting it if necessary. Raise `UnreadableError`."""
         in_thread = self.dispatch.in_thread
         find = partial(self.desk.find, reader, each.file, each.delivery.describer, each.message)
         known = await in_thread(find)
@@ -108,7 +107,6 @@ class Describing:
         return await in_thread(find)
 
     async def _ask_all(self, deliveries: Sequence[PartDelivery], reader: Reader, seconds: float) -> None:
-        """Every description that is missing, asked for once; the desk knows all of them then."""
         clock = self.dispatch.run_context.clock
         ends_at = clock() + min(MAX_SECONDS, seconds * TIME_SHARE)
         gate = asyncio.Semaphore(MAX_AT_ONCE)
@@ -124,14 +122,14 @@ class Describing:
         work = partial(self.desk.key_of, reader, each.file, each.delivery.describer, each.message)
         try:
             return await self.dispatch.in_thread(work)
-        except UnreadableError:  # gone meanwhile: the next look at it says so
+        except UnreadableError:  # deleted meanwhile: the next lookup reports it
             return None
 
     async def _ask(self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float) -> None:
         walk = partial(self._walk, key, file, question, seconds)
         outcome = await process_single_flight().join(key.digest, walk, lambda each: each.fault not in OWN_FAULTS)
         drill = self.dispatch.planned.state.drill
-        is_drill = drill is not None and drill.lasts(time.time())  # of which nothing is remembered
+        is_drill = drill is not None and drill.lasts(time.time())  # during a drill no failures are kept
         if outcome.fault and (is_drill or not self.keeps_failures):
             self.desk.outcomes[key.digest] = outcome
             self.desk.lookups.pop(key.digest, None)
@@ -143,7 +141,6 @@ class Describing:
     async def _walk(
         self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float
     ) -> DescriptionOutcome:
-        """What comes of asking; never an error but the caller's leaving."""
         failed = DescriptionOutcome(describer=key.describer)
         if seconds <= 0:
             return replace(failed, fault=NO_TIME)
@@ -162,7 +159,8 @@ class Describing:
             outcome = replace(failed, fault=NOBODY)
         except DrainingError:
             raise
-        except Exception:  # the last line of defence of the request that it is for
+        # A description must never fail the request that it is for.
+        except Exception:
             log.exception("describing a file for request %s failed", self.dispatch.request_id)
             outcome = replace(failed, fault=BROKEN)
         took = self.dispatch.elapsed_ms() - began
@@ -171,13 +169,14 @@ class Describing:
         return outcome
 
     def _plan(self, file: FilePart, question: str | None, language: str, seconds: float) -> PlannedRequest:
-        """The describer's request, within its time. Raises `LookupError` without a route for it."""
+        """Return the describer's request, limited to `seconds`. Raise `LookupError` without a route for it."""
         state = self.dispatch.planned.state
         route = describing_route(state)
         if route is None:
             raise LookupError("there is no route that describes")
         chat = describing_chat(file, question, language)
         if route.max_tokens or any(each.max_tokens for each in route.candidates):
+            # The request's limit would take precedence over the route's.
             chat = replace(chat, max_tokens=None)
         planned = plan_request(state, route, chat, agent=self.dispatch.planned.agent, direct=True)
         timeouts = planned.plan.timeouts
@@ -216,13 +215,13 @@ class Describing:
 
 
 async def note_answer(dispatch: Dispatch, text: str, calls: Iterable[str]) -> None:
-    """Keep the failures of describers that a model was told of for the conversation that continues with its answer."""
+    """Store failed descriptions that a model got for the conversation that continues with its answer."""
     if (desk := dispatch.told_failures) is not None:
         await write_rows(dispatch, partial(desk.settle_answer, desk.known_by(text, calls)))
 
 
 async def write_rows(dispatch: Dispatch, work: Callable[[], R]) -> R | None:
-    """What came of writing rows, in a thread; None while the database is unavailable."""
+    """Run a write in a thread; None while the database is unavailable."""
     try:
         return await dispatch.in_thread(work)
     except Exception as error:

@@ -1,8 +1,8 @@
-"""Descriptions in their rows: what a conversation was told stays, and a failure heals where it was told none yet.
+"""Store descriptions in rows so that what a conversation got stays the same.
 
-Words are shared by everybody who would ask the same. That there are none is kept for conversations that begin alike,
-which ask again after a while, and for good under the answer that followed: with it the conversation continues, and what
-models read at its beginning must not change (the prefix law).
+A description is shared by all callers with the same key. A failure is kept for conversations with the same opening,
+which ask again after `ASK_AGAIN`. Once an answer followed, it is kept for good under that answer: the conversation
+continues with it, and the prefix that models read must not change.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from routing_admin.models import FileDescription
 
 ANYBODY = ""
 ASK_AGAIN = timedelta(minutes=5)
-"""So long after a failure conversations that begin alike are not asked for anew."""
+"""How long conversations with the same opening do not ask again after a failure."""
 SEEN_AGAIN = timedelta(hours=12)
-"""How old the note of a description's last use gets before it is written anew."""
+"""Interval for updating a description's last use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptionOutcome:
-    """What came of asking: the words of `describer`, or the fault for which there are none; the tokens it took.
+    """A description by `describer`, or the fault for which there is none, with the tokens used.
 
-    `unsettled` says that other rows still tell otherwise, which `settle_description` ends once it was delivered.
+    `unsettled` means that other rows still differ; `settle_description` resolves that after delivery.
     """
 
     describer: str
@@ -36,18 +36,20 @@ class DescriptionOutcome:
 
 
 def find_description(key: DescriptionKey, conversation: str, answered: str = "") -> DescriptionOutcome | None:
-    """What this conversation has for that key; None where it is to be asked.
+    """Return the conversation's stored outcome, or None if a model has to be asked.
 
-    `conversation` stands for how it begins, `answered` for that and the first answer behind the file; empty where no
-    answer followed yet, so that nothing was told that has to stay.
+    `conversation` is the id of its opening, `answered` that of the first answer after the file, empty without one.
+    Without an answer, the model got nothing yet that has to stay.
     """
     found = FileDescription.objects.filter(digest=key.digest, conversation__in={ANYBODY, conversation, answered})
     rows = {each.conversation: each for each in found}
     words, failure, now = rows.get(ANYBODY), rows.get(conversation), datetime.now(UTC)
     if answered:
+        # An answer followed, so the conversation keeps what its model got.
         row = rows.get(answered) or failure or words
         unsettled = row is not None and row is failure
     else:
+        # No model got anything yet, so a description replaces a failure, and an old failure expires.
         row = words or (failure if failure and now - failure.created_at < ASK_AGAIN else None)
         unsettled = failure is not None and words is not None
     if row is None:
@@ -67,18 +69,18 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
 def keep_description(
     key: DescriptionKey, conversation: str, outcome: DescriptionOutcome, answered: str = ""
 ) -> DescriptionOutcome:
-    """What holds for this conversation from now on: this outcome, or the one that was stored before it."""
+    """Store an outcome and return what holds for the conversation: an earlier one takes precedence."""
     earlier = find_description(key, conversation, answered)
     if earlier is not None:
         return earlier
-    if not answered:  # an older failure, after which it was asked anew
+    if not answered:  # an expired failure, after which the model was asked again
         FileDescription.objects.filter(digest=key.digest, conversation=conversation).delete()
     _write(key, (answered or conversation) if outcome.fault else ANYBODY, outcome)
     return find_description(key, conversation, answered) or outcome
 
 
 def settle_description(key: DescriptionKey, conversation: str, outcome: DescriptionOutcome, answered: str) -> None:
-    """What was delivered stands: a failure for who continues with that answer, words for all who begin alike."""
+    """Make a delivered outcome final: a failure under that answer, a description for the opening."""
     if outcome.fault:
         _write(key, answered, outcome)
     else:
@@ -99,19 +101,19 @@ def _write(key: DescriptionKey, conversation: str, outcome: DescriptionOutcome) 
         created_at=now,
         used_at=now,
     )
+    # Another process may have stored the same key meanwhile: its row stays.
     FileDescription.objects.bulk_create([row], ignore_conflicts=True)
 
 
 def prune_descriptions(before: datetime) -> int:
-    """Removes what no conversation used since that moment; how many."""
+    """Delete descriptions unused since `before`; return their number."""
     return FileDescription.objects.filter(used_at__lt=before).delete()[0]
 
 
 def forget_failures(conversation: str) -> None:
-    """Has a conversation ask again where it was told that there are no words."""
+    """Delete a conversation's failures, so that it asks again."""
     FileDescription.objects.filter(conversation=conversation).exclude(fault="").delete()
 
 
 def forget_content(content: str) -> None:
-    """Removes every description of a file whose bytes are gone."""
     FileDescription.objects.filter(content=content).delete()
