@@ -1,4 +1,4 @@
-"""Going back: restoring a revision whole, and undoing one change."""
+"""Restore a whole revision, or undo the newest change."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from routing_admin.core.configuration.specs import Configuration
 from routing_admin.models import AuditEvent, Installation
 
 Kinds = frozenset[str]
-"""Kinds of things in the configuration that whoever goes back may change; None for all."""
+"""The kinds of configured things that the actor may change; None for all."""
 
 
 def restore(actor: Actor, number: int, *, message: str = "", kinds: Kinds | None = None) -> AuditedAction:
-    """Makes the configuration what it was in that revision, as a new revision; none when it was so.
+    """Write the configuration of an earlier revision as a new revision, or no revision if nothing differs.
 
-    Agents made since stay with their keys. Raises `NotFoundError` for a number that no revision has, `ForbiddenError`
-    where things of other kinds would change.
+    Agents that were created since keep their keys. Raise `NotFoundError` for an unknown number, and `ForbiddenError`
+    if things outside `kinds` would change.
     """
     then = configuration_at(number)
     with ledger.exclusive():
@@ -41,7 +41,7 @@ def _go_back(actor: Actor, number: int, value: Configuration, message: str, kind
 
 
 def check_kinds(value: Configuration, number: int, kinds: Kinds | None) -> None:
-    """Raises `ForbiddenError` where going back to that value would change things of other kinds than these."""
+    """Raise `ForbiddenError` if the newest configuration differs from `value` in things outside `kinds`."""
     changes = diff(newest_configuration(), value) if kinds is not None else ()
     if any(right_of(change.kind, change.field) not in (kinds or ()) for change in changes):
         message = _(
@@ -51,8 +51,10 @@ def check_kinds(value: Configuration, number: int, kinds: Kinds | None) -> None:
 
 
 def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> AuditedAction:
-    """Takes the newest revision back. Raises `ConflictError` when others came after it: restore one in History then;
-    `ForbiddenError` as `restore` does, `InUseError` where an agent goes that made others.
+    """Undo the newest revision.
+
+    Raise `ConflictError` if newer revisions exist (History can still restore one), `ForbiddenError` as `restore` does,
+    and `InUseError` if an agent would be removed that created other agents.
     """
     act = AuditedAction("configuration.undo", "revision", str(number))
     with ledger.change(actor, act):
@@ -67,14 +69,15 @@ def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> AuditedAct
 
 
 def check_no_owner_goes(value: Configuration) -> None:
-    """Raises `InUseError` as deleting them would, for agents that `value` lacks and that made others at run time."""
+    """Raise `InUseError` if an agent that `value` lacks created other agents at run time."""
+    # Undoing a creation must not be a way around the check that deleting the agent would make.
     kept = [agent.id for agent in value.agents]
     for row in Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=kept):
         check_can_delete_agent(row)
 
 
 def bring_back(actor: Actor, number: int) -> None:
-    """What a change took away beside the configuration, as its audit event tells: the demo's sample files."""
+    # Removing the demo also deletes its sample files, which no revision holds. The audit event lists them.
     event = AuditEvent.objects.filter(revision=number, action="demo.remove").first()
     if event is not None:
         restore_artifacts(actor, event.details.get("artifacts", ()))

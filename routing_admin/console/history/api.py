@@ -1,4 +1,4 @@
-"""The history of the configuration: read, one change taken back, one revision restored."""
+"""The history of the configuration: list revisions, undo the newest, restore one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from routing_admin.core.configuration.diff import Change, ChangeKind, diff, sent
 from routing_admin.core.configuration.removals import keep_agents
 
 router = Router(tags=[TAG])
+# Well within a 64-bit column, so that an absurd number is a 422 and no database error.
 LARGEST = 2**62
 
 
 def change_of(value: Mapping[str, Any]) -> Change:
-    """A change as a revision keeps it."""
     return Change(**{**value, "action": ChangeKind(value["action"])})
 
 
@@ -33,7 +33,7 @@ def change_of(value: Mapping[str, Any]) -> Change:
 def admin_list_history(
     request: HttpRequest, before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None
 ) -> HttpResponse:
-    """A page of revisions, newest first; `before` is the number that the page before ended with."""
+    """List revisions, newest first. To page, pass the last number of the previous page as `before`."""
     page = list_revisions(Place(before, None))
     revisions = [
         RevisionThing(
@@ -51,16 +51,17 @@ def admin_list_history(
 
 @router.post("/history/{int:number}/undo", response=EntriesOut)
 def admin_undo(request: HttpRequest, number: int) -> HttpResponse:
-    """Undoes the newest revision; 409 if it is no longer the newest."""
+    """Undo the newest revision. 409 if a newer one exists."""
     undo(script_actor(request), number)
     return answer_at_revision(EntriesOut())
 
 
 @router.post("/history/{int:number}/restore", response=RestoreOut)
 def admin_restore(request: HttpRequest, number: int, dryRun: bool = False) -> HttpResponse:  # noqa: N803
-    """Restores the configuration of that revision as a new one; agents made since stay, with their keys.
+    """Restore the configuration of a revision as a new one. Agents created since remain, with their keys.
 
-    With `dryRun` it says what would change, for routes and agents too. 404 for an unknown number.
+    With `dryRun`, nothing is written: the answer lists what would change, and what that means for routes and agents.
+    404 for an unknown number.
     """
     if dryRun:
         then = configuration_at(number)

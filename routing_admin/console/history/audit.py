@@ -1,4 +1,4 @@
-"""The audit log as a page, and taken away as a file."""
+"""The page of the audit log and its export."""
 
 from __future__ import annotations
 
@@ -35,18 +35,17 @@ if TYPE_CHECKING:
     from routing_admin.models import AuditEvent
 
 TEXTS, DAYS = ("action", "actor", "object"), ("since", "until")
-"""What narrows the log, as the address names it."""
+"""The filters, by their names in the query string."""
 TYPES: Mapping[AuditForm, str] = {
     AuditForm.CSV: "text/csv; charset=utf-8",
     AuditForm.JSON_LINES: "application/jsonl; charset=utf-8",
 }
 IN_MEMORY = 4 * 1024 * 1024
-"""Bytes of an export that wait in memory until they are sent; more wait in a file."""
+"""Bytes of an export that are kept in memory until sent; a larger one is written to a temporary file."""
 
 
 @require_GET
 def audit(request: HttpRequest) -> HttpResponse:
-    """Every act, newest first, in keyset pages; `action`, `actor`, `object`, `since` and `until` narrow it."""
     parameters = _parameters(request)
     page = list_audit_events(_filter(parameters), place_in(request))
     context = {
@@ -64,14 +63,14 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
-    """The acts that the same address narrows the page to, as a file. Raises `Http404` for a form there is not."""
+    """Send the audit events of the page's filters as a file. Raise `Http404` for an unknown format."""
     if form not in set(AuditForm):
         raise Http404
     chosen, parameters = AuditForm(form), _parameters(request)
     note_audit_export(actor_of(request), {"form": form, **parameters})
     file: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed behind the last block
     if chosen is AuditForm.CSV:
-        file.write(b"\xef\xbb\xbf")  # so that spreadsheets read it as UTF-8
+        file.write(b"\xef\xbb\xbf")  # the byte order mark makes spreadsheets read the file as UTF-8
     file.writelines(line.encode() for line in export_audit(_filter(parameters), chosen))
     size = file.tell()
     file.seek(0)
@@ -89,7 +88,7 @@ def _blocks(file: SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
 
 
 def _parameters(request: HttpRequest) -> dict[str, str]:
-    """What the address narrows the log to; a day that is none is passed over."""
+    # A day that does not parse is ignored: the page then shows more rather than an error.
     typed = {name: request.GET.get(name, "").strip() for name in (*TEXTS, *DAYS)}
     return {name: value for name, value in typed.items() if value and (name in TEXTS or _day(value))}
 
@@ -109,7 +108,7 @@ def _day(text: str) -> date | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLine:
-    """An act as the log shows it."""
+    """An audit event as the log shows it."""
 
     event: AuditEvent
     label: Any
@@ -119,7 +118,7 @@ class AuditLine:
 
 
 def audit_line(event: AuditEvent) -> AuditLine:
-    """The act in words; its details, what looks like a key masked, and what came of a fire drill in words."""
+    """Return the event with its details in one line. Text that looks like a key is masked."""
     sentence = describe_noted_end(event.details) if event.action == DRILL_END else ""
     details = redact(" · ".join(f"{name}: {_text_of(value)}" for name, value in event.details.items()))
     return AuditLine(
@@ -132,12 +131,10 @@ def audit_line(event: AuditEvent) -> AuditLine:
 
 
 def _text_of(value: Any) -> str:
-    """A detail as it is read: a text as it is, a list item by item, all else as JSON."""
     if isinstance(value, list):
         return join_words(_text_of(each) for each in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def link(parameters: Mapping[str, str], **place: int) -> str:
-    """The address of another page of the same list."""
     return f"{reverse('audit')}?{urlencode({**parameters, **place})}"

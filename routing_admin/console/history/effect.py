@@ -1,4 +1,4 @@
-"""What a revision brought about, in words: each measure before and after it, and which of them got worse."""
+"""The measured effect of a revision in words: each measure before and after it, and its trend."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ TRENDS: Mapping[EffectTrend, tuple[str, str, str | Promise]] = {
 }
 """Trend → tone, icon, label."""
 PARTS: Mapping[EffectMeasure, str] = {EffectMeasure.FAILURES: "refused", EffectMeasure.FALLBACKS: "described"}
-"""By which word of `split` a share is drawn."""
+"""Measure → which part of the bar (a CSS class of `split`) its share is drawn as."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectSide:
-    """A measure on one side: as text, and as the parts of a bar where it is a share."""
+    """One side of a measure: its text, and the parts of its bar in thousandths. Durations have no bar."""
 
     text: str
     bar: Mapping[str, int]
@@ -37,7 +37,7 @@ class EffectSide:
 
 @dataclass(frozen=True, slots=True)
 class EffectRow:
-    """A measure as the page shows it."""
+    """A measure as a row of the page."""
 
     label: str | Promise
     before: EffectSide
@@ -48,12 +48,11 @@ class EffectRow:
 
     @property
     def sides(self) -> tuple[EffectSide, EffectSide]:
-        """Both, in the order of the columns."""
         return self.before, self.after
 
 
 def length_text(length: timedelta) -> str:
-    """How long a window is: in hours, a short one in minutes."""
+    """Return the length of a window in hours, or in minutes below two hours."""
     minutes = max(1, int(length / timedelta(minutes=1)))
     if minutes < 120:
         return ngettext("%(count)s minute", "%(count)s minutes", minutes) % {"count": minutes}
@@ -61,7 +60,7 @@ def length_text(length: timedelta) -> str:
 
 
 def effect_rows(effect: RevisionEffect) -> list[EffectRow]:
-    """Every measure, or none where the requests are too few to tell."""
+    """Return a row per measure; empty if there are too few requests for a comparison."""
     return [
         EffectRow(LABELS[line.measure], _side(line, line.before), _side(line, line.after), *TRENDS[line.trend])
         for line in effect.lines
@@ -77,6 +76,6 @@ def _side(line: EffectLine, value: float | None) -> EffectSide:
 
 
 def _percent(share: float) -> str:
-    """A share in percent; what is there is never told as none."""
+    # Small shares keep a decimal: 0.4 % must not read as 0 %.
     percent = 100 * share
     return f"{percent:.1f} %" if 0 < percent < 10 else f"{percent:.0f} %"

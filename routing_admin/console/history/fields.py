@@ -1,4 +1,4 @@
-"""What the fields of a configuration are called where a difference is told: as the pages call them, never by path."""
+"""Names of configuration fields in the reader's language, as the pages call them, never as paths."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ FIELDS: Mapping[str, str | Promise] = {
     "default_language": gettext_lazy("default language"),
     "catalogue": gettext_lazy("edition of the catalogue"),
 }
-"""By the path's beginning, of all kinds of things; what is not listed is called by its own words."""
+"""Field or path → its name, for all kinds of things. Unlisted fields are split into words."""
 
 UNKNOWN = frozenset({"extra", "extra_routing", "extra_services"})
-"""Where a file's own fields are kept: their names say what they are."""
+"""Parents of fields that a file brought along: their own names are shown."""
 
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 
 
 def field_name(path: str) -> str:
-    """The field in a sentence, in the reader's language: `capabilities.input` is input, `extra.region` region."""
+    """Return the field's name in the reader's language: `capabilities.input` is "input", `extra.region` "region"."""
     head, *rest = _split(path)
     if head == "sources" and rest:
         return _source_name(rest[0])
@@ -95,7 +95,7 @@ def _split(path: str) -> list[str]:
 
 
 def _humanize(step: str) -> str:
-    """`maxBytes` and `max_bytes` as words; a name that is no such word, such as a key's, as it is."""
+    # Keys of mappings, such as "gpt-4o", are data: only names of fields (`maxBytes`, `max_bytes`) become words.
     if not step.isidentifier():
         return step
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", step).replace("_", " ").lower()

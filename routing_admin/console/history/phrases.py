@@ -1,4 +1,4 @@
-"""Differences and acts in words: one change as badge, sentence and what it was before."""
+"""Sentences for configuration changes and audited actions."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from routing_admin.core.files.entries import side_by_side
 
 Text = str | Promise
 READS = "capabilities.input"
-"""The field of a service that says what its model reads."""
+"""The field of a service that lists what its model can read."""
 SPEAKING = frozenset({READS, "enabled"})
-"""Fields whose new value says which field it is."""
+"""Fields whose new value makes clear which field it is."""
 
 BADGES: Mapping[ChangeKind, tuple[str, str, Text]] = {
     ChangeKind.ADDED: ("ok", "plus", pgettext_lazy("change", "New")),
@@ -147,32 +147,32 @@ ACTS: Mapping[str, Text] = {
     "user.unlink": gettext_lazy("Sign-in account removed"),
     "user.withdraw": gettext_lazy("Invitation withdrawn"),
 }
-"""What an act is called; one that is not listed is called by its code."""
+"""Action code → label. An unlisted code is shown as it is."""
 LONGEST = 200
 
 
 MAX_ROWS = 500
-"""Lines of two files side by side that a page shows; what changed stands in words above them, however much it is."""
+"""Lines of a side-by-side diff that a page shows. The sentences above it always name every change."""
 
 
 def compare_texts(old: Configuration, new: Configuration) -> dict[str, Any]:
-    """Both files of two configurations side by side, keys masked, and how many lines are left out."""
+    """Return both configurations' files side by side with keys masked, and the number of lines left out."""
     rows = side_by_side(old, new)
     return {"rows": [mask_row(row) for row in rows[:MAX_ROWS]], "more_rows": max(0, len(rows) - MAX_ROWS)}
 
 
 def mask_row(row: SideBySideRow) -> SideBySideRow:
-    """A row of two exported texts with what looks like a key masked, wherever it strayed; key fields hold none."""
     return replace(row, left=_mask_line(row.left), right=_mask_line(row.right))
 
 
 def _mask_line(line: str) -> str:
+    # An exported `apiKey` never holds a key, only a reference or a mask, and is shown as it is.
     return line if line.lstrip().startswith('"apiKey": ') else redact(line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLine:
-    """One change as a list item: badge, the kind and name of the thing, what is so now, what was."""
+    """A change as a list item: badge, kind and name of the thing, the new value, and the previous one."""
 
     tone: str
     icon: str
@@ -186,7 +186,7 @@ class ChangeLine:
 
     @property
     def sentence(self) -> str:
-        """All of it in one sentence, but for what was."""
+        """The change in one sentence, without the previous value."""
         facts = {"kind": self.kind, "name": self.name, "field": self.field, "text": self.text}
         if not self.name:
             return f"{self.kind}{_(': ')}{self.text}"
@@ -203,12 +203,12 @@ class ChangeLine:
 
 
 def act_text(code: str) -> Text:
-    """What an act is called; a message that somebody wrote is itself."""
+    """Return the label of an action code; a message that a person wrote is returned unchanged."""
     return ACTS.get(code, code)
 
 
 def change_line(change: Change) -> ChangeLine:
-    """The change in the reader's language; texts that look like keys are masked."""
+    """Return the change in the reader's language. Text that looks like a key is masked."""
     tone, icon, label = BADGES[change.action]
     kind = KINDS.get(change.kind, change.kind)
     if change.action is ChangeKind.MOVED:
@@ -249,7 +249,7 @@ def change_line(change: Change) -> ChangeLine:
 
 
 def _reading_text(change: Change) -> str:
-    """What a model reads now that it did not, and what it no longer reads; empty where that is not what changed."""
+    # Name only the difference: two whole lists would leave the comparison to the reader.
     before, after = ([str(each) for each in side or ()] for side in (change.before, change.after))
     gained = [CONTENTS.get(word, capability_label(word)) for word in after if word not in before]
     lost = [CONTENTS.get(word, capability_label(word)) for word in before if word not in after]
@@ -259,17 +259,14 @@ def _reading_text(change: Change) -> str:
 
 
 def change_lines(changes: Iterable[Change]) -> list[ChangeLine]:
-    """Every change."""
     return [change_line(change) for change in changes]
 
 
 def stored_changes(values: Iterable[Mapping[str, Any]]) -> list[Change]:
-    """The changes as a revision keeps them."""
     return [Change(**{**value, "action": ChangeKind(value["action"])}) for value in values]
 
 
 def _summary(kind: str, thing: Any) -> str:
-    """What a whole thing is, in a few words."""
     if not isinstance(thing, Mapping):
         return ""
     match kind:
@@ -295,7 +292,7 @@ def _chain(candidates: Iterable[Any]) -> str:
 
 
 def value_text(field: str, value: Any) -> str:
-    """A value as a person reads it: a chain with arrows, words with commas, yes and no, short JSON for the rest."""
+    """Return a value as text: a chain with arrows, words with commas, yes or no, short JSON for the rest."""
     if field == "candidates" and isinstance(value, list | tuple):
         return _chain_with_parameters(value)
     if field == "enabled":

@@ -1,4 +1,4 @@
-"""What do the pages of the history need to know? Revisions with their neighbours, and the audit log."""
+"""Queries for the history: revisions, the audit log, and the effect of a revision."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from routing_admin.platform.databases.router import LOGS
 
 
 def list_revisions(place: Place) -> KeysetPage[Revision]:
-    """A page of revisions, newest first, without their snapshots."""
+    """Return a page of revisions, newest first, without their snapshots."""
     return read_page(Revision.objects.defer("snapshot"), "number", place)
 
 
 def list_newest_numbers(most: int) -> list[int]:
-    """The numbers of the newest revisions, newest first."""
     return list(Revision.objects.order_by("-number").values_list("number", flat=True)[:most])
 
 
 def find_barrier(kinds: Collection[str]) -> int:
-    """The newest revision that changed a thing of another kind than these, behind which nobody goes who may not change
-    such things; 0 for none.
+    """Return the newest revision that changed things outside `kinds`; 0 for none.
+
+    A person who may only change `kinds` cannot restore a revision older than this one.
     """
     if set(PAGE_OF_KIND) <= set(kinds):
         return 0
@@ -55,7 +55,7 @@ def _right_of(change: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRevision:
-    """A revision, the numbers before (0 is the empty configuration) and after it (None: none), and the newest."""
+    """A revision with its neighbours: `before` is 0 if it is the first, `after` None if it is the newest."""
 
     row: Revision
     before: int
@@ -64,7 +64,7 @@ class PlacedRevision:
 
 
 def find_revision(number: int) -> PlacedRevision | None:
-    """That revision and where it stands; None for a number that no revision has. Four queries."""
+    """Return the revision with its neighbours. None for an unknown number. Four queries."""
     row = Revision.objects.filter(number=number).first()
     if row is None:
         return None
@@ -75,9 +75,9 @@ def find_revision(number: int) -> PlacedRevision | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Which acts are asked for: an action's name, parts of the names of who did it and to what, days; empty is any.
+    """The audit events asked for: an action's code, parts of the actor's and the object's name, a range of days.
 
-    `until` is the last day that counts.
+    Empty means any. `until` is inclusive.
     """
 
     action: str = ""
@@ -88,12 +88,10 @@ class AuditFilter:
 
 
 def list_audit_events(audit_filter: AuditFilter, place: Place) -> KeysetPage[AuditEvent]:
-    """A page of the acts asked for, newest first."""
     return read_page(select_audit_events(audit_filter), "number", place)
 
 
 def select_audit_events(audit_filter: AuditFilter) -> QuerySet[AuditEvent]:
-    """The acts asked for."""
     rows = AuditEvent.objects.all()
     if audit_filter.action:
         rows = rows.filter(action=audit_filter.action)
@@ -113,19 +111,21 @@ def _beginning(day: date) -> datetime:
 
 
 class AuditForm(StrEnum):
-    """In which form the audit log is exported."""
-
     CSV = "csv"
     JSON_LINES = "jsonl"
 
 
 def export_audit(audit_filter: AuditFilter, form: AuditForm) -> Iterator[str]:
-    """The acts asked for, oldest first, a line each; JSON lines hold all that the chain of hashes is made of."""
+    """Yield the selected audit events as lines, oldest first.
+
+    JSON lines hold every field that the hash chain covers.
+    """
     entries = map(entry_of, select_audit_events(audit_filter).order_by("number").iterator(chunk_size=1000))
     values = ({name: getattr(entry, field) for name, field in COLUMNS.items()} for entry in entries)
     if form is AuditForm.JSON_LINES:
         yield from (json.dumps(value, ensure_ascii=False) + "\n" for value in values)
         return
+    # One buffer for all rows, emptied after each, so that an export of any size takes the memory of one line.
     buffer = StringIO()
     writer = csv.writer(buffer)
     for cells in chain([COLUMNS], map(_cells, values)):
@@ -150,34 +150,32 @@ COLUMNS = {
     "previous": "previous",
     "sha256": "sha256",
 }
-"""What an exported line has, by its name there."""
+"""Exported column → attribute of the entry."""
 
 
 def _cells(value: Mapping[str, Any]) -> list[Any]:
-    """A line as cells of a spreadsheet."""
     texts = {**value, "details": json.dumps(value["details"], ensure_ascii=False) if value["details"] else ""}
     return [safe_cell(each) if isinstance(each, str) else each for each in texts.values()]
 
 
-# What did a revision bring about? The requests of the routes it touches, for as long after it as before it.
-#
-# A window is 24 hours at most, and ends where another revision touches the same routes, so that nothing is put down
-# to a revision that another one did. On each side the nearest requests are looked at, by an index for each route.
+# The effect of a revision: requests of the routes it touches, for the same length of time before and after it.
+# A window is at most 24 hours and ends where another revision touches the same routes, so that one revision is not
+# charged with the effect of another. The requests nearest to the revision are read on each side, by an index per route.
 
 ANSWERED, FAILED = RequestEnding.ANSWERED.value, RequestEnding.FAILED.value
 LONGEST = timedelta(hours=24)
 MOST = 2000
-"""Requests of a side that are looked at, shared among the routes."""
+"""Requests read per side, shared among the routes."""
 MAX_ROUTES = 40
 MAX_LATER = 200
-"""So many later revisions are searched for the one that ends the window."""
+"""Later revisions searched for the one that ends the window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectWindow:
-    """The routes, how long before and after the revision is looked at, and the revision that ends it, if one does.
+    """The routes compared, the length of the window on each side, and the revision that ended it (None if none did).
 
-    `is_sampled` says that there were more requests than are looked at.
+    `is_sampled` is true if there were more requests than were read.
     """
 
     routes: tuple[str, ...]
@@ -188,10 +186,7 @@ class EffectWindow:
 
 
 def find_effect(row: Revision, before: Configuration, after: Configuration, now: datetime) -> EffectWindow | None:
-    """What a revision between these configurations brought about; None where it touches no route. Two queries.
-
-    What a process ran after it under the revision before, of which it had not heard, counts on neither side.
-    """
+    """Compare the requests before and after a revision. None if it touches no route. Two queries."""
     routes = routes_of_changes(row.changes, before, after)
     if not routes:
         return None
@@ -201,6 +196,7 @@ def find_effect(row: Revision, before: Configuration, after: Configuration, now:
     most = MOST // len(names)
     rows = _read_rows(names, row.created_at, length, most)
     then = [each for each in rows if each[0] % 2 == 0]
+    # A process that had not yet loaded the revision still used the previous one: its requests count on neither side.
     later = [each for each in rows if each[0] % 2 and (each[-1] is None or each[-1] >= row.number)]
     effect = effect_between(_samples(then), _samples(later))
     is_sampled = most in Counter(part for part, *_ in rows).values()
@@ -210,7 +206,6 @@ def find_effect(row: Revision, before: Configuration, after: Configuration, now:
 def _find_end(
     row: Revision, routes: frozenset[str], after: Configuration, now: datetime
 ) -> tuple[int | None, datetime]:
-    """The next revision that touches one of the routes, and when; without one the end of the window."""
     stop = min(now, row.created_at + LONGEST)
     later = Revision.objects.filter(number__gt=row.number, created_at__lt=stop).order_by("number")
     for number, made_at, changes in later.values_list("number", "created_at", "changes")[:MAX_LATER]:
@@ -227,12 +222,13 @@ PART = (
 
 
 def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, most: int) -> list[Sequence[Any]]:
-    """Of each route the requests before (even parts) and after (odd ones) that are nearest to the moment; one query."""
+    # Raw SQL: with a LIMIT per route and side each branch uses the index. On SQLite the ORM refuses one inside a UNION.
     connection = connections[LOGS]
     adapt = connection.ops.adapt_datetimefield_value
     start, middle, stop = map(adapt, (moment - length, moment, moment + length))
     facts = {"table": connection.ops.quote_name(RequestLog._meta.db_table), "most": most}
     parts, values = [], list[Any]()
+    # Even parts are before the revision, odd ones after: `find_effect` separates them by the parity.
     for number, route in enumerate(routes):
         parts.append(PART.format(number=2 * number, order="DESC", **facts))
         parts.append(PART.format(number=2 * number + 1, order="ASC", **facts))
@@ -243,7 +239,7 @@ def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, most:
 
 
 def _samples(rows: Iterable[Sequence[Any]]) -> list[EffectSample]:
-    """Those that were answered or should have been; what a caller brought about tells nothing of a revision."""
+    # Requests that the caller cancelled or got wrong say nothing about the revision.
     return [
         EffectSample(ending == FAILED, bool(fell_back), ms)
         for _part, ending, fell_back, ms, _revision in rows

@@ -1,4 +1,4 @@
-"""Addresses of revisions and of the audit log."""
+"""URLs of the history and of the audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed, when, by whom: revisions, any two compared, one restored."""
+"""Pages of the history: revisions, the comparison of any two, and restoring one."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 SHORT = 3
 CELLS = "service.capabilities"
 ROUTED = ("route", "provider", "service")
-"""Kinds of things that requests go through."""
+"""Kinds of things that can change how requests are routed."""
 TOGETHER = timedelta(minutes=5)
-"""One person's edits of the capability matrix within this time are one line of the list."""
+"""One person's edits of the capability matrix within this time share a line of the list."""
 
 ICONS: Mapping[str, str] = {
     "person": "user",
@@ -56,7 +56,10 @@ ICONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionLine:
-    """A line of the list: a revision, or several edits of the matrix; its first changes, how many more there are."""
+    """A line of the list: a revision, or a group of matrix edits, with its first changes.
+
+    `more` is the number of changes not shown.
+    """
 
     revision: Revision
     icon: str
@@ -67,34 +70,30 @@ class RevisionLine:
 
     @property
     def may_have_effect(self) -> bool:
-        """Whether it is worth a look what became of requests."""
+        """Whether the revision changes anything that requests depend on. Groups of edits are left out."""
         return not self.earlier and any(each["kind"] in ROUTED for each in self.revision.changes)
 
     @property
     def first(self) -> int:
-        """The number of the oldest revision of the line."""
         return self.earlier[-1].number if self.earlier else self.revision.number
 
     @property
     def count(self) -> int:
-        """How many revisions the line holds."""
         return 1 + len(self.earlier)
 
 
 def number_in(request: HttpRequest, name: str) -> int | None:
-    """A whole number of the query; None where there is none."""
     text = request.GET.get(name, "")
+    # At most 18 digits, which fit a 64-bit column.
     return int(text) if text.isdecimal() and len(text) < 19 else None
 
 
 def place_in(request: HttpRequest) -> Place:
-    """Which page of a list the address asks for."""
     return Place(number_in(request, "before"), number_in(request, "after"))
 
 
 @require_GET
 def history(request: HttpRequest) -> HttpResponse:
-    """Revisions, newest first, in keyset pages."""
     page = list_revisions(place_in(request))
     context = {
         "lines": [revision_line(*group) for group in group_edits(page.rows)],
@@ -107,12 +106,12 @@ def history(request: HttpRequest) -> HttpResponse:
 
 
 def restorable_from(request: HttpRequest) -> int:
-    """The oldest revision to which whoever asks may go back; 0 for all."""
+    """Return the oldest revision that the user may restore; 0 for all."""
     return find_barrier(kinds_changed_by(role_of(request.user))) if can_edit(request) else 0
 
 
 def group_edits(page: Iterable[Revision]) -> list[list[Revision]]:
-    """Neighbours of the list that are one person's matrix edits within `TOGETHER`, newest first in each group."""
+    """Group a person's consecutive matrix edits within `TOGETHER`, newest first in each group."""
     groups: list[list[Revision]] = []
     for one in page:
         if groups and _belong(groups[-1][0], one):
@@ -128,7 +127,6 @@ def _belong(newest: Revision, one: Revision) -> bool:
 
 
 def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
-    """A revision as the list shows it, with the earlier ones of its group."""
     stored = [change for one in (revision, *earlier) for change in one.changes]
     changes = words.change_lines(words.stored_changes(stored[:SHORT]))
     icon, message = ICONS.get(revision.actor_kind, "user"), words.act_text(revision.message)
@@ -144,17 +142,14 @@ def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
 
 @require_GET
 def revision(request: HttpRequest, number: int) -> HttpResponse:
-    """One revision: every change in words, side by side with the one before it, and what became of requests.
-
-    Raises `Http404` without it.
-    """
+    """Show a revision: its changes in words, a diff, and its effect. Raise `Http404` for an unknown number."""
     found = find_revision(number)
     if found is None:
         raise Http404
     row, old, new = found.row, configuration_at(found.before), configuration_at(number)
     effect = find_effect(row, old, new, timezone.now())
     told = {"revision": row, "effect": effect, "effects": effect_rows(effect.effect) if effect else []}
-    if "effect" in request.GET:  # for a line of the list, which asks once it is looked at
+    if "effect" in request.GET:  # a line of the list loads this once it is scrolled into view
         return render(request, "history/effect.html#line", told)
     context = {
         **told,
@@ -174,10 +169,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
 
 @require_GET
 def compare(request: HttpRequest) -> HttpResponse:
-    """Any two revisions: `a` on the left, `b` on the right; without them the newest two.
-
-    Raises `Http404` when one of them is not there.
-    """
+    """Compare revisions `a` and `b`, by default the newest two. Raise `Http404` for an unknown number."""
     newest = list_newest_numbers(2)
     right = number_in(request, "b") or (newest[0] if newest else 0)
     left = number_in(request, "a")
@@ -199,11 +191,9 @@ def compare(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def restore(request: HttpRequest, number: int) -> HttpResponse:
-    """Makes the configuration what it was then, as a new revision with Undo. Raises `Http404` without that revision.
-
-    What that means for routes and agents is on the revision's page, which comes first where it means something.
-    """
+    """Restore a revision. Raise `Http404` for an unknown number."""
     try:
+        # The revision's page shows the consequences for routes and agents. Without `seen`, send the person there first.
         if "seen" not in request.POST and foresee_restore(configuration_at(number)):
             messages.warning(
                 request, _("Restoring this revision concerns routes or agents. Check what it means, then restore.")

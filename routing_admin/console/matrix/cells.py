@@ -1,4 +1,4 @@
-"""The rows and switches of the capability matrix; drawn in Python, since a page has thousands of them."""
+"""Template tags that draw the rows and switches of the capability matrix, and say where values come from."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from routing_admin.console.matrix.queries import MatrixRow, Square
 if TYPE_CHECKING:
     from capabilities.models import Service
 
+# Drawn in Python rather than by templates, since a page has thousands of switches.
 register = template.Library()
 
 SOURCES: Mapping[str, str | Promise] = {
@@ -47,7 +48,7 @@ ROW = (
     "{cells}{menu}</tr>\n"
 )
 PROBE = ' hx-post="{url}?{query}" hx-trigger="load" hx-swap="outerHTML" hx-sync="closest table:queue all"'
-"""Of a row that asks its model as soon as it is there: one row after the other."""
+"""Attributes of a row that is to be probed. The rows are probed one after the other once the page has loaded."""
 MENU = (
     '<td class="p2"><button class="btn quiet only s" type="button" popovertarget="menu" hx-get="{url}?{query}"'
     ' hx-target="#menu" hx-swap="innerHTML" aria-label="{label}">{icon}</button></td>'
@@ -55,7 +56,7 @@ MENU = (
 
 
 class Pen:
-    """Draws cells and rows; every word is translated and escaped once, not once a cell."""
+    """Draws cells and rows. Each label is translated and escaped once, not once per cell."""
 
     def __init__(self, can_edit: bool) -> None:
         self.can_edit = can_edit
@@ -68,13 +69,13 @@ class Pen:
         self.disabled, self.doubtful = escape(_("disabled")), escape(_("doubtful"))
 
     def name(self, name: str) -> tuple[str, str, str]:
-        """A capability's id and its label, both escaped, and its id as part of an address."""
+        """Return a capability's id and label, both escaped, and its id quoted for a URL."""
         if name not in self.names:
             self.names[name] = (escape(name), escape(capability_label(name)), quote(name, safe=""))
         return self.names[name]
 
     def cell(self, pk: int, service_id: str, square: Square) -> str:
-        """One switch, `service_id` being escaped; without the right to edit it shows its state and is disabled."""
+        """Return one switch. `service_id` is escaped already. Without the right to edit, the switch is disabled."""
         name, label, quoted = self.name(square.name)
         source = self.sources.get(square.source, "")
         title = escape(explain_contest(square.fact)) if square.fact else source
@@ -95,7 +96,7 @@ class Pen:
         )
 
     def row(self, row: MatrixRow, query: str, note: str = "", *, probing: bool = False) -> str:
-        """One row: the service's name, its cells, and the button of its acts; `query` and `note` are escaped."""
+        """Return one row: the service's name, its cells and its menu. `query` and `note` are escaped already."""
         service, own = row.service, escape(row.service.service_id)
         parts = [escape(service.provider.name), "" if service.enabled else self.disabled, note]
         menu_url, probe_url = (url.replace("/0/", f"/{service.pk}/") for url in (self.menu_url, self.probe_url))
@@ -111,9 +112,9 @@ class Pen:
         )
 
     def cells(self, row: MatrixRow, own: str) -> str:
-        """A row's cells, the first of each group with the group's edge."""
         drawn, last = [], ""
         for square in row.cells:
+            # Marks the first cell of each group, for its border.
             group = "g-in" if square.side == "input" else "g-out"
             edge = "" if square.side == last else " edge"
             last = square.side
@@ -123,34 +124,31 @@ class Pen:
 
 @register.simple_tag
 def cell(service: Service, square: Square, can_edit: bool) -> SafeString:
-    """The switch of one cell; it saves itself at once."""
     return mark_safe(Pen(can_edit).cell(service.pk, escape(service.service_id), square))  # noqa: S308
 
 
 @register.simple_tag
 def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: bool = False) -> SafeString:
-    """The rows of a page of the matrix; everything that is not ours is escaped where it comes in."""
     pen, address = Pen(can_edit), escape(query)
+    # Safe: names, ids and the query are escaped by `Pen` or above, and the rest is markup written here.
     return mark_safe("".join(pen.row(row, address, probing=probing) for row in rows))  # noqa: S308
 
 
 @register.filter
 def name_sources(sources: str) -> str:
-    """What facts are from, in the reader's language: our own words, or the names of several sources as a list."""
+    """Return the name of a value's source, or the joined names of several catalogue sources."""
     ours = gettext(sources)
     return join_words(sources.split(", ")) if ours == sources else ours
 
 
 @register.filter
 def explain_contest(fact: Fact) -> str:
-    """Who says yes and who no about a contested fact."""
     names = {"yes": join_words(fact.yes), "no": join_words(fact.no)}
     return _("contested: %(yes)s says yes, %(no)s says no. Counts as no.") % names
 
 
 @register.filter
 def explain_fact(fact: Fact | None) -> str:
-    """How sure a fact of the catalogue is, and by whom."""
     if fact is None:
         return _("no source mentions it")
     if fact.verdict is FactVerdict.CONTESTED:
@@ -166,7 +164,6 @@ def explain_fact(fact: Fact | None) -> str:
 
 @register.filter
 def explain_limit(limit: StatedLimit) -> str:
-    """How sure a limit of the catalogue is, and by whom."""
     names = join_words(gettext(source) for source, _tokens in limit.statements)
     if limit.verdict is FactVerdict.CONTESTED:
         each = join_words(f"{source} {tokens:,}" for source, tokens in limit.statements)
@@ -177,10 +174,11 @@ def explain_limit(limit: StatedLimit) -> str:
 
 @register.filter
 def explain_price(price: Price) -> str:
-    """How sure the price of a list is, and by whom; the amounts of every list where they contradict each other."""
+    """Return how certain a price is, and which lists state it; where they contradict each other, with their amounts."""
     stated = (price, *price.others)
     names = join_words(gettext(each.source) for each in stated)
     if judge_price(price) is FactVerdict.CONTESTED:
+        # Input and output are named even when only another amount differs, so that the reader can place the list.
         differing = find_contested(price) | {"input", "output"}
         each = join_words(f"{one.source} ({_amounts(one, differing)})" for one in stated)
         return _("%(each)s; %(source)s counts") % {"each": each, "source": price.source}
@@ -188,7 +186,6 @@ def explain_price(price: Price) -> str:
 
 
 def _amounts(price: Price, sorts: Iterable[str]) -> str:
-    """The amounts of these sorts for a million tokens; of several tiers the first one's first."""
     parts = []
     for name, sort in FIELDS.items():
         rates = [rate for tier in price.tiers if (rate := getattr(tier.rates, sort)) is not None]
@@ -199,17 +196,15 @@ def _amounts(price: Price, sorts: Iterable[str]) -> str:
 
 @register.filter
 def source_label(source: str) -> str:
-    """Where a value comes from, in words."""
     return str(SOURCES.get(source, _("unknown")))
 
 
 @register.filter
 def words(text: str) -> list[str]:
-    """The words of a text, to loop over."""
     return text.split()
 
 
 @register.filter
 def short_types(types: Iterable[str]) -> list[str]:
-    """MIME types by their second half, sorted: `gif`, `jpeg`, `pdf`."""
+    """Return the subtypes of MIME types, sorted: `gif`, `jpeg`, `pdf`."""
     return sorted(each.split("/")[-1] for each in types)

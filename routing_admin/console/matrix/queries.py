@@ -1,4 +1,4 @@
-"""The capability matrix as a value: columns, rows, cells, and where each value comes from."""
+"""Queries for the capability matrix: columns, rows, cells, and the source of each value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PER_PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """One cell as it is shown: on or off, and who says so; of what is contested, who says yes and who no."""
+    """A cell as shown: on or off, and the source of the value. `fact` holds both sides of a contested value."""
 
     side: str
     name: str
@@ -34,13 +34,13 @@ class Square:
 
     @property
     def key(self) -> str:
-        """What its check box is called in a form: `input:vision`."""
+        """The name of its check box in a form, such as `input:vision`."""
         return f"{self.side}:{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One service and its cells, in the order of the columns."""
+    """A service and its cells, in the order of the columns."""
 
     service: Service
     cells: tuple[Square, ...]
@@ -48,7 +48,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """The columns of both groups, the rows of one page, and how many of all services something is not known about."""
+    """One page of the matrix. `unknown` counts the services of all pages that have an unknown value."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
@@ -59,7 +59,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixFilter:
-    """Which services are asked for: words, a provider's name, `routed` or `unknown`; `extra` are columns to add."""
+    """The services asked for: words, a provider's name, `routed` or `unknown`. `extra` are columns to add."""
 
     q: str = ""
     provider: str = ""
@@ -71,15 +71,14 @@ class MatrixFilter:
 IS_UNKNOWN = Q(declares_capabilities=False) | Exists(
     ServiceCapability.objects.filter(service=OuterRef("pk"), source=Source.UNKNOWN)
 )
-"""A service of which something is not known."""
+"""Selects services with at least one unknown value."""
 IS_ROUTED = Q(provider__candidates__model=F("model")) | Q(
     provider__candidates__model="", provider__default_model=F("model")
 )
-"""A service whose provider and model a chain names."""
+"""Selects services whose provider and model occur in a fallback chain."""
 
 
 def select_services(matrix_filter: MatrixFilter) -> QuerySet[Service]:
-    """The services that words and provider leave, not read yet."""
     rows: QuerySet[Service] = Service.objects.all()
     if matrix_filter.q:
         rows = rows.filter(
@@ -93,17 +92,18 @@ def select_services(matrix_filter: MatrixFilter) -> QuerySet[Service]:
 
 
 def select_rows(matrix_filter: MatrixFilter) -> QuerySet[Service]:
-    """The services that the whole filter leaves, with provider and cells once they are read."""
+    """Return the services that match the whole filter, with provider and cells prefetched."""
     rows = select_services(matrix_filter)
     if matrix_filter.show == "unknown":
         rows = rows.filter(IS_UNKNOWN)
     elif matrix_filter.show == "routed":
+        # A subquery: joining the candidates would repeat a service for each chain that names it.
         rows = rows.filter(pk__in=Service.objects.filter(IS_ROUTED).order_by().values("pk"))
     return rows.select_related("provider").prefetch_related("capabilities")
 
 
 def read_matrix(matrix_filter: MatrixFilter) -> Matrix:
-    """A page of the matrix of the services asked for; six queries."""
+    """Return a page of the matrix. Six queries."""
     reads, writes = find_columns(matrix_filter)
     page = Paginator(select_rows(matrix_filter), PER_PAGE).get_page(matrix_filter.page)
     doubts = find_doubts()
@@ -118,14 +118,13 @@ def read_matrix(matrix_filter: MatrixFilter) -> Matrix:
 
 
 def list_page_ids(matrix_filter: MatrixFilter) -> list[int]:
-    """The keys of the services on that page of the matrix; two queries."""
     return list(
         Paginator(select_rows(matrix_filter).values_list("pk", flat=True), PER_PAGE).get_page(matrix_filter.page)
     )
 
 
 def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns of the services that words and provider leave; the same on every page."""
+    # Not of the page's services alone, so that the columns remain the same from page to page.
     cells = ServiceCapability.objects.filter(Q(supported=True) | Q(source=Source.DECLARED)).order_by("side", "name")
     if matrix_filter.q or matrix_filter.provider:
         cells = cells.filter(service__in=select_services(matrix_filter).order_by())
@@ -133,7 +132,7 @@ def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[st
 
 
 def list_columns(services: Iterable[Service]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The capabilities that read and that write: the usual ones, and those that some of these services has."""
+    """Return the usual columns and those that one of these services needs."""
     cells = (cell for service in services for cell in service.capabilities.all())
     return _add_columns((cell.side, cell.name) for cell in cells if cell.supported or cell.source == Source.DECLARED)
 
@@ -146,7 +145,6 @@ def _add_columns(cells: Iterable[Cell]) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> MatrixRow:
-    """One service's cells."""
     there = {(cell.side, cell.name): cell for cell in service.capabilities.all()}
     knows_the_rest = service.knows_the_rest
     columns = [(INPUT, name) for name in reads] + [(OUTPUT, name) for name in writes]
@@ -154,13 +152,12 @@ def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> 
 
 
 def find_doubts() -> frozenset[tuple[str, str, str]]:
-    """What is in doubt and nobody dismissed: provider, model and capability of each; one query."""
+    """Return provider, model and capability of each doubt that is not dismissed. One query."""
     rows = Drift.objects.filter(kind__in=DOUBTS, dismissed_at=None)
     return frozenset(rows.values_list("provider", "model", "capability"))
 
 
 def mark_doubts(row: MatrixRow, doubts: Collection[tuple[str, str, str]]) -> MatrixRow:
-    """The row with a mark on each cell that says of its model what is in doubt."""
     place = (row.service.provider.name, row.service.model)
     if not any(doubt[:2] == place for doubt in doubts):
         return row
@@ -172,30 +169,31 @@ def mark_doubts(row: MatrixRow, doubts: Collection[tuple[str, str, str]]) -> Mat
 
 
 def build_square(cell: ServiceCapability | None, where: Cell, service: Service, knows_the_rest: bool) -> Square:
-    """One cell; what has no row is declared absent or unknown, and text is what every undeclared service has."""
+    """Return one cell. A service that declares nothing is assumed to read and write text."""
     side, name = where
     if cell is not None and service.declares_capabilities:
         return Square(side, name, cell.supported, cell.source, find_contest(cell, service))
     if not service.declares_capabilities:
         return Square(side, name, name == "text", Source.UNKNOWN.value)
+    # No row: the service either declares all it can do, so this is absent, or leaves the rest unknown.
     return Square(side, name, False, (Source.DECLARED if knows_the_rest else Source.UNKNOWN).value)
 
 
 def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
-    """What the catalogue's sources say of a contested cell; None for another, or where they agree by now."""
+    """Return what the catalogue's sources say about a contested cell. None for other cells."""
     if cell.source != Source.CONTESTED:
         return None
+    # None as well if the sources have come to agree since the cell was filled.
     entry = snapshot.current().catalogue.entry_at(service.provider.name, service.provider.endpoint, service.model)
     return entry.contested.get((cell.side, cell.name)) if entry else None
 
 
 def list_squares(service: Service) -> tuple[Square, ...]:
-    """What a service can do: each of the usual capabilities, and its own."""
     return build_row(service, *list_columns([service])).cells
 
 
 def find_square(service: Service, side: str, name: str) -> Square:
-    """One cell of one service, read again."""
+    # Read again: the caller's row may hold prefetched cells from before the change.
     fresh = Service.objects.select_related("provider").prefetch_related("capabilities").get(pk=service.pk)
     cell = next((each for each in fresh.capabilities.all() if (each.side, each.name) == (side, name)), None)
     return build_square(cell, (side, name), fresh, fresh.knows_the_rest)

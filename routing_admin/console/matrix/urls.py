@@ -1,4 +1,4 @@
-"""The addresses of the pages of matrix."""
+"""URLs of the capability matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The capability matrix: one switch per service and capability, saved at once."""
+"""The page of the capability matrix: one switch per service and capability, saved at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ LONGEST = 100
 
 
 def parse_filter(query: QueryDict) -> MatrixFilter:
-    """What the address asks for."""
     name = query.get("add_name", "").strip()[:LONGEST]
     side = query.get("add_side", "input")
     extra = ((side, name),) if name and side in SIDES else ()
@@ -55,7 +54,6 @@ def parse_filter(query: QueryDict) -> MatrixFilter:
 
 
 def matrix_page(request: HttpRequest) -> HttpResponse:
-    """The matrix, filtered by words, provider, use and what is unknown."""
     matrix_filter = parse_filter(request.GET)
     matrix = read_matrix(matrix_filter)
     context = {
@@ -72,13 +70,13 @@ def matrix_page(request: HttpRequest) -> HttpResponse:
 
 
 def drop_names(query: QueryDict, *names: str) -> str:
-    """The query without these of its names, and without what is empty."""
+    """Return the query string without these names and without empty values."""
     return urlencode([(key, value) for key, value in query.items() if key not in names and value])
 
 
 @require_POST
 def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
-    """Asks the real model of a row what it reads; answers with the row as it is now, and what came of it."""
+    """Probe what the model of a row can read, with real requests. Return the row drawn again with the result."""
     row = require_found(find_row(pk))
     probe = probe_service(actor_of(request), row)
     note = summarize_probe(row, probe)
@@ -93,7 +91,7 @@ def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
-    """Switches one cell; answers with the cell as it is now."""
+    """Switch one cell. Return the cell drawn again."""
     row = require_found(find_row(pk))
     side, name = request.GET.get("side", ""), request.GET.get("name", "").strip()
     if side not in SIDES or not name or len(name) > LONGEST:
@@ -107,7 +105,6 @@ def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def change_sentence(row: Service, side: str, name: str, on: bool) -> str:
-    """What a switch did, in one clause."""
     texts = {
         ("input", True): _("%(service)s now reads %(capability)s"),
         ("input", False): _("%(service)s no longer reads %(capability)s"),
@@ -118,14 +115,13 @@ def change_sentence(row: Service, side: str, name: str, on: bool) -> str:
 
 
 def matrix_row(request: HttpRequest, pk: int) -> HttpResponse:
-    """What can be done with a whole row: the content of its dialog."""
     row = require_found(find_row(pk))
     context = {"title": row.service_id, "ids": [row.pk], "row": row, "sides": SIDES, "back": back_of(request)}
     return render(request, "capabilities/matrix_menu.html", context)
 
 
 def matrix_column(request: HttpRequest) -> HttpResponse:
-    """What can be done with a whole column, for the services that are shown."""
+    """Show the menu of a column, which acts on the services of the page shown."""
     side, name = request.GET.get("side", ""), request.GET.get("name", "")
     if side not in SIDES or not name:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
@@ -135,16 +131,15 @@ def matrix_column(request: HttpRequest) -> HttpResponse:
 
 
 def back_of(request: HttpRequest) -> str:
-    """The filter to return to."""
     kept = {key: request.GET[key] for key in ("q", "provider", "show", "page") if request.GET.get(key)}
     return urlencode(kept)
 
 
 @require_POST
 def matrix_fill(request: HttpRequest) -> HttpResponse:
-    """Switches a row or a column on or off, or fills services from the catalogue: one revision.
+    """Switch a row or a column on or off, or fill services from the catalogue, as one revision.
 
-    The catalogue fills the services that are named, and where none is, every one that the filter leaves.
+    The catalogue fills the named services, or if none is named, every service that the filter matches.
     """
     rows = find_rows(request.POST.getlist("service"))
     try:
@@ -159,7 +154,6 @@ def matrix_fill(request: HttpRequest) -> HttpResponse:
 
 
 def fill(request: HttpRequest, rows: list[Service]) -> None:
-    """Fills from the catalogue what nobody declared or probed."""
     changed = fill_from_catalogue(actor_of(request), rows)
     if not changed.count:
         add_toast(request, _("Nothing new in the catalogue. Declared and probed values stay."))
@@ -173,7 +167,7 @@ def fill(request: HttpRequest, rows: list[Service]) -> None:
 
 
 def switch(request: HttpRequest, rows: list[Service]) -> None:
-    """Switches every cell of a row's side, or of a column."""
+    """Switch all cells of one side of a row, or one column."""
     on = request.POST.get("act") == "on"
     side, name = request.POST.get("side", ""), request.POST.get("name", "")
     if side not in SIDES or not rows:
