@@ -1,1 +1,1 @@
-"""Who signs in, in which role and language? Sign-in, links, users, one's own password."""
+"""People: signing in and out, users and roles, sessions, tokens, and accounts linked for sign-in."""

@@ -1,4 +1,4 @@
-"""An account: its sessions, its tokens for scripts, its password, and the link that an invitation has."""
+"""Pages of an account: its sessions, tokens and password, and the page that an invitation links to."""
 
 from __future__ import annotations
 
@@ -31,18 +31,16 @@ from routing_admin.platform.server.request_id import request_id_of
 
 @require_POST
 def session_end(request: HttpRequest) -> HttpResponse:
-    """Ends a session of one's own, or all others; this one is ended by signing out."""
     return end(request, user_or_404(request.user.pk))
 
 
 @require_POST
 def user_session_end(request: HttpRequest, pk: int) -> HttpResponse:
-    """Ends a session of a person, or all of them. Raises `Http404` without that user."""
     return end(request, user_or_404(pk))
 
 
 def end(request: HttpRequest, user: User) -> HttpResponse:
-    """Ends the session that the form names, or without a name all, but never the one that asks."""
+    """End the sessions that the form names, or all, but never the current one."""
     chosen = request.POST.getlist("session") or None
     count = end_sessions(actor_of(request), user, chosen, staying=request.session.session_key or "")
     if count:
@@ -54,18 +52,18 @@ def end(request: HttpRequest, user: User) -> HttpResponse:
     return redirect("user", user.pk)
 
 
-# Tokens for scripts: made and shown once, revoked at once.
+# Tokens for scripts: shown once when created, revoked at once.
 
 
 @require_safe
 def tokens(request: HttpRequest) -> HttpResponse:
-    """Every administrator's tokens, and a form for a new one of one's own."""
     return show_tokens(request, TokenForm())
 
 
 @require_POST
 def token_new(request: HttpRequest) -> HttpResponse:
-    """Makes a token. The answer itself shows it, so that no later page and no store ever holds it."""
+    """Create a token and show it in this response."""
+    # No redirect: the token would have to be stored until the next page.
     form = TokenForm(request.POST)
     if form.is_valid():
         data = form.cleaned_data
@@ -82,7 +80,6 @@ def token_new(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def token_revoke(request: HttpRequest, public_id: str) -> HttpResponse:
-    """Ends a token at once, for good."""
     row = require_found(find_token(public_id))
     revoke_token(actor_of(request), row)
     add_toast(request, _("The token %(name)s is revoked and no longer works") % {"name": row.name})
@@ -90,19 +87,19 @@ def token_revoke(request: HttpRequest, public_id: str) -> HttpResponse:
 
 
 def show_tokens(request: HttpRequest, form: TokenForm, status: int = 200, **more: Any) -> HttpResponse:
-    """The page of tokens; `token` in `more` is the one shown this once."""
+    """Render the page of tokens. `token` in `more` is the new token, shown this once."""
     page = {"rows": list_tokens(), "form": form, "now": timezone.now(), **more}
     return render(request, "users/tokens.html", page, status=status)
 
 
-# The link of an invitation or of a new password: whoever has it chooses a password and a language, once.
+# The link of an invitation or of a new password: it lets its holder choose a password and a language, once.
 
 BACKEND = "routing_admin.console.people.backend.PeopleBackend"
 
 
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """The page of a link, 410 when it is spent; a good password signs the person in and ends other sessions."""
+    """Show the page of a link, or 410 if it is used or expired. A valid password signs the person in."""
     user = find_user_of_link(uid, token)
     if user is None:
         return render(request, "registration/link_spent.html", status=410)
@@ -116,7 +113,7 @@ def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 
 
 def come_in(request: HttpRequest, user: User, form: JoinForm) -> HttpResponse:
-    """Keeps what the person chose and signs them in; 410 when the link was used at the same moment."""
+    """Store the choices and sign the person in, or 410 if the link was used at the same moment."""
     language = form.cleaned_data["language"]
     actor = Actor("person", user.get_username(), address_of(request), request_id_of(request))
     try:
@@ -129,12 +126,11 @@ def come_in(request: HttpRequest, user: User, form: JoinForm) -> HttpResponse:
     return response
 
 
-# One's own password.
+# The user's own password.
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def password_change(request: HttpRequest) -> HttpResponse:
-    """Asks for the old password and a new one; this session stays, all others of the person end."""
     user = user_or_404(request.user.pk)
     form = PasswordForm(user, request.POST or None, address_of(request))
     if request.method == "POST" and form.is_valid():
@@ -144,6 +140,7 @@ def password_change(request: HttpRequest) -> HttpResponse:
         except ActionError as refusal:
             form.add_error(None, str(refusal))
         else:
+            # Django binds a session to the password's hash: without this, the current session would end as well.
             update_session_auth_hash(request, user)
             messages.success(request, _("Password changed; other sessions have ended"))
             return redirect("password_change")

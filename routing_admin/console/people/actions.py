@@ -1,6 +1,7 @@
-"""People: inviting, roles, leaving and coming back, passwords, signing in. Audited, without a revision.
+"""Actions on people: invitations, roles, deactivation, passwords, sessions and tokens.
 
-There is always one administrator who can sign in: whoever is the last keeps the role, checked in the transaction.
+All are audited, none makes a revision. The last administrator who can sign in keeps the role, which is checked
+within the transaction.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ from routing_admin.models import AdminToken, Person, SessionSighting
 from routing_admin.platform.auth.admin_tokens import KIND, AdminCaller
 from routing_admin.platform.auth.session_activity import digest_of_session, sessions_of
 
-# Administrators' tokens for scripts: made, shown once, revoked, ended with the owner's role. Audited.
+# Administrators' tokens for scripts.
 
 DAYS, MAX_DAYS = 90, 365
-"""How long a token lives where nobody says otherwise, and at most."""
+"""Days that a token is valid by default, and at most."""
 EVERY = timedelta(minutes=1)
-"""How often a token's last use is written at most."""
+"""The last use of a token is written at most this often."""
 A_DAY = timedelta(days=1)
 
 
 def issue_token(
     actor: Actor, owner: User, name: str, scopes: Iterable[str], *, days: int = DAYS
 ) -> tuple[str, AdminToken]:
-    """A new token: (the whole token, told this once, and its row).
+    """Create a token. Return the whole token, which is not stored, and its row.
 
-    Raises `InvalidError` for a name that another living token of the owner has, a scope there is not, or no scope.
+    Raise `InvalidError` if the owner has a valid token of this name, for an unknown scope, or without a scope.
     """
     wanted = [scope for scope in ADMIN_SCOPES if scope in set(scopes)]
     if not wanted:
@@ -76,7 +77,7 @@ def issue_token(
 
 
 def revoke_token(actor: Actor, row: AdminToken) -> None:
-    """Ends a token at once, for good; asking twice is no fault."""
+    """Revoke a token at once. Revoking it again is no error."""
     if row.revoked_at is None:
         with ledger.audit(
             actor, AuditedAction("token.revoke", "token", row.name, {"token": f"{KIND}_{row.public_id}"})
@@ -86,21 +87,16 @@ def revoke_token(actor: Actor, row: AdminToken) -> None:
 
 
 def end_tokens(owner: User) -> int:
-    """Ends all tokens of somebody who is no administrator any more, as a part of that act; how many."""
     return AdminToken.objects.filter(owner=owner, revoked_at=None).update(revoked_at=timezone.now())
 
 
 def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
-    """Notes that a token was used, at most once a minute; the first use of a day is in the audit, too.
-
-    After a rotation it is signed with the newest secret then, so that the older one can go.
-
-    Where the database takes no write now, nothing is noted: that is no reason to refuse the call.
-    """
+    """Record that a token was used, at most once a minute. The first use of a day is audited as well."""
     now, last = timezone.now(), caller.row.last_used_at
     if last is not None and now - last <= EVERY:
         return
     try:
+        # Sign it with the newest secret, so that after a rotation the old secret can be dropped.
         signature = {"digest": digest_of(caller.secret), "signed_with": name_of_secret(newest_secret())}
         AdminToken.objects.filter(pk=caller.row.pk).update(last_used_at=now, **signature)
         if last is None or now - last > A_DAY:
@@ -108,14 +104,15 @@ def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
             act = AuditedAction("token.use", "token", caller.row.name, {"token": f"{KIND}_{caller.row.public_id}"})
             revisions.write_event(actor, act)
     except (DatabaseError, InterfaceError):
+        # A database that takes no writes is no reason to refuse the call.
         return
 
 
-# Ending sessions: some of a person's, or all but one; audited. Whoever is signed out so has to sign in again.
+# Sessions.
 
 
 def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
-    """Ends the person's sessions of those digests, or all, but the one with the key `staying`; how many ended."""
+    """End the user's sessions with these digests, or all, but never the one with the key `staying`. Return how many."""
     act = AuditedAction("session.end", "user", user.get_username())
     with ledger.audit(actor, act):
         act.details["sessions"] = count = delete_sessions(user, digests, staying=staying)
@@ -123,7 +120,7 @@ def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = Non
 
 
 def delete_sessions(user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
-    """The same as a part of another act, which says so itself."""
+    """Delete sessions as `end_sessions` does, within another action that is audited."""
     own = digest_of_session(staying) if staying else ""
     ending = {
         digest: session.session_key
@@ -136,20 +133,20 @@ def delete_sessions(user: User, digests: Collection[str] | None = None, *, stayi
 
 
 RANKS = tuple(role.value for role in UserRole)
-"""Roles by what they may, the least first."""
+"""Roles by their rights, the weakest first."""
 
 
 CAN_SIGN_IN = ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX) | Q(linked_identities__isnull=False)
-"""Of rows: what `is_invited` denies of a user."""
+"""A filter for users who are not invited only, as `is_invited` says of one user."""
 
 
 def is_invited(user: User) -> bool:
-    """Whether somebody has been invited and has not come in yet: no password was chosen, no account linked."""
+    """Whether the user was invited and has not joined: no password was chosen and no account linked."""
     return not user.has_usable_password() and not user.linked_identities.all()
 
 
 def check_can_step_down(user: User) -> None:
-    """Raises `InUseError` when without this user no administrator could sign in any more."""
+    """Raise `InUseError` if no other administrator could sign in."""
     if not can_administrate(user):
         return
     others = User.objects.filter(CAN_SIGN_IN, is_staff=True, is_active=True).exclude(pk=user.pk)
@@ -161,12 +158,12 @@ def check_can_step_down(user: User) -> None:
 
 
 def can_administrate(user: User) -> bool:
-    """Whether this user is an administrator who can sign in: neither deactivated nor only invited."""
+    """Whether the user is an administrator who can sign in: active, and not merely invited."""
     return user.is_staff and user.is_active and not is_invited(user)
 
 
 def create_first_administrator(username: str, password: str) -> bool:
-    """Makes an administrator where there is none at all; whether it did. For a start on an empty database."""
+    """Create an administrator if there is none, as at the start on an empty database. Return whether it did."""
     if User.objects.filter(is_staff=True).exists():
         return False
     User.objects.create_superuser(username, password=password)
@@ -174,9 +171,9 @@ def create_first_administrator(username: str, password: str) -> bool:
 
 
 def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
-    """A new user who chooses a password by the link; (user, path of the link).
+    """Create a user without a password. Return the user and the path of the link by which to choose one.
 
-    Raises `InvalidError` when the name is taken, in any case of its letters.
+    Raise `InvalidError` if the name is taken, regardless of case.
     """
     with ledger.audit(actor, AuditedAction("user.invite", "user", username, {"role": role})):
         if User.objects.filter(username__iexact=username).exists():
@@ -189,27 +186,24 @@ def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
 
 
 def new_link(actor: Actor, user: User) -> str:
-    """The token of a link by which this user chooses a (new) password; links of an invitation made before are void."""
+    """Return the path of a link by which the user can choose a password."""
     with ledger.audit(actor, AuditedAction("user.link", "user", user.get_username())):
         user = lock_user(user.pk)
         check_is_active(user)
         if is_invited(user):
+            # A new unusable password changes what the links are signed over: links of earlier invitations become void.
             user.set_unusable_password()
             user.save(update_fields=["password"])
     return token_of(user)
 
 
 def check_is_active(user: User) -> None:
-    """Raises `ConflictError` for a deactivated user."""
     if not user.is_active:
         raise ConflictError(_("%(name)s is deactivated. Reactivate the user first.") % {"name": user.get_username()})
 
 
 def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
-    """Makes a user administrator, editor or viewer; `expected` is the role the page showed. Raises `ConflictError`.
-
-    Sessions that were begun with a higher role end at once.
-    """
+    """Set a user's role. Raise `ConflictError` if the role is no longer `expected`, the one that the page showed."""
     with transaction.atomic():
         user = lock_among_administrators(user_id)
         if role_of(user) != expected:
@@ -221,21 +215,22 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
             if role != UserRole.ADMINISTRATOR:
                 check_can_step_down(user)
             write_role(user, role)
+            # A session or token that was issued for more rights must not outlive them.
             if RANKS.index(role) < RANKS.index(expected):
                 act.details |= {"sessions": delete_sessions(user), "tokens": end_tokens(user)}
     return user
 
 
 def write_role(user: User, role: str) -> None:
-    """Keeps what the user is here; who is no administrator is no superuser either."""
     user.is_staff = role == UserRole.ADMINISTRATOR
+    # A superuser passes every check of permissions, so only an administrator remains one.
     user.is_superuser = user.is_superuser and user.is_staff
     user.save()
     Person.objects.update_or_create(user=user, defaults={"is_editor": role == UserRole.EDITOR})
 
 
 def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
-    """Deactivates a user, whose sessions and links end at once, or lets one come back. Asking twice is no fault."""
+    """Activate or deactivate a user. Deactivation ends sessions and tokens at once. Repeating it is no error."""
     with transaction.atomic():
         user = lock_among_administrators(user_id)
         if user.is_active == active:
@@ -252,7 +247,7 @@ def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
 
 
 def withdraw(actor: Actor, user_id: int) -> str:
-    """Takes back an invitation that nobody has accepted; the name. Raises `ConflictError` when somebody has."""
+    """Delete an invited user. Return the name. Raise `ConflictError` if the invitation was accepted."""
     with transaction.atomic():
         user = lock_user(user_id)
         if not is_invited(user):
@@ -265,10 +260,8 @@ def withdraw(actor: Actor, user_id: int) -> str:
 
 
 def lock_among_administrators(user_id: int) -> User:
-    """The same, with every administrator's row beside it: of two that step down at once, one is the last.
-
-    Raises `NotFoundError`.
-    """
+    """Lock the user's row together with those of all administrators. Raise `NotFoundError`."""
+    # All of them, in one order: of two administrators who step down at the same time, the second sees the first gone.
     rows = {
         row.pk: row for row in User.objects.select_for_update().filter(Q(pk=user_id) | Q(is_staff=True)).order_by("pk")
     }
@@ -278,7 +271,7 @@ def lock_among_administrators(user_id: int) -> User:
 
 
 def lock_user(user_id: int) -> User:
-    """The user's row as it is now, kept from others until the transaction ends. Raises `NotFoundError`."""
+    """Lock the user's row until the transaction ends. Raise `NotFoundError`."""
     row = User.objects.select_for_update().filter(pk=user_id).first()
     if row is None:
         raise NotFoundError(_("This user no longer exists."))
@@ -286,18 +279,17 @@ def lock_user(user_id: int) -> User:
 
 
 def token_of(user: User) -> str:
-    """What a link carries: who, and a signature that ends with time or once the password is chosen."""
+    """Return the path of a link: the user's id, and a signature that expires or ends with the next password."""
     return f"{urlsafe_base64_encode(force_bytes(user.pk))}/{default_token_generator.make_token(user)}"
 
 
 def choose_password(actor: Actor, user: User, password: str, *, language: str = "", staying: str = "") -> None:
-    """Writes a checked password, and the language of the pages; the user's sessions end but the one with that key.
+    """Store a validated password and the language of the pages. End the user's sessions except `staying`.
 
-    Raises `ConflictError` when another password was chosen since `user` was read: a link works once; and
-    `OverloadedError`.
+    Raise `ConflictError` if the password changed since `user` was read, since a link works once, and `OverloadedError`.
     """
     action = "user.join" if is_invited(user) else "user.password"
-    hashed = make_password(password)  # before the transaction: hashing may wait, and writers would wait with it
+    hashed = make_password(password)  # before the transaction: hashing may wait, and other writers would wait with it
     with ledger.audit(actor, AuditedAction(action, "user", user.get_username())):
         if lock_user(user.pk).password != user.password:
             raise ConflictError(_("The password was changed in the meantime. Sign in with the new one."))
@@ -309,16 +301,12 @@ def choose_password(actor: Actor, user: User, password: str, *, language: str = 
 
 
 def choose_language(user: User, language: str) -> None:
-    """Keeps the language in which the user reads the pages; unknown ones are passed over."""
     if language in dict(settings.LANGUAGES):
         Person.objects.update_or_create(user=user, defaults={"language": language})
 
 
 def note_sign_in(actor: Actor, act: str, names: Iterable[str]) -> None:
-    """Appends to the audit log that somebody came in (`user.sign_in`), did not (`user.sign_in_failed`), or went out
-    (`user.sign_out`).
-
-    A name is kept where there is such a user: what nobody is called may be a password typed into the wrong field.
-    """
+    """Audit a sign-in, a failed sign-in or a sign-out (`user.sign_in`, `user.sign_in_failed`, `user.sign_out`)."""
+    # Only names of existing users are recorded: an unknown name may be a password typed into the wrong field.
     known = User.objects.filter(username__in=list(names)).values_list("username", flat=True).first() or ""
     revisions.write_event(Actor(actor.kind, known, actor.address, actor.request_id), AuditedAction(act, "user", known))

@@ -1,4 +1,4 @@
-"""People: who there is, and with which role; invited, given roles, deactivated and back."""
+"""People in the administrators' API: list, invite, change roles, deactivate."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ router = Router(tags=[TAG])
 
 
 def person_out(user: User) -> PersonThing:
-    """A person, as the pages show one."""
     state = "deactivated" if not user.is_active else "invited" if people.is_invited(user) else "active"
     role = role_of(user).value
     return PersonThing(username=user.get_username(), role=role, state=state, lastSignIn=iso(user.last_login))
 
 
 def check_rank(request: HttpRequest, *roles: str) -> None:
-    """Raise `CallError` 403 for a token that can do less than a person of one of these roles."""
+    """Raise `CallError` 403 if the token has fewer scopes than one of these roles."""
+    # Otherwise a token could grant rights that it does not have itself.
     for role in roles:
         check_gives(request, ROLE_SCOPES[UserRole(role)], f"The role {role}")
 
 
 @router.get("/people", response=PeopleOut)
 def admin_list_people(request: HttpRequest) -> HttpResponse:
-    """All users, those who can sign in first."""
+    """List all users. Those who can sign in come first."""
     return answer(PeopleOut(people=[person_out(user) for user in list_users()]))
 
 
 @router.post("/people", response={201: InvitedOut}, openapi_extra=takes(InviteIn))
 def admin_invite_person(request: HttpRequest) -> HttpResponse:
-    """Invites a user, who chooses a password through the link shown only in this answer.
+    """Invite a user, who chooses a password through a link that only this answer shows.
 
-    422 for a name that is taken or invalid, 403 for a role with more than the token's scopes.
+    422 for a name that is taken or invalid, 403 for a role with more rights than the token's scopes.
     """
     body = read_as(request, InviteIn)
     check_rank(request, body.role)
@@ -71,9 +71,9 @@ def admin_invite_person(request: HttpRequest) -> HttpResponse:
 
 @router.post("/people/{username}/link", response={201: InvitedOut})
 def admin_link_person(request: HttpRequest, username: str) -> HttpResponse:
-    """A new link for choosing a password; it replaces the previous one. 409 for a deactivated user.
+    """Create a link for choosing a password; it replaces an earlier invitation's. 409 for a deactivated user.
 
-    403 for one whose role can do more than the token.
+    403 if the user's role has more rights than the token's scopes.
     """
     user = require(find_user_named(username), "person", username)
     check_rank(request, role_of(user).value)
@@ -82,7 +82,7 @@ def admin_link_person(request: HttpRequest, username: str) -> HttpResponse:
 
 @router.delete("/people/{username}", response={204: None})
 def admin_withdraw_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Withdraws an invitation; 409 for a user who has accepted it. A missing one is no error."""
+    """Withdraw an invitation. 409 if the user has accepted it. A missing user is no error."""
     user = find_user_named(username)
     if user is not None:
         check_expectation(expectation_in(request), entry_of(user))
@@ -91,7 +91,6 @@ def admin_withdraw_person(request: HttpRequest, username: str) -> HttpResponse:
 
 
 def linked(user: User, token: str, status: int) -> HttpResponse:
-    """The one answer that holds a link."""
     uid, _, word = token.partition("/")
     link = settings.PUBLIC_URL + reverse("join", args=[uid, word])
     days = settings.PASSWORD_RESET_TIMEOUT // 86_400
@@ -99,26 +98,26 @@ def linked(user: User, token: str, status: int) -> HttpResponse:
 
 
 def entry_of(user: User) -> dict[str, Any]:
-    """What of a person its tag speaks of: not when they signed in."""
+    """Return the person as the ETag covers it."""
+    # A sign-in is no change that an editor of the entry needs to know.
     return person_out(user).model_dump(exclude={"lastSignIn"})
 
 
 def answer_person(user: User) -> HttpResponse:
-    """A person, with an ETag."""
     return answer(PersonOut(person=person_out(user)), ETag=f'"{tag_of(entry_of(user))}"')
 
 
 @router.get("/people/{username}", response=PersonOut)
 def admin_get_person(request: HttpRequest, username: str) -> HttpResponse:
-    """One person."""
+    """Get one person."""
     return answer_person(require(find_user_named(username), "person", username))
 
 
 @router.put("/people/{username}", response=PersonOut, openapi_extra=takes(PersonIn))
 def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Changes a role, deactivates or reactivates; 409 for the last administrator. Losing rights signs out.
+    """Change a role, deactivate or reactivate. 409 for the last administrator. Losing rights ends all sessions.
 
-    403 where the role before or after can do more than the token; deactivating takes `people:write` alone.
+    403 if the role before or after has more rights than the token's scopes. Deactivating needs `people:write` only.
     """
     user = require(find_user_named(username), "person", username)
     body, actor = read_as(request, PersonIn), script_actor(request)
@@ -126,6 +125,7 @@ def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
     role = role_of(user).value
     if body.role not in (None, role):
         check_rank(request, role, body.role)
+    # Reactivation gives back all rights of the role, deactivation gives none.
     if body.active and not user.is_active:
         check_rank(request, role)
     if body.role is not None:

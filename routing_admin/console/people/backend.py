@@ -1,4 +1,4 @@
-"""Whom a session belongs to: read in one query with what tells the role."""
+"""The authentication backend of sessions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from routing_admin.console.people.queries import find_user
 
 
 class PeopleBackend(ModelBackend):
-    """Signing in with name and password; who is signed in comes with what we keep of the person."""
+    """Authentication by name and password. It reads a session's user together with the role."""
 
     def get_user(self, user_id: Any) -> User | None:
-        """The user of a session; None for one who is gone or deactivated."""
         user = find_user(user_id)
         return user if user is not None and self.user_can_authenticate(user) else None

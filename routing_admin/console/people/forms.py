@@ -1,4 +1,4 @@
-"""Signing in, inviting, and choosing a password."""
+"""Forms for signing in, invitations, roles, passwords and tokens."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ ROLES = (
 
 
 class PasswordCheck:
-    """A form that checks a password; refused for now, it has the seconds to `wait` and the answer's `status`."""
+    """A mixin for forms that check a password.
+
+    If the check was refused for now, `wait` holds the seconds to wait and `status` the response's status.
+    """
 
     wait, status = 0, 200
 
     def check_password_of(self, name: str, address: str, check: Callable[[], _T]) -> _T:
-        """Return what the check says, if it may be made now. Raise `ValidationError` if too many failed, or wait.
-
-        The slot is held first: a try that found none is not counted as a failed one.
-        """
+        """Return the result of `check`. Raise `ValidationError` after too many failures or on overload."""
         try:
+            # Take the slot before the throttle: an attempt that found no slot must not count as a failed one.
             with hashing_slots().hold(address):
                 self.wait = throttle.enter(name, address)
                 if not self.wait:
@@ -61,28 +62,25 @@ class PasswordCheck:
 
 
 class SignInForm(PasswordCheck, AuthenticationForm):
-    """Name and password; too many failures are refused before the password is looked at."""
+    """Name and password. After too many failures the form refuses without checking the password."""
 
     def clean(self) -> dict[str, Any]:
-        """The checked fields. Raises `ValidationError` when throttled or when name and password do not belong."""
         name = self.cleaned_data.get("username")
         if name and self.cleaned_data.get("password"):
             return self.check_password_of(name, self.address, super().clean)
         return super().clean()
 
     def get_invalid_login_error(self) -> ValidationError:
-        """What is said of a name and a password that do not belong together, whichever of them is wrong."""
+        # The same for either, so that the answer does not tell which names exist.
         sentence = _("The user name or the password is wrong. Upper and lower case matter.")
         return ValidationError(sentence, code="invalid_login")
 
     @property
     def address(self) -> str:
-        """Where the person signs in from."""
         return address_in(self.request.META if self.request else {}, settings.TRUSTED_PROXIES)
 
 
 def explain_wait(seconds: int) -> str:
-    """The sentence for somebody who has to wait."""
     minutes = math.ceil(seconds / 60)
     return ngettext(
         "Too many failed attempts to sign in from this address. Wait %(count)s minute, then try again.",
@@ -92,8 +90,6 @@ def explain_wait(seconds: int) -> str:
 
 
 class InviteForm(forms.Form):
-    """Who is invited, and as what."""
-
     username = forms.CharField(
         label=_("User name"),
         max_length=150,
@@ -104,14 +100,13 @@ class InviteForm(forms.Form):
 
 
 class RoleForm(forms.Form):
-    """A user's role; `was` is the one the page showed."""
+    """A user's role. `was` is the role that the page showed."""
 
     role = forms.ChoiceField(label=_("Role"), choices=ROLES)
     was = forms.ChoiceField(choices=ROLES, widget=forms.HiddenInput)
 
 
 def new_password_fields() -> tuple[Any, Any]:
-    """The fields of a new password and of its repetition."""
     password, again = SetPasswordMixin.create_password_fields(
         label1=_("New password"), label2=_("Repeat the new password")
     )
@@ -120,7 +115,7 @@ def new_password_fields() -> tuple[Any, Any]:
 
 
 class PasswordForm(PasswordCheck, PasswordChangeForm):
-    """The old password, which is throttled as at sign-in, and a new one twice."""
+    """The old password, throttled as at sign-in, and a new one twice."""
 
     new_password1, new_password2 = new_password_fields()
 
@@ -129,7 +124,6 @@ class PasswordForm(PasswordCheck, PasswordChangeForm):
         self.address = address
 
     def clean_old_password(self) -> str:
-        """Return the old password. Raise `ValidationError` where it is wrong, or may not be tried now."""
         name = self.user.get_username()
         password = self.check_password_of(name, self.address, super().clean_old_password)
         throttle.leave(name, self.address)
@@ -137,13 +131,13 @@ class PasswordForm(PasswordCheck, PasswordChangeForm):
 
 
 class JoinForm(_SetPasswordForm):
-    """What an invited person chooses: a password, twice, and the language of the pages."""
+    """The choices of an invited person: a password, twice, and the language of the pages."""
 
     new_password1, new_password2 = new_password_fields()
     language = forms.ChoiceField(label=_("Language of the pages"), choices=settings.LANGUAGES, required=False)
 
 
-# A new token for scripts.
+# Tokens for scripts.
 
 MEANINGS: dict[str, str | Promise] = {
     "providers:read": _("see providers"),
@@ -166,11 +160,11 @@ MEANINGS: dict[str, str | Promise] = {
     "config:read": _("export the configuration"),
     "config:write": _("import a configuration"),
 }
-"""What each scope lets a token do."""
+"""Scope → what it allows."""
 
 
 class TokenForm(forms.Form):
-    """A new token: what it is for, what it may do, when it ends."""
+    """A new token: its name, scopes and lifetime."""
 
     name = forms.RegexField(
         r"^[\w .:@+-]+$",
@@ -189,6 +183,5 @@ class TokenForm(forms.Form):
 
     @property
     def scope_boxes(self) -> list[tuple[str, str | Promise, bool]]:
-        """The scopes with what each means and whether it is ticked."""
         ticked = self["scopes"].value() or []
         return [(scope, MEANINGS[scope], scope in ticked) for scope in ADMIN_SCOPES]

@@ -1,4 +1,4 @@
-"""Signing in with an account elsewhere: the way there, the way back, and linking it to a user who is here."""
+"""Views for signing in with an external account, and for linking one to a user."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ CALLBACKS: tuple[tuple[str, dict[str, str], str], ...] = tuple(
     else (f"sign-in/{word}/callback/", {"provider_id": word}, f"{kind}_callback")
     for word, (kind, _name) in sorted(KINDS.items(), key=lambda each: each[0] == OIDC)
 )
-"""Where providers send people back to, under the names that the package asks for."""
+"""The callback URLs of the providers, under the names that allauth reverses."""
 
 
 @require_POST
 def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Goes on to the provider: by a page of our own, since a form may lead nowhere else. Raises `Http404`."""
+    """Send the browser to the provider. Raise `Http404` for one that is not configured."""
     configured = provider_or_404(provider_id)
     from routing_admin.console.people import identity_adapter
 
@@ -49,6 +49,7 @@ def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
         address = identity_adapter.find_provider_address(request, configured, notes, request.POST.get("next", ""))
     except OSError:
         return _explain_failure(request, configured, "failed")
+    # Through a page of our own: the content security policy lets a form lead nowhere else.
     response = render(request, "registration/identity_continue.html", {"provider": configured, "address": address})
     response.headers["Refresh"] = f"0; url={address}"
     return response
@@ -57,13 +58,13 @@ def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
 @never_cache
 @require_safe
 def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Lets in whom the provider vouches for. Raises `Http404` for a provider that is not configured."""
+    """Sign in the person whom the provider identified. Raise `Http404` for a provider that is not configured."""
     configured = provider_or_404(provider_id)
     from routing_admin.console.people import identity_adapter
 
     arrival = identity_adapter.receive(request, configured)
     if arrival.identity is None:
-        if arrival.cause == "failed":  # other causes come from anybody who knows the address
+        if arrival.cause == "failed":  # anyone who knows the URL can cause the others
             identities.note_failure(build_visitor(request), configured.id)
         return _explain_failure(request, configured, arrival.cause)
     return _come_in(request, arrival.identity, arrival.notes, arrival.after)
@@ -71,7 +72,6 @@ def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
 
 @require_POST
 def identity_unlink(request: HttpRequest, pk: int) -> HttpResponse:
-    """Takes one of one's own linked accounts away. Raises `Http404` for another's."""
     assert isinstance(request.user, User)  # noqa: S101 - the table lets nobody else in
     try:
         name = identities.unlink(actor_of(request), request.user.pk, pk)
@@ -85,7 +85,6 @@ def identity_unlink(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def provider_or_404(provider_id: str) -> IdentityProvider:
-    """The configured provider of that word. Raises `Http404`."""
     configured: IdentityProvider | None = settings.IDENTITY.find(provider_id)
     if configured is None:
         raise Http404
@@ -93,7 +92,6 @@ def provider_or_404(provider_id: str) -> IdentityProvider:
 
 
 def _come_in(request: HttpRequest, identity: Identity, notes: Mapping[str, str], after: str) -> HttpResponse:
-    """What somebody gets who comes back with that identity: the pages, or why not."""
     rules = settings.IDENTITY
     claimant = _find_claimant(request, notes)
     if notes and claimant is None:
@@ -112,14 +110,13 @@ def _come_in(request: HttpRequest, identity: Identity, notes: Mapping[str, str],
 
 
 def _explain_failure(request: HttpRequest, provider: IdentityProvider, cause: str) -> HttpResponse:
-    """The page of somebody whom the provider did not vouch for."""
     status = 502 if cause == "failed" else 400
     page = {"provider": provider.name, "cause": cause}
     return render(request, "registration/identity_failed.html", page, status=status)
 
 
 def _find_claimant(request: HttpRequest, notes: Mapping[str, str]) -> User | None:
-    """Whose invitation was opened, or who links the account and is still signed in."""
+    # Either the holder of an invitation's link, or a signed-in user who links the account, if still signed in.
     if "user" in notes:
         return find_user(request.user.pk) if str(request.user.pk) == notes["user"] else None
     return find_user_of_link(notes["uid"], notes["token"]) if "uid" in notes and "token" in notes else None

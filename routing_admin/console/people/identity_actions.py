@@ -1,4 +1,7 @@
-"""Accounts elsewhere that sign people in: letting in, linking, unlinking. Audited, without a revision."""
+"""Actions of external accounts: admission at sign-in, linking and unlinking.
+
+All are audited, none makes a revision.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ from routing_admin.models import LinkedIdentity
 def enter(
     actor: Actor, identity: Identity, claimant: User | None, newcomers: str, domains: tuple[str, ...]
 ) -> tuple[Admission, User | None]:
-    """What becomes of somebody with that identity, and who it is where they are let in.
+    """Decide whether an identity may sign in, and create or link its user. The decision is audited.
 
-    `claimant` is whose invitation was opened, or who is signed in and links the identity; `newcomers` is the role of
-    somebody whom nobody invited, "none" for nobody. What was decided is in the audit.
+    `claimant` is the user whose invitation was opened or who links the identity. `newcomers` is the role of people who
+    were not invited, or "none" to admit no such people. The user returned is None if not admitted.
     """
     with transaction.atomic():
         linked = _find_linked(identity)
@@ -41,19 +44,17 @@ def enter(
 
 
 def note_admission(actor: Actor, user: User, identity: Identity) -> None:
-    """Appends to the audit that somebody signed in with that identity."""
     _note(actor, "user.sign_in", user, identity, Admission.SIGN_IN)
 
 
 def note_failure(actor: Actor, provider: str) -> None:
-    """Appends to the audit that a provider was asked who somebody is, and gave no answer that counts."""
     revisions.write_event(actor, AuditedAction("user.sign_in_failed", "user", "", {"provider": provider}))
 
 
 def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
-    """Takes away an account with which a user signs in; its name. Raises `ConflictError` where it is the only way in.
+    """Remove an account with which a user signs in. Return its name.
 
-    Raises `NotFoundError` when it is not this user's.
+    Raise `ConflictError` if it is the only way to sign in, `NotFoundError` if it is not this user's.
     """
     with transaction.atomic():
         user = people.lock_user(user_id)
@@ -61,6 +62,7 @@ def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
         if linked is None:
             raise NotFoundError(_("This account is no longer linked."))
         if not user.has_usable_password() and user.linked_identities.count() == 1:
+            # Without this check the user could be locked out, having no password to sign in with.
             raise ConflictError(
                 _("%(name)s has no password, so this is the only way to sign in. Create a password link first.")
                 % {"name": user.get_username()}

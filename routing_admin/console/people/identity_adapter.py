@@ -1,6 +1,6 @@
-"""The one module that knows the package for signing in elsewhere: it speaks with the provider, our pages decide.
+"""The adapter to django-allauth: it talks to the provider, and our pages decide about the result.
 
-It is imported only where a provider is configured, since the package's rows exist only then.
+Import it only where a provider is configured: allauth's tables exist only then.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """How somebody came back from a provider: with an identity and what was noted on the way there, or without.
+    """The result of a provider's callback: an identity with the notes made before, or a cause.
 
-    `cause` says why without: cancelled, stale or failed.
+    `cause` is cancelled, stale or failed.
     """
 
     identity: Identity | None
@@ -40,7 +40,7 @@ class Arrival:
 
 
 class _Handover(HttpResponse):
-    """An answer that nobody gets: it carries an arrival out of the package."""
+    """A response that is never sent. It carries an arrival out of allauth's view."""
 
     def __init__(self, arrival: Arrival) -> None:
         super().__init__()
@@ -48,36 +48,36 @@ class _Handover(HttpResponse):
 
 
 class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Hands over to our pages as soon as the provider has said who it is, or that it did not work."""
+    """Stops allauth's flow and hands the result to our pages once the provider has answered."""
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        """Raises `ImmediateHttpResponse` with the arrival."""
         state = sociallogin.state
         arrival = Arrival(_identity_of(sociallogin), notes=state.get("data") or {}, after=state.get("next") or "")
+        # allauth has no other way out before it would create or look up a user itself.
         raise ImmediateHttpResponse(_Handover(arrival))
 
     def on_authentication_error(
         self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, extra_context: Any = None
     ) -> None:
-        """Raises `ImmediateHttpResponse` with an arrival without an identity."""
         if exception is not None:
             log.warning("signing in with %s failed: %s", provider.id, type(exception).__name__)
+        # Without a state of ours the callback belongs to no sign-in begun here: an old link, or a forged one.
         knows_attempt = bool((extra_context or {}).get("state"))
         raise ImmediateHttpResponse(_Handover(Arrival(None, "failed" if knows_attempt else "stale")))
 
     def get_requests_session(self) -> Any:
-        """One that goes out as all our calls do."""
         session = super().get_requests_session()
+        # Outgoing calls of allauth use the installation's proxy, as all others do.
         if settings.OUTGOING_PROXY:
             session.proxies = {"http": settings.OUTGOING_PROXY, "https": settings.OUTGOING_PROXY}
         return session
 
 
 class FeishuClient(FeishuOAuth2Client):  # type: ignore[misc]
-    """Exchanges a code with Feishu, all of whose calls take JSON."""
+    """Exchanges a code with Feishu, whose endpoints all take JSON."""
 
     def app_access_token(self) -> str:
-        """The application's own token. Raises `OAuth2Error`, `OSError`."""
+        """Return the application's own token. Raise `OAuth2Error` or `OSError`."""
         body = {"app_id": self.consumer_key, "app_secret": self.consumer_secret}
         with get_adapter().get_requests_session() as session:
             answer = session.post(self.app_access_token_url, json=body)
@@ -89,31 +89,30 @@ class FeishuClient(FeishuOAuth2Client):  # type: ignore[misc]
 
 
 class FeishuExchange(FeishuOAuth2Adapter):  # type: ignore[misc]
-    """The package's, with a client that sends JSON."""
+    """allauth's adapter with a client that sends JSON."""
 
     def get_client(self, request: HttpRequest, app: Any) -> FeishuClient:
-        """The client of one exchange."""
         usual = super().get_client(request, app)
         method, address = self.access_token_method, self.access_token_url
         return FeishuClient(request, app.client_id, app.secret, method, address, usual.callback_url)
 
 
 class WeixinExchange(WeixinOAuth2Adapter):  # type: ignore[misc]
-    """The package's, asking for the token as Weixin's page says."""
+    """allauth's adapter with the token requested by GET, as Weixin documents it."""
 
     access_token_method = "GET"  # noqa: S105 - a method of HTTP
 
 
 VENDORS = {"feishu": FeishuExchange, "weixin": WeixinExchange}
-"""Where a vendor's page says otherwise than the package does."""
+"""Adapters for vendors whose documentation differs from allauth's behaviour."""
 
 
 def find_provider_address(
     request: HttpRequest, configured: IdentityProvider, notes: Mapping[str, str], after: str
 ) -> str:
-    """Where the browser goes to sign in, with a state that is this session's; `notes` come back with the person.
+    """Return the URL at the provider to send the browser to, with a state bound to this session.
 
-    Raises `OSError` when the provider does not say where, or does not answer.
+    `notes` are returned with the callback. Raise `OSError` if the provider is unreachable or names no URL.
     """
     provider = get_adapter(request).get_provider(request, _word_of(configured))
     try:
@@ -127,23 +126,22 @@ def find_provider_address(
 
 
 def receive(request: HttpRequest, configured: IdentityProvider) -> Arrival:
-    """How somebody came back whom we had sent there."""
-    if request.GET.get("error") == "access_denied":  # some send it without the state
+    if request.GET.get("error") == "access_denied":  # some providers send this without the state
         return Arrival(None, "cancelled")
     provider = get_adapter(request).get_provider(request, _word_of(configured))
     exchange = VENDORS.get(configured.id, provider.get_oauth2_adapter)(request)
     view = OAuth2CallbackView.adapter_view(exchange)
     try:
         answer = view(request)
-    except (OSError, LookupError, TypeError, ValueError) as error:  # an answer that is none
+    except (OSError, LookupError, TypeError, ValueError) as error:  # a malformed answer
         log.warning("signing in with %s failed: %s", configured.id, type(error).__name__)
         return Arrival(None, "failed")
     return answer.arrival if isinstance(answer, _Handover) else Arrival(None, "failed")
 
 
 def _identity_of(sociallogin: Any) -> Identity:
-    """Who the provider says it is."""
     user, account = sociallogin.user, sociallogin.account
+    # Only verified addresses: an unverified one could belong to another person.
     emails = [each.email for each in sociallogin.email_addresses if each.verified]
     name = " ".join(word for word in (user.first_name, user.last_name) if word)
     return Identity(
@@ -156,5 +154,4 @@ def _identity_of(sociallogin: Any) -> Identity:
 
 
 def _word_of(configured: IdentityProvider) -> str:
-    """The package's word for a provider."""
     return configured.id if configured.kind == "openid_connect" else configured.kind

@@ -1,4 +1,4 @@
-"""The language of the pages: in a cookie for this browser, and with the person for the next one."""
+"""The language of the pages, kept in a cookie and with the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ YEAR = 365 * 86_400
 
 
 def set_language(request: HttpRequest) -> HttpResponseBase:
-    """Switches the language and returns to the page; somebody who is signed in keeps it for the next browser."""
+    """Switch the language and return to the page. A signed-in user keeps it for other browsers."""
     response = in_this_browser(request)
     if request.method == "POST" and isinstance(request.user, User):
         people.choose_language(request.user, request.POST.get("language", ""))
@@ -21,7 +21,7 @@ def set_language(request: HttpRequest) -> HttpResponseBase:
 
 
 def remember_language(response: HttpResponse, language: str) -> None:
-    """Sets the language's cookie; nothing for an empty language."""
+    """Set the language's cookie, unless `language` is empty."""
     if language:
         response.set_cookie(
             settings.LANGUAGE_COOKIE_NAME,

@@ -1,4 +1,4 @@
-"""What do the pages of people need to know? Who may come in, whose link it is, in which language somebody reads."""
+"""Queries for people: users, links, languages, sessions and tokens."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ from routing_admin.platform.auth.session_activity import digest_of_session, sess
 
 
 def list_users() -> list[User]:
-    """Everybody: those who can sign in first, administrators before editors before viewers, then by name."""
+    """List all users: active ones first, administrators before editors before viewers, then by name."""
     editors = F("person__is_editor").desc(nulls_last=True)
     users = User.objects.select_related("person").prefetch_related("linked_identities")
     return list(users.order_by("-is_active", "-is_staff", editors, "username"))
 
 
 def find_user(pk: int | None) -> User | None:
-    """The user with that key; None when there is none, or no key as somebody has who is not signed in."""
+    """Return the user with this key. None for an unknown key, or without one, as for an anonymous user."""
     return None if pk is None else User.objects.select_related("person").filter(pk=pk).first()
 
 
 def find_user_named(username: str) -> User | None:
-    """The user of that name; None when there is none."""
     return User.objects.select_related("person").filter(username=username).first()
 
 
 def find_user_of_link(uid: str, token: str) -> User | None:
-    """The user whose link this is; None when it is wrong, used, expired or taken back."""
+    """Return the active user whose link this is. None if it is wrong, used, expired or withdrawn."""
     try:
         user = User.objects.filter(pk=int(force_str(urlsafe_base64_decode(uid))), is_active=True).first()
     except (ValueError, OverflowError):
@@ -46,21 +45,19 @@ def find_user_of_link(uid: str, token: str) -> User | None:
 
 
 def find_language(user: User) -> str:
-    """The language the user chose, empty when none was."""
     return Person.objects.filter(user=user).values_list("language", flat=True).first() or ""
 
 
 def list_identities(user: User) -> list[LinkedIdentity]:
-    """The accounts elsewhere that sign this user in, the oldest first."""
     return list(user.linked_identities.order_by("linked_at"))
 
 
-# What do the pages need to know of a person's sessions? Which there are, where and when each was seen.
+# Sessions.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLine:
-    """A session as the page shows it; `is_this` is the one that asks. Times are None while it was never seen."""
+    """A session as the page shows it. `is_this` marks the current one. The times are None if it was never seen."""
 
     digest: str
     is_this: bool
@@ -73,9 +70,10 @@ class SessionLine:
 
 
 def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
-    """The person's sessions that have not ended, the one with that key first, then the last seen first. Two queries."""
+    """List the user's unexpired sessions: the one with `own_key` first, then by last use. Two queries."""
     found = dict(sessions_of(user_id))
     rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(found))}
+    # Sightings are written in batches: the newest ones are only in memory yet.
     noted, own = session_activity().waiting(), digest_of_session(own_key) if own_key else ""
     lines = []
     for digest, session in found.items():
@@ -97,22 +95,21 @@ def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
     return sorted(lines, key=lambda line: (not line.is_this, -(line.last_seen or line.ends_at).timestamp()))
 
 
-# What does the page of tokens need to know? All of them, whose each is.
+# Tokens.
 
 
 def list_tokens() -> list[AdminToken]:
-    """Every token with its owner: those that work first, the revoked ones last."""
+    """List all tokens with their owners, revoked ones last."""
     rows = AdminToken.objects.select_related("owner")
     return sorted(rows, key=lambda row: row.revoked_at is not None)
 
 
 def find_token(public_id: str) -> AdminToken | None:
-    """The token with that public part; None for none."""
     return AdminToken.objects.select_related("owner").filter(public_id=public_id).first()
 
 
 def tokens_behind() -> list[str]:
-    """Living tokens that still need an older signing secret: they did not come in since the rotation."""
+    """Return the names of valid tokens that still need an older signing secret, not being used since the rotation."""
     living = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
     behind = living.exclude(signed_with=name_of_secret(newest_secret()))
     return sorted(name_of(row.owner.get_username(), row.name) for row in behind)

@@ -1,4 +1,4 @@
-"""Signing in and out: throttled, queued, audited, and in the person's own language."""
+"""Views for signing in and out: throttled, audited, and in the person's language."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ from routing_admin.platform.server.request_id import request_id_of
 
 
 class SignIn(LoginView):
-    """The sign-in page; 429 after too many failures from one address, 503 while many sign in, both with Retry-After."""
+    """The sign-in page. 429 after too many failures from an address, 503 on overload, both with Retry-After."""
 
     authentication_form = SignInForm
     redirect_authenticated_user = True
     extra_context = {"providers": settings.IDENTITY.providers}
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Lets the person in, to the page that was asked for."""
         user = form.get_user()
         assert isinstance(user, User)  # noqa: S101 - the form's own promise, for the type checker
         throttle.leave(form.cleaned_data["username"], address_of(self.request))
@@ -39,21 +38,19 @@ class SignIn(LoginView):
         return response
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
-        """The page again: what is wrong, once, with the name kept."""
         response = super().form_invalid(form)
         assert isinstance(form, SignInForm)  # noqa: S101 - this view's own form, for the type checker
         if form.wait:
             refuse_for_now(response, form)
+        # An incomplete form is not a failed attempt.
         elif form.cleaned_data.get("username") and form.cleaned_data.get("password"):
             people.note_sign_in(build_visitor(self.request), "user.sign_in_failed", [form.cleaned_data["username"]])
         return response
 
 
 class SignOut(LogoutView):
-    """The end of this browser's session."""
-
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Signs out, and on to the sign-in page."""
+        # Read before signing out: afterwards the request has no user.
         actor = actor_of(request)
         response = super().post(request, *args, **kwargs)
         people.note_sign_in(actor, "user.sign_out", [actor.name])
@@ -61,16 +58,14 @@ class SignOut(LogoutView):
 
 
 def refuse_for_now(response: HttpResponse, form: PasswordCheck) -> None:
-    """Give an answer the status and the wait of a password that may not be checked now."""
     response.status_code = form.status
     response.headers["Retry-After"] = str(form.wait)
 
 
 def build_visitor(request: HttpRequest) -> Actor:
-    """Whoever stands at the door, by address and request alone."""
+    """Return the actor of a request before anyone is signed in."""
     return Actor("person", "", address_of(request), request_id_of(request))
 
 
 def address_of(request: HttpRequest) -> str:
-    """Where a request comes from, as the throttle counts it."""
     return address_in(request.META, settings.TRUSTED_PROXIES)

@@ -1,4 +1,4 @@
-"""Addresses of signing in, of links and of users."""
+"""URLs for signing in, linked accounts, sessions, tokens and users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users: who may come in, as what; invited by a link that is shown once."""
+"""Pages of users: the list, invitations, roles and deactivation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from routing_admin.console.people.queries import SessionLine, find_user, list_se
 
 @dataclass(frozen=True, slots=True)
 class UserRow:
-    """A user as the list shows one; `state` is active, invited or deactivated."""
+    """A user in the list. `state` is active, invited or deactivated."""
 
     user: User
     role: UserRole
@@ -35,13 +35,11 @@ class UserRow:
 
 
 def user_row(user: User) -> UserRow:
-    """A user's line."""
     active = "invited" if people.is_invited(user) else "active"
     return UserRow(user, role_of(user), active if user.is_active else "deactivated")
 
 
 def user_or_404(pk: int | None) -> User:
-    """The user with that key. Raises `Http404` when there is none."""
     user = find_user(pk)
     if user is None:
         raise Http404
@@ -49,7 +47,6 @@ def user_or_404(pk: int | None) -> User:
 
 
 def sentence(lines: list[UserRow]) -> str:
-    """What is so, in one sentence."""
     active = [line for line in lines if line.state == "active"]
     administrators = sum(line.role is UserRole.ADMINISTRATOR for line in active)
     count = ngettext("%(count)s person can sign in", "%(count)s people can sign in", len(active)) % {
@@ -61,13 +58,11 @@ def sentence(lines: list[UserRow]) -> str:
 
 @require_http_methods(["GET", "HEAD"])
 def users(request: HttpRequest) -> HttpResponse:
-    """Everybody, administrators first."""
     return listing(request, InviteForm())
 
 
 @require_POST
 def user_invite(request: HttpRequest) -> HttpResponse:
-    """Makes a user and shows the link once; 422 keeps what was typed."""
     form = InviteForm(request.POST)
     if form.is_valid():
         try:
@@ -83,7 +78,6 @@ def user_invite(request: HttpRequest) -> HttpResponse:
 def listing(
     request: HttpRequest, form: InviteForm, link: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
-    """The page of all users."""
     lines = [user_row(user) for user in list_users()]
     page = {"lines": lines, "sentence": sentence(lines), "form": form, "link": link}
     return render(request, "users/users.html", page, status=status)
@@ -91,14 +85,13 @@ def listing(
 
 @require_safe
 def user(request: HttpRequest, pk: int) -> HttpResponse:
-    """One user: role, a link for a new password, leaving and coming back."""
     found = user_or_404(pk)
     return show_user(request, found)
 
 
 @require_POST
 def user_role(request: HttpRequest, pk: int) -> HttpResponse:
-    """Changes the role; 409 when somebody else did, or when it is the last administrator's."""
+    """Change a role. 409 if it was changed meanwhile, or for the last administrator."""
     found = user_or_404(pk)
     form = RoleForm(request.POST)
     if not form.is_valid():
@@ -113,7 +106,6 @@ def user_role(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def user_active(request: HttpRequest, pk: int) -> HttpResponse:
-    """Deactivates a user or lets one come back."""
     active = request.POST.get("active") == "1"
     try:
         found = people.set_active(actor_of(request), pk, active=active)
@@ -126,7 +118,8 @@ def user_active(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def go_back(request: HttpRequest, pk: int, text: str) -> HttpResponse:
-    """Back to the person's page; to the sign-in page where one's own session ended by what was done."""
+    """Return to the user's page."""
+    # The action may have ended the actor's own session: then go to the sign-in page.
     if not request.session.exists(request.session.session_key or ""):
         logout(request)
         return redirect("login")
@@ -136,7 +129,6 @@ def go_back(request: HttpRequest, pk: int, text: str) -> HttpResponse:
 
 @require_POST
 def user_link(request: HttpRequest, pk: int) -> HttpResponse:
-    """A link by which this user chooses a new password, shown once."""
     found = user_or_404(pk)
     try:
         token = people.new_link(actor_of(request), found)
@@ -147,7 +139,6 @@ def user_link(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
-    """Takes an invitation back that nobody has accepted yet."""
     try:
         name = people.withdraw(actor_of(request), pk)
     except ActionError as refusal:
@@ -159,7 +150,6 @@ def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 def show_user(
     request: HttpRequest, user: User, *, form: RoleForm | None = None, status: int = 200, **more: Any
 ) -> HttpResponse:
-    """The page of one user."""
     line = user_row(user)
     role = line.role.value
     shown = {
@@ -175,14 +165,12 @@ def show_user(
 
 
 def shown_sessions(request: HttpRequest, user: User) -> list[SessionLine] | None:
-    """The person's sessions, for the person and for administrators; None for everybody else."""
     if user.pk == request.user.pk or can_change(role_of(request.user), "user_session_end"):
         return list_sessions(user.pk, request.session.session_key)
     return None
 
 
 def link_of(user: User, token: str) -> dict[str, Any]:
-    """The link as it is shown: for whom, where, and for how many days."""
     uid, _slash, word = token.partition("/")
     return {
         "name": user.get_username(),
