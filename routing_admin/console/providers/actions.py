@@ -1,4 +1,4 @@
-"""Changing providers and their keys."""
+"""Actions on providers and their keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from routing_admin.dispatch.provider_checks import CheckResult
 
 
 class KeyAct(StrEnum):
-    """What becomes of a provider's key when the provider is saved."""
+    """The change to a provider's key when the provider is saved."""
 
     KEEP = "keep"
     SET = "set"
@@ -41,7 +41,7 @@ class KeyAct(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyChange:
-    """A change of key: `text` is the new key, or `${NAME}`; an empty text keeps what is there."""
+    """A change of key. `text` is the new key or `${NAME}`; an empty text keeps the current key."""
 
     act: KeyAct = KeyAct.KEEP
     text: str = ""
@@ -53,7 +53,7 @@ class KeyChange:
 def save_provider(
     actor: Actor, row: Provider, *, key: KeyChange | None = None, expected: int | None = None
 ) -> AuditedAction:
-    """Writes a provider, new or changed. A stored key does not follow to another origin (security by origin)."""
+    """Save a new or changed provider. A stored key is not kept for an endpoint of another origin."""
     new = row.pk is None
     act = AuditedAction("provider.add" if new else "provider.change", "provider", row.name)
     with ledger.change(actor, act):
@@ -66,7 +66,7 @@ def save_provider(
 
 
 def change_key(row: Provider, change: KeyChange) -> None:
-    """Applies a key change to the row; a key for another origin than the endpoint's is taken away."""
+    """Apply a key change to the row, without saving it."""
     if change.act is KeyAct.SET and change.text:
         take_key(row, change.text)
     elif change.act is KeyAct.ENVIRONMENT:
@@ -74,12 +74,13 @@ def change_key(row: Provider, change: KeyChange) -> None:
         row.key_variable = referenced_variable(change.text) or ""
     elif change.act is KeyAct.NONE:
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.NONE, None, ""
+    # A stored key was entered for one origin and must not be sent to another.
     elif row.stored_key and row.stored_key.origin != origin_of(row.endpoint):
         row.key_source, row.stored_key = Provider.KeySource.ENVIRONMENT, None
 
 
 def leave_keys_behind(row: Provider) -> None:
-    """Takes stored further keys away that were given for another origin than the endpoint's is now."""
+    """Remove stored further keys that were entered for another origin than the endpoint's."""
     further = list(row.more_keys.select_related("stored_key"))
     variables = further_variables(key_variable(row.name, row.env_name), [each.key_variable for each in further])
     for key, variable in zip(further, variables, strict=True):
@@ -89,9 +90,9 @@ def leave_keys_behind(row: Provider) -> None:
 
 
 def take_key(row: Provider, text: str) -> None:
-    """Sets the key from what was typed: a literal is stored encrypted, `${NAME}` names a variable.
+    """Set the key from typed text: a literal is stored encrypted, `${NAME}` names a variable.
 
-    Raises `InvalidError` for a variable that may hold no key, a placeholder, a mask, or what no header can carry.
+    Raise `InvalidError` for a variable that may not hold a key, a placeholder, a mask, or characters no header allows.
     """
     variable = to_variable(text)
     if variable is not None:
@@ -104,10 +105,7 @@ def take_key(row: Provider, text: str) -> None:
 
 
 def to_variable(text: str) -> str | None:
-    """The variable that was typed as `${NAME}`, None for another text.
-
-    Raises `InvalidError` for one that may hold no key.
-    """
+    """Return the variable named by `${NAME}`, None for other text. Raise `InvalidError` if it may not hold a key."""
     variable = referenced_variable(text)
     if variable is not None and not readable(variable):
         message = _("Only variables named LLM_PROVIDER_…_API_KEY may hold a provider key.")
@@ -116,7 +114,7 @@ def to_variable(text: str) -> str | None:
 
 
 def find_stored(text: str, endpoint: str) -> StoredKey:
-    """A literal key as it is stored. Raises `InvalidError` for a placeholder, a mask, or what no header can carry."""
+    """Store a literal key encrypted. Raise `InvalidError` for a placeholder, a mask, or characters no header allows."""
     if form_of(text) is not KeyNotation.LITERAL:
         message = _(
             "This is not a key: it is a placeholder, masked, or contains characters not allowed in HTTP headers."
@@ -126,7 +124,6 @@ def find_stored(text: str, endpoint: str) -> StoredKey:
 
 
 def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -> BulkChange:
-    """Switches several providers on or off as one revision."""
     changed = [row for row in rows if row.enabled != enabled]
     names = ", ".join(row.name for row in changed)
     act = AuditedAction("provider.enable" if enabled else "provider.disable", "provider", names[:300])
@@ -138,7 +135,7 @@ def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -
 
 
 def check_can_delete_provider(row: Provider) -> None:
-    """Raises `InUseError` naming the routes and services that use the provider."""
+    """Raise `InUseError` that names the routes or services that use the provider."""
     routes = sorted({candidate.route.task_type for candidate in row.candidates.select_related("route")})
     check_unused(routes, _("Task routes still use this provider: %(users)s. Remove it from their chains first."))
     services = [service.service_id for service in row.services.all()]
@@ -146,7 +143,7 @@ def check_can_delete_provider(row: Provider) -> None:
 
 
 def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None) -> AuditedAction:
-    """Deletes a provider that nothing uses; Undo brings it back, its stored key included."""
+    """Delete an unused provider. Undo restores it with its stored key."""
     with ledger.change(actor, AuditedAction("provider.delete", "provider", row.name)) as act:
         check_version(Provider.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_provider(row)
@@ -154,13 +151,13 @@ def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None)
     return act
 
 
-# A provider's further keys: added, named, switched off and on, removed (decision 20).
+# A provider's further keys.
 
 
 def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> AuditedAction:
-    """One more key that takes turns with the others; an empty name is the next free number.
+    """Add a key to a provider's rotation. An empty name becomes the next free number.
 
-    Raises `InvalidError` for a name or a key that is there already, and for what is no key.
+    Raise `InvalidError` for a name or key that exists already, and for text that is no key.
     """
     act = AuditedAction("provider.key_add", "provider", row.name)
     with ledger.change(actor, act):
@@ -178,7 +175,7 @@ def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> 
 
 
 def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str, enabled: bool) -> AuditedAction:
-    """Names a key otherwise, and switches it off or on. Raises `NotFoundError`, and `InvalidError` for a name taken."""
+    """Rename, enable or disable a key. Raise `NotFoundError`, and `InvalidError` for a name that is taken."""
     act = AuditedAction("provider.key_change", "provider", row.name)
     with ledger.change(actor, act):
         further = list(row.more_keys.all())
@@ -188,6 +185,7 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
         if key is not None:
             key.name, key.enabled = new_name, enabled
             key.save(update_fields=["name", "enabled"])
+        # The first key is part of the provider's own row, further keys have rows of their own.
         elif name == first_name(row):
             row.key_name, row.key_enabled = ("" if new_name == FIRST_KEY else new_name), enabled
         else:
@@ -197,9 +195,9 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
 
 
 def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction:
-    """Takes a key out; where it was the first, the next one becomes the first. Undo brings it back.
+    """Remove a key. If it was the first, the next one becomes the first.
 
-    Raises `NotFoundError`, and `InvalidError` for the only one, which the provider's form changes.
+    Raise `NotFoundError`, and `InvalidError` for the only key, which the provider's form changes instead.
     """
     act = AuditedAction("provider.key_remove", "provider", row.name)
     with ledger.change(actor, act):
@@ -219,9 +217,9 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction
 
 
 def confirm_key_origin(actor: Actor, row: Provider, variable: str, origin: str) -> AuditedAction:
-    """Allow the key in a variable to be sent to the provider's origin, which has to be the one that was shown.
+    """Allow the key in a variable to be sent to the provider's origin.
 
-    Raises `ConflictError` where the address was changed meanwhile.
+    Raise `ConflictError` if the endpoint's origin is no longer the `origin` that was shown.
     """
     act = AuditedAction("provider.key_origin", "provider", row.name, {"variable": variable, "origin": origin})
     with ledger.audit(actor, act):
@@ -233,7 +231,6 @@ def confirm_key_origin(actor: Actor, row: Provider, variable: str, origin: str) 
 
 
 def first_name(row: Provider) -> str:
-    """What the key in the provider's own row is called."""
     return row.key_name or FIRST_KEY
 
 
@@ -261,14 +258,14 @@ def _give(new: ProviderKey, row: Provider, text: str) -> None:
 
 
 def _read_from(new: ProviderKey, row: Provider, further: list[ProviderKey], variable: str) -> None:
-    """A variable of its own where none is named: the next free number."""
+    # Without a named variable, the key gets one derived from the provider's name and the next free number.
     chosen = [*(each.key_variable for each in further), variable]
     new.key_source = Provider.KeySource.ENVIRONMENT
     new.key_variable = further_variables(key_variable(row.name, row.env_name), chosen)[-1]
 
 
 def _check_other(row: Provider, further: list[ProviderKey], new: ProviderKey) -> None:
-    """The same key twice would only take two turns."""
+    # The same key twice would be used twice per rotation without adding any quota.
     others: list[tuple[str, Provider | ProviderKey]] = [
         (first_name(row), row),
         *((each.name, each) for each in further),
@@ -280,11 +277,10 @@ def _check_other(row: Provider, further: list[ProviderKey], new: ProviderKey) ->
             raise InvalidError([Problem("apiKey", message, "duplicate")])
 
 
-# Keeping what came of the last test of a provider, so that nobody has to test again to know.
+# Results of connection tests, kept so that the pages can show them without testing again.
 
 
 def record_tests(answers: Mapping[str, CheckResult]) -> None:
-    """Keeps the answers by their providers' names, each in place of the one before; one query."""
     now = timezone.now()
     rows = [ProviderTest(name=name, at=now, ms=each.ms, fault=each.fault[:40]) for name, each in answers.items()]
     ProviderTest.objects.bulk_create(
@@ -293,7 +289,6 @@ def record_tests(answers: Mapping[str, CheckResult]) -> None:
 
 
 def record_key_tests(provider: str, answers: Mapping[str, CheckResult]) -> None:
-    """Keeps the answers that a provider gave to its keys, by their names; one query."""
     now = timezone.now()
     rows = [
         KeyTest(provider=provider, key=name, at=now, ms=each.ms, fault=each.fault[:40])

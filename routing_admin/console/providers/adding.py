@@ -1,4 +1,4 @@
-"""Adding a provider as one flow: preset, key, test, choose models, services and aliases made as one revision."""
+"""Pages for adding a provider: preset, key and connection test, then models, added as one revision."""
 
 from __future__ import annotations
 
@@ -48,12 +48,11 @@ if TYPE_CHECKING:
 
 
 def label_of(preset: HostPreset) -> str:
-    """What a preset is called in the reader's language."""
     return preset.label_zh if (get_language() or "").startswith("zh") else preset.label_en
 
 
 def start_of(preset: HostPreset | None, there: Sequence[ProviderLine]) -> dict[str, Any]:
-    """What the form begins with; `there` are the providers that are at the preset's host already."""
+    """Return the form's initial values. `there` are the existing providers at the preset's host."""
     if preset is None:
         return {"protocol": "openai"}
     taken = any(line.row.name == preset.name for line in there)
@@ -68,7 +67,10 @@ def start_of(preset: HostPreset | None, there: Sequence[ProviderLine]) -> dict[s
 
 
 def provider_new(request: HttpRequest) -> HttpResponse:
-    """The first step: a preset or an address of one's own, and the key; what is there of a preset is offered."""
+    """Show the first step: a preset or a custom URL, and the key.
+
+    If a provider exists for the preset already, the page offers to give that one a key instead.
+    """
     preset = BY_NAME.get(request.GET.get("preset", ""))
     if "provider" in request.POST:
         return give_key(request, preset)
@@ -95,7 +97,7 @@ def provider_new(request: HttpRequest) -> HttpResponse:
 
 
 def give_key(request: HttpRequest, preset: HostPreset | None) -> HttpResponse:
-    """Gives a provider that is there already its key, then goes on to its models."""
+    """Store the key of an existing provider, then continue with its models."""
     row = require_found(find_provider(request.POST["provider"]))
     form = ProviderKeyForm(request.POST)
     if form.is_valid():
@@ -118,9 +120,8 @@ def new_page(
     *,
     offers: bool = False,
 ) -> HttpResponse:
-    """The page of the first step: the presets, a form, or what is there of the preset, which it `offers` a key."""
     there = by_preset.get(preset.name, ()) if preset and offers else ()
-    if preset:  # the rest is filled in
+    if preset:  # the key is all that is left to fill in
         form.fields["key"].widget.attrs["autofocus"] = True
     context = {
         "form": form,
@@ -135,7 +136,7 @@ def new_page(
 
 
 def provider_models(request: HttpRequest, name: str) -> HttpResponse:
-    """The further steps: test, fetch or write the models, choose, make services."""
+    """Show the further steps: test, list or type the models, choose some, add services."""
     row = require_found(find_provider(name))
     act = request.POST.get("act", "")
     if act == "make":
@@ -151,6 +152,7 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
     elif act == "write":
         names = request.POST.get("names", "").splitlines()
         context["offer"] = offer_models(row, names).choosing(True)
+    # A first visit suggests the preset's models, so that nothing has to be fetched.
     elif request.method == "GET" and not has_services(row):
         context["offer"] = suggest_models(row)
     return models_page(request, row, **context)
@@ -160,7 +162,10 @@ CHOOSING = ("find", "all", "none", "count", "adjust", "add")
 
 
 def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse:
-    """The table of models after a search or a choice; with `adjust` the chosen ones alone, with `add` services."""
+    """Show the table of models after a search or a choice.
+
+    With `adjust`, show only the chosen models; with `add`, add services for them.
+    """
     offer = read_offer(row, request.POST)
     if act in ("adjust", "add"):
         lines = adjust_lines(row, offer)
@@ -176,7 +181,7 @@ def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse
 
 
 def suggest_models(row: Provider) -> Offer | None:
-    """What the preset of a new provider's address names, the default model chosen; None without a preset."""
+    """Return the models of the endpoint's preset, with the default model chosen. None without a preset."""
     preset = next((each for each in PRESETS if each.base_url == row.endpoint and each.models), None)
     if preset is None:
         return None
@@ -184,13 +189,12 @@ def suggest_models(row: Provider) -> Offer | None:
 
 
 def models_page(request: HttpRequest, row: Provider, status: int = 200, **context: Any) -> HttpResponse:
-    """The page of the further steps."""
     return render(request, "capabilities/provider_models.html", {"row": row, **context}, status=status)
 
 
 def make_services(request: HttpRequest, row: Provider, lines: list[ModelLine]) -> HttpResponse:
-    """Makes the chosen services and their aliases as one revision; lines with a problem are shown with it."""
     chosen = list_chosen(lines)
+    # All or nothing: a single line with an error returns the table, so that one revision holds what was chosen.
     problem = "" if chosen else _("Choose at least one model.")
     if not problem and not any(line.error for line in lines):
         try:

@@ -1,4 +1,4 @@
-"""Calling a provider for an administrator, and what came of it in words."""
+"""Connection tests and model lists of providers, with the results in words."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ ADVICE: Mapping[str, str | Promise] = {
     ),
     Fault.REDIRECT: gettext_lazy("The address redirects. Enter the address it redirects to."),
 }
-"""What to do next, by the class of the fault."""
+"""Fault → what to do next. Faults that the provider's own message explains are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialResult:
-    """What a call gave: `ok`, a sentence, and what to do where it failed; `models` the provider's own list.
+    """The result of a call to a provider, in words.
 
-    `quoted` are its own words; `options` those that it took, as text, and `options_url` the form filled in with them.
+    `quoted` is the provider's own message. `options` are compatibility options that made the call work, and
+    `options_url` leads to the provider's form filled in with them.
     """
 
     ok: bool
@@ -69,38 +70,34 @@ class DialResult:
 
     @property
     def tone(self) -> str:
-        """The tone of the note."""
         return "ok" if self.ok else "bad"
 
 
 def test(row: Provider) -> DialResult:
-    """Send one tiny chat request to the default model, and keep what came of it."""
+    """Send a minimal chat request to the default model, and store the result."""
     answer = dial.provider_checker().test(row.name, row.default_model)
     record_tests({row.name: answer})
     return explain_answer(row.name, answer)
 
 
 def test_each(rows: Sequence[Provider]) -> list[tuple[str, DialResult]]:
-    """The same for each, all at once; by name, in their order."""
     answers = dial.provider_checker().test_each({row.name: row.default_model for row in rows})
     record_tests(answers)
     return [(row.name, explain_answer(row.name, answers[row.name])) for row in rows]
 
 
 def test_keys(row: Provider, names: Sequence[str]) -> list[tuple[str, DialResult]]:
-    """The same with each key of the provider, or with those named; what came of it is kept by the key's name."""
+    """Test the named keys of a provider, or all, and store the results. Return them by the key's name."""
     answers = dial.provider_checker().test_keys(row.name, row.default_model, names)
     record_key_tests(row.name, answers)
     return [(name, explain_answer(row.name, answer)) for name, answer in answers.items()]
 
 
 def models(row: Provider) -> DialResult:
-    """The provider's own list of models."""
     return explain_answer(row.name, dial.provider_checker().models(row.name))
 
 
 def explain_answer(name: str, result: CheckResult) -> DialResult:
-    """The result of a call to a provider in words."""
     took = duration_text(result.ms)
     if not result.fault:
         sentence = _("%(name)s answered in %(time)s.") % {"name": name, "time": took}
@@ -110,6 +107,7 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
         url = f"{reverse('provider', args=[name])}?{query}" if texts else ""
         return DialResult(ok=True, sentence=sentence, models=result.models, took=took, options=told, options_url=url)
     sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
+    # Our own messages are advice; any other text is the provider's and is shown as a quotation.
     ours = isinstance(result.message, Translatable)
     advice = join_sentences((translate_sentence(result.message) if ours else "", advice_for(result.fault)))
     quoted = "" if ours else brief(result.message)
@@ -119,5 +117,4 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
 
 
 def advice_for(fault: str) -> str:
-    """What to do about a fault; empty where the provider's own message has to do."""
     return str(ADVICE.get(fault, ""))

@@ -1,4 +1,4 @@
-"""The form of a provider: where it is, how its key is kept, and in which ways it differs from its protocol."""
+"""The forms of a provider: endpoint, key, timeouts, and how it deviates from its protocol."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ else:
 
 
 NO_TOOLS = "none"
-"""What the form calls a list of no words; an empty entry is the default."""
+"""The form's word for an empty list; an empty entry means the default."""
 PROTOCOLS = [(name, name) for name in WIRE_PROTOCOLS]
 MEANINGS: dict[str, str | Promise] = {
     "image_url_as_string": gettext_lazy("Images are sent as a plain URL string instead of an object."),
@@ -61,18 +61,17 @@ MEANINGS: dict[str, str | Promise] = {
     "sampling": gettext_lazy("Temperature and top_p are sent."),
     "anthropic_version": gettext_lazy("The API version to request."),
 }
-"""The meanings of the core's table, for people; an option it lacks shows the core's own sentence."""
+"""Compatibility option → its meaning, translated. Missing options show the core's English sentence."""
 
 
 def write_value(value: Any) -> str:
-    """An option's value as the form shows it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return ", ".join(value) if isinstance(value, list | tuple) else str(value)
 
 
 def quirk_field(quirk: Quirk, in_effect: str) -> forms.Field:
-    """The control of one compatibility option; an empty entry means the default, which it names."""
+    """Return the form field of a compatibility option. Its empty choice names the default in effect."""
     unset = _("default (%(value)s)") % {"value": in_effect or _("none")}
     help_text = str(MEANINGS.get(quirk.name, quirk.meaning))
     if quirk.kind in ("list", "text"):
@@ -84,7 +83,7 @@ def quirk_field(quirk: Quirk, in_effect: str) -> forms.Field:
 
 
 def quirk_value(quirk: Quirk, text: str) -> Any:
-    """What a form's text means for an option; None leaves the default."""
+    """Return an option's value from the form's text. None for the default."""
     if not text:
         return None
     if quirk.kind == "flag":
@@ -93,12 +92,11 @@ def quirk_value(quirk: Quirk, text: str) -> Any:
 
 
 def list_words(text: str) -> list[str]:
-    """The words between commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 class ProviderForm(ProviderModelForm, ProviderKeyForm):
-    """A provider that is there already; its name is its identity in chains and files, and stays."""
+    """The form of an existing provider. The name identifies it in chains and files and cannot change."""
 
     protocol = forms.ChoiceField(
         label=gettext_lazy("Protocol"),
@@ -138,11 +136,11 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         }
 
     def __init__(self, *args: Any, offered: Mapping[str, Any] = MappingProxyType({}), **kwargs: Any) -> None:
-        """`offered` are options that a test of the connection found, by their fields; the form shows them unsaved."""
+        """`offered` are option fields that a connection test found. The form shows them, unsaved."""
         super().__init__(*args, **kwargs)
         row = self.instance
         self.offered = bool(offered)
-        self.fields["proxy"].widget.attrs["data-secret"] = True  # its URL may hold a password
+        self.fields["proxy"].widget.attrs["data-secret"] = True  # a proxy's URL may hold a password
         self.fields["version"].initial = row.version
         own, default = row.vendor_tools, sorted(words_at(row.protocol, row.endpoint, None))
         self.fields["vendor_tools"].initial = "" if own is None else write_value(own) or NO_TOOLS
@@ -163,18 +161,16 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
 
     @property
     def quirk_fields(self) -> list[forms.BoundField]:
-        """The compatibility options that the provider's protocol knows."""
+        # Options of other protocols would have no effect, so they are not shown.
         protocol = str(self["protocol"].value() or "openai")
         found = [self[f"quirk_{name}"] for name, quirk in QUIRKS.items() if protocol in quirk.protocols]
         return [*found, self["vendor_tools"]] if protocol in FIELDS else found
 
     @property
     def timeout_fields(self) -> list[forms.BoundField]:
-        """The timeouts."""
         return timeout_fields(self)
 
     def clean_endpoint(self) -> str:
-        """A URL that something can be sent to."""
         endpoint = str(self.cleaned_data["endpoint"]).strip()
         if not endpoint.startswith(("https://", "http://", "echo://")):
             raise forms.ValidationError(_("Must begin with https:// or http://, for example https://api.deepseek.com"))
@@ -184,14 +180,12 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         return endpoint
 
     def clean_proxy(self) -> str:
-        """`default`, `none` or a proxy's URL."""
         proxy = str(self.cleaned_data["proxy"]).strip() or "default"
         if proxy not in ("default", "none") and not proxy.startswith(("http://", "https://")):
             raise forms.ValidationError(_("Write default, none, or a URL that begins with http:// or https://."))
         return proxy
 
     def clean(self) -> dict[str, Any]:
-        """The whole: what was said of the key, and the options are ones that exist."""
         data = super().clean() or {}
         for problem in check_quirks(self.quirks()):
             name = "quirk_" + problem.field.removeprefix("quirks.")
@@ -200,13 +194,13 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         return data
 
     def quirks(self) -> dict[str, Any]:
-        """The options as the row keeps them: those set, and those that a newer version may know."""
+        """Return the options to store."""
+        # Options that this version does not know are kept: a newer version may have written them.
         kept = {name: value for name, value in self.instance.quirks.items() if name not in QUIRKS}
         given = {name: quirk_value(quirk, self.cleaned_data.get(f"quirk_{name}", "")) for name, quirk in QUIRKS.items()}
         return kept | {name: value for name, value in given.items() if value is not None}
 
     def build_row(self) -> Provider:
-        """The row with everything from the form, not yet saved."""
         row = self.save(commit=False)
         row.quirks = self.quirks()
         words = list_words(self.cleaned_data["vendor_tools"])
@@ -216,7 +210,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
 
 
 class NewProviderForm(ProviderKeyForm):
-    """The first step of adding a provider: what it is called, where it is, and its key."""
+    """The first step of adding a provider: its name, endpoint and key."""
 
     name = forms.CharField(
         label=gettext_lazy("Name"),
@@ -233,7 +227,7 @@ class NewProviderForm(ProviderKeyForm):
     )
 
     def clean_name(self) -> str:
-        """A name nobody has yet, without a slash: chains write provider/model."""
+        # A chain writes a candidate as provider/model, so the name must not hold a slash.
         name = str(self.cleaned_data["name"]).strip()
         if "/" in name:
             raise forms.ValidationError(_("A provider's name cannot contain a slash."))
@@ -244,7 +238,7 @@ class NewProviderForm(ProviderKeyForm):
     clean_endpoint = ProviderForm.clean_endpoint
 
     def build_row(self) -> Provider:
-        """The new row, not yet saved."""
+        """Return the new row, unsaved."""
         data = self.cleaned_data
         names = ("name", "display_name", "protocol", "endpoint", "default_model")
         return Provider(**{name: data[name] for name in names})

@@ -1,4 +1,4 @@
-"""One control for a provider's key: where it comes from, and the one field which that needs."""
+"""The form fields of a provider's key: its source, and the field that the source needs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ KEY_ACTS = (
 )
 MAX_KEY_NAME = 60
 FIELDS = {KeyAct.SET.value: ("key",), KeyAct.ENVIRONMENT.value: ("key_variable", "env_name")}
-"""The fields that each choice needs; a form that lacks one of them shows the others."""
+"""Source of the key → its fields. Fields that a form lacks are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyOption:
-    """One choice of where the key comes from: its radio button, its label, and the fields it brings into sight."""
+    """A choice for the source of the key: its radio button, its label, and the fields that it reveals."""
 
     radio: Any
     label: str
@@ -34,7 +34,7 @@ class KeyOption:
 
 
 class KeyNameForm(forms.Form):
-    """What one of several keys is called, and whether it takes its turn."""
+    """The name of one of several keys, and whether it is in rotation."""
 
     key = forms.CharField(widget=forms.HiddenInput)
     name = forms.CharField(label=gettext_lazy("Name"), max_length=MAX_KEY_NAME)
@@ -42,7 +42,7 @@ class KeyNameForm(forms.Form):
 
 
 class ProviderKeyForm(forms.Form):
-    """Where a key comes from, alone or as a part of a provider's form; nothing chosen goes by what was typed."""
+    """The source of a key, alone or as part of a provider's form. Without a choice, a typed key is stored."""
 
     key_act = forms.ChoiceField(
         label=gettext_lazy("Key"), choices=KEY_ACTS, required=False, widget=forms.RadioSelect, initial=KeyAct.SET.value
@@ -60,17 +60,15 @@ class ProviderKeyForm(forms.Form):
     )
 
     key_act_unless_chosen = KeyAct.ENVIRONMENT
-    """What becomes of the key where nothing was chosen and none was typed."""
+    """The change if nothing was chosen and no key was typed."""
 
     def key_options(self) -> Iterator[KeyOption]:
-        """The choices, each with its fields."""
         for radio in self["key_act"]:
             names = FIELDS.get(str(radio.data["value"]), ())
             fields = [self[name] for name in names if name in self.fields]
             yield KeyOption(radio.tag(), str(radio.choice_label), fields)
 
     def clean(self) -> dict[str, Any]:
-        """What was said of the key fits together."""
         data = super().clean() or self.cleaned_data
         if data.get("key_act") == KeyAct.SET.value and not data.get("key"):
             self.add_error("key", _("Enter the key, or choose another way."))
@@ -80,10 +78,11 @@ class ProviderKeyForm(forms.Form):
         return data
 
     def key_change(self) -> KeyChange:
-        """What becomes of the key. A key typed without choosing is meant to be stored."""
+        """Return the change of key that the form asks for."""
         text = self.cleaned_data["key"].strip()
         act = KeyAct(self.cleaned_data["key_act"] or self.key_act_unless_chosen)
         chosen = self.cleaned_data["key_act"] not in ("", KeyAct.KEEP.value)
+        # A key typed without choosing a source is meant to be stored.
         if text and not chosen:
             return KeyChange(KeyAct.SET, text)
         variable = self.cleaned_data["key_variable"].strip()
@@ -92,7 +91,7 @@ class ProviderKeyForm(forms.Form):
 
 
 class FurtherKeyForm(ProviderKeyForm):
-    """One more key of a provider that is there, by a name of its own."""
+    """A further key of an existing provider, with a name of its own."""
 
     prefix = "further"
     name = forms.CharField(

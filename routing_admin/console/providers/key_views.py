@@ -1,4 +1,4 @@
-"""What is done with one of a provider's keys: added, named, switched, removed, tested."""
+"""Actions of a provider's page on its keys: add, change, remove, allow, test."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLACES = {"apiKey": "key"}
 
 @require_POST
 def provider_key_add(request: HttpRequest, name: str) -> HttpResponse:
-    """One more key; 422 with its errors. Where no script runs the page comes back with its dialog's errors on top."""
+    """Add a key. 422 with the form's errors."""
     row = require_found(find_provider(name))
     form = FurtherKeyForm(request.POST)
     if not form.is_valid():
@@ -50,7 +50,6 @@ def provider_key_add(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_key_change(request: HttpRequest, name: str) -> HttpResponse:
-    """Names a key otherwise, or switches it off or on."""
     row = require_found(find_provider(name))
     form = KeyNameForm(request.POST, prefix=request.POST.get("form", ""))
     if not form.is_valid():
@@ -70,7 +69,6 @@ def provider_key_change(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_key_remove(request: HttpRequest, name: str) -> HttpResponse:
-    """Takes a key out; Undo brings it back."""
     row, key = require_found(find_provider(name)), request.POST.get("key", "")
     try:
         made = remove_provider_key(actor_of(request), row, key)
@@ -83,9 +81,10 @@ def provider_key_remove(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
-    """Allow a variable's key to be sent to the provider's address, both as the page showed them."""
+    """Allow a variable's key to be sent to the provider's origin, both as the page showed them."""
     row = require_found(find_provider(name))
     variable, origin = request.POST.get("variable", ""), request.POST.get("origin", "")
+    # Only pairs that the page offers now: the form must not allow an arbitrary variable or origin.
     if (variable, origin) not in {(each.note.variable, each.note.unconfirmed) for each in describe_keys(name)}:
         add_refusal_toast(request, ConflictError(_("This key needs no permission now.")))
         return redirect("provider", name=name)
@@ -102,7 +101,7 @@ def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_keys_test(request: HttpRequest, name: str) -> HttpResponse:
-    """One tiny request with each key, or with the one named; what came of it stands in their lines."""
+    """Test all keys, or the one named, with a minimal request each."""
     row = require_found(find_provider(name))
     results = dialling.test_keys(row, request.POST.getlist("key"))
     is_good = all(result.ok for _name, result in results)

@@ -1,4 +1,4 @@
-"""Choosing models of a provider: each line becomes a service, with capabilities prefilled from the catalogue."""
+"""Choosing models of a provider to add as services, with capabilities prefilled from the catalogue."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
 OFFERED: tuple[Cell, ...] = (*(("input", word) for word in READS), *(("output", word) for word in WRITES))
 MOST = 1000
-"""Lines offered at once; a host that lists more is narrowed by writing the names."""
+"""Models offered at once. If a provider lists more, the others can be typed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLine:
-    """One model offered: what it would be called, what it can do as far as known, and what is wrong with the entry."""
+    """A model offered: its service's id, its capabilities as far as known, and what is wrong with the entry.
+
+    `there` is the service that the model already has, if any.
+    """
 
     index: int
     model: str
@@ -39,49 +42,45 @@ class ModelLine:
 
     @property
     def reads(self) -> list[str]:
-        """What it reads, as far as known, in the order of the check boxes."""
+        """The input capabilities known, in the order of the check boxes."""
         return [name for side, name in OFFERED if side == INPUT and (side, name) in self.cells]
 
     @property
     def contested(self) -> Mapping[Cell, Fact]:
-        """What sources contradict each other about."""
         return self.entry.contested if self.entry else {}
 
     @property
     def boxes(self) -> list[tuple[Cell, str, bool, Fact | None]]:
-        """The check boxes: cell, its form value, whether it is ticked, and what is contested about it."""
+        """The check boxes: cell, form value, whether it is ticked, and the contested fact about it."""
         return [(cell, ":".join(cell), cell in self.cells, self.contested.get(cell)) for cell in OFFERED]
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The models offered, those among them that a search leaves, and how many are chosen, be they left or not."""
+    """The models offered, and a search that narrows those shown. Models outside the search may be chosen, too."""
 
     lines: tuple[ModelLine, ...]
     q: str = ""
 
     @property
     def matches(self) -> list[ModelLine]:
-        """The lines whose model holds the words."""
         return [line for line in self.lines if self.q.casefold() in line.model.casefold()]
 
     @property
     def others(self) -> list[ModelLine]:
-        """The chosen lines that the search leaves out."""
         return [line for line in self.lines if line.use and self.q.casefold() not in line.model.casefold()]
 
     @property
     def names(self) -> str:
-        """Every model, one a line: what the form carries along."""
+        """Every model, one per line: the table posts them back as one field."""
         return "\n".join(line.model for line in self.lines)
 
     @property
     def count(self) -> int:
-        """How many are chosen."""
         return sum(line.use for line in self.lines)
 
     def choosing(self, use: bool) -> Offer:
-        """The same with every line that the search leaves chosen or not; what is a service already stays as it is."""
+        """Return the offer with all lines of the search chosen or not. Models that have a service are left out."""
         every = {line.model for line in self.matches if not line.there}
         return replace(
             self, lines=tuple(replace(line, use=use) if line.model in every else line for line in self.lines)
@@ -89,7 +88,7 @@ class Offer:
 
 
 def offer_models(provider: Provider, models: Iterable[str], chosen: Container[str] = ()) -> Offer:
-    """The lines for models of a provider, in the given order, each once."""
+    """Return the lines for models of a provider, in the given order and without duplicates."""
     names = list(dict.fromkeys(name.strip() for name in models if name.strip()))[:MOST]
     ids = list_service_ids()
     there = map_models(provider)
@@ -99,22 +98,22 @@ def offer_models(provider: Provider, models: Iterable[str], chosen: Container[st
 
 
 def read_offer(provider: Provider, data: QueryDict) -> Offer:
-    """The models of a posted table, with its search and what is chosen."""
+    """Return the offer that a table posted, with its search and choice."""
     offer = offer_models(provider, data.get("names", "").splitlines(), frozenset(data.getlist("use")))
     return replace(offer, q=data.get("q", "").strip())
 
 
 def adjust_lines(provider: Provider, offer: Offer) -> list[ModelLine]:
-    """The chosen lines by themselves, to be named and corrected, each with what is wrong with it."""
+    """Return the chosen lines for correction, each with its error."""
     ids, lines = list_service_ids(), []
     for index, line in enumerate(line for line in offer.lines if line.use):
         lines.append(replace(line, index=index, error=_find_error(line, ids)))
+        # An id that an earlier line uses is taken for the later ones.
         ids.add(line.service_id)
     return lines
 
 
 def _find_error(line: ModelLine, ids: Container[str]) -> str:
-    """Why a chosen line cannot become a service; empty when it can."""
     if not line.service_id:
         return _("Enter an id.")
     return _("A model service with this id already exists.") if line.service_id in ids else ""
@@ -123,8 +122,8 @@ def _find_error(line: ModelLine, ids: Container[str]) -> str:
 def build_offer(
     provider: Provider, index: int, model: str, ids: set[str], there: Mapping[str, str], use: bool
 ) -> ModelLine:
-    """One line; an id that is taken gets the provider's name in front."""
     entry = entry_for(provider, model)
+    # Two providers often have the same model: put the provider's name in front of a taken id.
     own = f"{provider.name}-{model}" if model in ids else model
     supported = frozenset(cell for cell, (on, _source) in (cells_of(entry) if entry else UNKNOWN_MODEL).items() if on)
     return ModelLine(
@@ -133,7 +132,7 @@ def build_offer(
 
 
 def read_lines(provider: Provider, data: QueryDict) -> list[ModelLine]:
-    """The lines as they were posted, each with what is wrong with it."""
+    """Return the posted lines, each with its error."""
     ids = list_service_ids()
     lines: list[ModelLine] = []
     for index, model in enumerate(data.getlist("model")):
@@ -145,7 +144,6 @@ def read_lines(provider: Provider, data: QueryDict) -> list[ModelLine]:
 
 
 def read_line(provider: Provider, data: QueryDict, index: int, model: str, ids: set[str]) -> ModelLine:
-    """One posted line."""
     cells = [tuple(value.split(":", 1)) for value in data.getlist(f"caps-{index}") if ":" in value]
     supported = frozenset((side, name) for side, name in cells if side in SIDES)
     use = f"use-{index}" in data
@@ -163,5 +161,4 @@ def read_line(provider: Provider, data: QueryDict, index: int, model: str, ids: 
 
 
 def list_chosen(lines: Iterable[ModelLine]) -> list[NewModel]:
-    """What the chosen lines ask for."""
     return [NewModel(line.model, line.service_id, line.cells, line.alias) for line in lines if line.use]

@@ -1,4 +1,4 @@
-"""What the providers' pages show: each with its key and with what uses it."""
+"""Queries for the providers' pages: providers with their keys, users and tests, and the health of each key."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNKNOWN_KEY = KeyNote("missing", reason="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderLine:
-    """One provider of the list: its row, its key, and what uses it."""
+    """A provider in the list, with its key and what uses it."""
 
     row: Provider
     key: KeyNote
@@ -49,68 +49,60 @@ class ProviderLine:
 
     @property
     def rank(self) -> int:
-        """Its place in a list that begins with the worst: what cannot be called, what failed, what is off last."""
+        """The sort order of the list: stopped first, then failed tests, usable, and disabled ones last."""
         if self.state == "usable":
             return 1 if self.test and self.test.fault else 2
         return 0 if self.state == "stopped" else 3
 
     @property
     def reason(self) -> str:
-        """Why it cannot be called, in the reader's language where the reason is a missing key."""
         return explain_key(self.key)
 
     @property
     def preset(self) -> HostPreset | None:
-        """The well-known host it is at."""
+        """The preset whose host the endpoint names."""
         return preset_for_endpoint(self.row.endpoint)
 
 
 def explain_key(key: KeyNote) -> str:
-    """Why a provider with this key cannot be called; empty when it can."""
+    """Return why a provider with this key cannot be called; empty if it can."""
     if key.source == "missing" and key.variable and not key.unconfirmed:
         return _("No key. Set %(variable)s in the environment, or store a key here.") % {"variable": key.variable}
     return translate_sentence(key.reason)
 
 
 def select_providers() -> QuerySet[Provider]:
-    """All providers in their order, not read yet: what a form offers."""
     return Provider.objects.all()
 
 
 def find_provider(name: str) -> Provider | None:
-    """The provider with that name; None for none."""
     return Provider.objects.filter(name=name).first()
 
 
 def find_providers(names: Iterable[str]) -> list[Provider]:
-    """The providers with these names, in their order; unknown names are passed over."""
     return list(Provider.objects.filter(name__in=list(names)))
 
 
 def list_enabled_providers() -> list[Provider]:
-    """Every provider that is enabled, in their order; one query."""
     return list(Provider.objects.filter(enabled=True))
 
 
 def find_key_tests(provider: str) -> dict[str, KeyTest]:
-    """The last test of each of a provider's keys, by the key's name; one query."""
     return {each.key: each for each in KeyTest.objects.filter(provider=provider)}
 
 
 def list_provider_names() -> list[str]:
-    """The names of all providers, in their order."""
     return list(Provider.objects.values_list("name", flat=True))
 
 
 def provider_exists(name: str) -> bool:
-    """Whether a provider has that name."""
     return Provider.objects.filter(name=name).exists()
 
 
 def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[ProviderLine]:
-    """The providers that match, the worst first, else in their order; five queries.
+    """List the matching providers, those with problems first. Five queries.
 
-    `state` is one of a line's, or `failed` for those whose last test failed.
+    `state` is a value of `ProviderLine.state`, or `failed` for those whose last test failed.
     """
     rows: QuerySet[Provider] = Provider.objects.select_related("stored_key").prefetch_related(
         "services", "candidates__route"
@@ -127,7 +119,7 @@ def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[Pro
 
 
 def list_by_preset() -> dict[str, list[ProviderLine]]:
-    """The providers that each preset would make once more, by its name: at its host, or called like it; one query."""
+    """Map each preset to the providers that it would duplicate: those at its host or of its name. One query."""
     keys = list_key_notes()
     found: dict[str, list[ProviderLine]] = {}
     for row in Provider.objects.all():
@@ -138,13 +130,11 @@ def list_by_preset() -> dict[str, list[ProviderLine]]:
 
 
 def describe_provider(row: Provider) -> ProviderLine:
-    """One provider with its key, its users and its last test; four queries."""
     prefetch_related_objects([row], "services", "candidates__route")
     return build_line(row, list_key_notes(), ProviderTest.objects.in_bulk([row.name]))
 
 
 def build_line(row: Provider, keys: Mapping[str, KeyNote], tests: Mapping[str, ProviderTest]) -> ProviderLine:
-    """One provider with its key and its last test, of those given, and its users."""
     services = tuple(service.service_id for service in row.services.all())
     return ProviderLine(
         row=row,
@@ -156,20 +146,19 @@ def build_line(row: Provider, keys: Mapping[str, KeyNote], tests: Mapping[str, P
 
 
 def list_routes(row: Provider) -> tuple[str, ...]:
-    """The task types whose chains name the provider, each once."""
     candidates: Iterable[Any] = row.candidates.all()
     return tuple(dict.fromkeys(candidate.route.task_type for candidate in candidates))
 
 
-# How does each of a provider's keys do? Its rest from this process's memory, its last use and refusal from the log.
+# The health of each key: cooldowns from this process's memory, last use and last refusal from the log.
 
 MOST = 500
-"""Newest attempts of a provider that are looked at."""
+"""Newest attempts of a provider that are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRefusal:
-    """A key that rests since the provider refused it, and not only for a while; `fault` says how."""
+    """A key in cooldown because the provider refused it, with the fault that it answered."""
 
     provider: str
     key: str
@@ -179,10 +168,10 @@ class KeyRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyHealth:
-    """One of a provider's keys: where it comes from, and how it does in this process and by the log.
+    """One of a provider's keys: its source, its cooldown in this process, and its last use by the log.
 
-    `rests_until` is None where it does not rest; `rest` and `refusal` are faults: why it rests, and what the provider
-    last said of it. `last_used` looks back over the provider's newest attempts only.
+    `rests_until` is None if there is no cooldown. `rest` and `refusal` are faults: the reason of the cooldown, and the
+    provider's last refusal. `last_used` looks back over the provider's newest attempts only.
     """
 
     name: str
@@ -196,9 +185,9 @@ class KeyHealth:
 
 
 def describe_keys(provider: str) -> Sequence[KeyHealth]:
-    """Return every key of a provider, the first one first; none of a provider that is newer than the snapshot.
+    """Return every key of a provider, the first one first; empty for a provider newer than the snapshot.
 
-    The log is read (two queries) only where there are several.
+    With several keys the log is read, in two queries.
     """
     pool = snapshot.current().provider_keys.get(provider)
     if pool is None:
@@ -210,7 +199,7 @@ def describe_keys(provider: str) -> Sequence[KeyHealth]:
 
 @dataclass(slots=True)
 class _Tries:
-    """What the log knows of a key: when it was used, and when it was refused, and how."""
+    """The newest use and refusal of a key in the log."""
 
     used: datetime | None = None
     refused_at: datetime | None = None
@@ -218,8 +207,9 @@ class _Tries:
 
 
 def _read_tries(provider: str, first: str) -> Mapping[str, _Tries]:
-    """The newest of each key by its name; tries that name none were made with the `first`, before there were others."""
+    # Tries without a key's name were made with the first key, before there were others.
     found: dict[str, _Tries] = {}
+    # Newest first, within an attempt as well: the first use and the first refusal found are the last ones.
     rows = AttemptLog.objects.filter(provider=provider).order_by("-at").values_list("at", "tries")
     for at, tries in rows[:MOST]:
         for one in reversed(tries):
@@ -250,23 +240,24 @@ def _describe(provider: str, key: NamedKey, tries: _Tries) -> KeyHealth:
 
 
 def list_key_refusals(state: Snapshot) -> list[KeyRefusal]:
-    """The keys of pools that the providers refuse, by this process's memory; no query is made."""
+    """List the keys that providers refuse, as far as this process knows. No query."""
     pools, found = process_run_context().pools, []
     for provider, keys in state.provider_keys.items():
         for key in keys.pool:
             cooling = pools.look(provider, PoolKey(key.name, key.mark))
+            # Short cooldowns, as after a rate limit, are no refusal of the key.
             if cooling is not None and TABLE[cooling.failure.fault].key_effect is Effect.LONG:
                 until = timezone.now() + timedelta(seconds=cooling.seconds)
                 found.append(KeyRefusal(provider, key.name, cooling.failure.fault.value, until))
     return found
 
 
-# The keys of a provider as its page lists them: how each does, its last test, and the form that changes it.
+# The keys as the provider's page lists them.
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A key as its line shows it: how it does, its last test, and the form that changes it."""
+    """A key as a row of the page: its health, its last test, and its form."""
 
     place: int
     health: KeyHealth
@@ -275,7 +266,7 @@ class KeyRow:
 
     @property
     def state(self) -> str:
-        """disabled, missing, resting or in_use: what stands in its way first."""
+        """disabled, missing, resting or in_use: the first that applies."""
         if not self.health.enabled:
             return "disabled"
         if self.health.note.reason:
@@ -284,7 +275,7 @@ class KeyRow:
 
 
 def list_key_rows(row: Provider) -> list[KeyRow]:
-    """Every key of the provider in order; tests and log are asked only where there are several."""
+    """List the provider's keys in order. With a single key, neither tests nor log are read."""
     every: Sequence[KeyHealth] = describe_keys(row.name)
     tests = find_key_tests(row.name) if len(every) > 1 else {}
     return [KeyRow(place, each, _form_of(place, each), tests.get(each.name)) for place, each in enumerate(every, 1)]

@@ -1,4 +1,4 @@
-"""Changing the installation's secrets: what encrypts stored provider keys, and what signs agents' keys and sessions."""
+"""Rotation of the installation's secrets: encryption keys of stored provider keys, and signing secrets."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from capabilities.signing import name_of_secret, newest_secret, read_secrets_aga
 from routing_admin.configuration.revisions import ledger
 
 MADE = {"secret_key": lambda: random.token_urlsafe(50), "keys": lambda: Fernet.generate_key().decode()}
-"""How a secret of each file is made."""
+"""File → how its secret is generated."""
 SETTINGS = {"secret_key": "ROUTING_ADMIN_SECRET_KEY", "keys": "ROUTING_ADMIN_KEYS"}
-"""The setting that stands above each file."""
+"""File → the setting that overrides it."""
 
 
 class SecretElsewhereError(Exception):
-    """A secret is given by the environment, where only its owner changes it; `setting` names it."""
+    """A secret is set in the environment, where only its owner can change it. `setting` names the variable."""
 
     def __init__(self, setting: str) -> None:
         super().__init__(
@@ -34,9 +34,9 @@ class SecretElsewhereError(Exception):
 
 
 def rotate_stored_keys(actor: Actor) -> int:
-    """Encrypts all of them with the newest encryption key, or none; how many there are.
+    """Encrypt all stored keys with the newest encryption key, or none of them. Return how many there are.
 
-    Raises `KeyUnreadableError` for one that no encryption key opens.
+    Raise `KeyUnreadableError` for one that no encryption key decrypts.
     """
     with ledger.audit(actor, AuditedAction("keys.rotate")) as act:
         act.details["keys"] = count = secrets.rotate()
@@ -44,9 +44,9 @@ def rotate_stored_keys(actor: Actor) -> int:
 
 
 def add_secrets(actor: Actor) -> None:
-    """Puts a new secret of both kinds in front of those in the data directory's files; those stay good.
+    """Put a new secret in front of those in each file of the data directory. The old ones remain valid.
 
-    A serving process takes them up by itself. Raises `SecretElsewhereError` before anything is written.
+    A serving process loads them by itself. Raise `SecretElsewhereError` before anything is written.
     """
     check_files()
     with ledger.audit(actor, AuditedAction("secrets.add")):
@@ -56,17 +56,13 @@ def add_secrets(actor: Actor) -> None:
 
 
 def check_files() -> None:
-    """Raises `SecretElsewhereError` when the environment gives a secret."""
     for name, setting in SETTINGS.items():
         if name not in settings.SECRET_FILES:
             raise SecretElsewhereError(setting)
 
 
 def agents_behind() -> list[str]:
-    """Agents with a living key that still needs an older signing secret: it did not come in since the rotation.
-
-    So does a link to an agent's page that nobody has opened since.
-    """
+    """Return the agents with a valid key or link that was not used since the rotation: it needs an older secret."""
     found: set[str] = set()
     for rows in (AgentKey.objects.all(), AgentLink.objects.all()):
         living = rows.filter(revoked_at=None).exclude(expires_at__lte=timezone.now())
@@ -76,7 +72,7 @@ def agents_behind() -> list[str]:
 
 
 def drop_secrets(actor: Actor) -> None:
-    """Leaves only the newest secret of each kind in the files. Raises `SecretElsewhereError`."""
+    """Remove all but the newest secret from each file. Raise `SecretElsewhereError`."""
     check_files()
     with ledger.audit(actor, AuditedAction("secrets.drop")):
         for name, path in settings.SECRET_FILES.items():
@@ -89,7 +85,7 @@ def _lists() -> dict[str, list[str]]:
 
 
 def _write(path: Path, secrets_of_file: list[str]) -> None:
-    """Writes it whole or not at all, for its owner alone."""
+    # Written aside and renamed: a crash must not leave half a secret. Readable by the owner only.
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Testing every provider: a few at a time, each answer shown as it comes, until all have been asked."""
+"""Testing all enabled providers in batches. Each response shows its results and requests the next batch."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from routing_admin.console.providers import dialling
 from routing_admin.console.providers.queries import list_enabled_providers
 
 AT_ONCE = 6
-"""Providers that are called at the same time."""
+"""Providers tested at the same time."""
 
 
 @require_POST
 def providers_test(request: HttpRequest) -> HttpResponse:
-    """Tests the next few enabled providers, `from` so many on, and asks for those after them; first only says so."""
+    """Test the next batch, which starts at `from`. Without `from`, only announce the test."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("providers")
     rows, typed = list_enabled_providers(), request.POST.get("from", "")

@@ -1,4 +1,4 @@
-"""The addresses of the pages of providers."""
+"""URLs of the providers."""
 
 from __future__ import annotations
 

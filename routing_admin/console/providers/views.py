@@ -1,4 +1,4 @@
-"""Providers: the list, one page each, testing, switching on and off, deleting."""
+"""Pages of providers: the list, one provider, connection tests, enabling and deleting."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ PLACES = {"apiKey": "key"}
 
 
 def providers(request: HttpRequest) -> HttpResponse:
-    """Every provider, filtered by words, protocol and state."""
     query = {name: request.GET.get(name, "").strip() for name in ("q", "protocol", "state")}
     lines = list_providers(**query)
     context = {
@@ -68,7 +67,6 @@ def providers(request: HttpRequest) -> HttpResponse:
 
 
 def summarize(lines: list[ProviderLine]) -> str:
-    """What is so, in one sentence."""
     stopped = [line.row.name for line in lines if line.state == "stopped"]
     if not lines:
         return _("No provider yet.")
@@ -84,10 +82,10 @@ def summarize(lines: list[ProviderLine]) -> str:
 
 @require_POST
 def providers_switch(request: HttpRequest) -> HttpResponse:
-    """Switches the chosen providers on or off, as one revision."""
     enabled = request.POST.get("enabled") == "1"
     rows = find_providers(request.POST.getlist("name"))
     names = [row.name for row in rows if row.enabled]
+    # Disabling asks for confirmation if routes or agents would be affected.
     effects = () if enabled else find_unconfirmed_disabling(request, "provider", names)
     if effects:
         return render(request, "capabilities/providers_disable.html", {"rows": rows, "effects": effects})
@@ -102,18 +100,19 @@ def providers_switch(request: HttpRequest) -> HttpResponse:
 
 
 def provider(request: HttpRequest, name: str) -> HttpResponseBase:
-    """One provider: its form, its key, what uses it."""
     row = require_found(find_provider(name))
     if request.method != "POST":
+        # `quirk_*` in the query string comes from a connection test, see `DialResult.options_url`.
         offered = {name: text for name, text in request.GET.items() if name.startswith("quirk_")}
         return provider_page(request, row, ProviderForm(instance=row, offered=offered))
     return save(request, row)
 
 
 def save(request: HttpRequest, row: Provider) -> HttpResponse:
-    """Saves the form; 422 with its errors, 409 with both versions."""
+    """Save the form. 422 with its errors, 409 with both versions."""
     form = ProviderForm(request.POST, instance=row)
     if not form.is_valid():
+        # Validation has changed `row` already: the page around the form shows the stored provider.
         return provider_page(request, require_found(find_provider(row.name)), form, UNPROCESSABLE)
     effects = find_unconfirmed(request, form, "provider", row.name)
     if effects:
@@ -125,7 +124,7 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
         current = require_found(find_provider(row.name))
         status = add_refusal(form, refusal, PLACES)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
-        renew_version(form, current.version)
+        renew_version(form, current.version)  # saving again then overwrites the other change knowingly
         return provider_page(request, current, form, status=status, refusal=refusal, conflict=conflict)
     add_toast(request, _("%(name)s saved") % {"name": saved.name}, made.revision)
     return redirect("provider", name=saved.name)
@@ -134,7 +133,6 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
 def provider_page(
     request: HttpRequest, row: Provider, form: ProviderForm, status: int = 200, **more: Any
 ) -> HttpResponse:
-    """The page of a provider around a form."""
     context = {
         "row": row,
         "form": form,
@@ -151,7 +149,6 @@ def provider_page(
 
 @require_POST
 def provider_delete(request: HttpRequest, name: str) -> HttpResponse:
-    """Deletes a provider that nothing uses; Undo brings it back."""
     row = require_found(find_provider(name))
     try:
         made = delete_provider(actor_of(request), row)
@@ -164,7 +161,7 @@ def provider_delete(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_test(request: HttpRequest, name: str) -> HttpResponse:
-    """Sends one tiny request with the saved configuration; says what came of it and how long it took."""
+    """Send a minimal request with the saved configuration. Return the result as a fragment or a page."""
     row = require_found(find_provider(name))
     result = dialling.test(row)
     if request.htmx:  # type: ignore[attr-defined]
