@@ -1,6 +1,6 @@
-"""What to do about a request that got no answer, and the page where it is done; a table over every outcome.
+"""Advice for a failed request: what to do, and the page on which to do it.
 
-What a caller brought about is for the caller to change: no line of it leads to a chain or to a provider.
+Faults of the caller are the caller's to correct: their advice leads to no chain or provider.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LABELS: Mapping[Remedy, str | Promise] = {
     Remedy.ROUTES: gettext_lazy("Open task routes"),
     Remedy.MATRIX: gettext_lazy("Open the capability matrix"),
 }
-"""What the link is called."""
+"""The labels of the links."""
 
 ADVICE: Mapping[str, Advice] = {
     **{fault: row.advice for fault, row in TABLE.items()},
@@ -95,21 +95,21 @@ ADVICE: Mapping[str, Advice] = {
         translatable("Too many requests were in flight. The caller can retry. Settings show the limits.")
     ),
 }
-"""By a fault, a skip reason, or the code of a request that reached no candidate: a sentence, and where it is done."""
+"""Fault, skip reason, or error code of a request that reached no candidate → advice."""
 
 KEYS_REFUSED = Advice(
     translatable("%(provider)s rejects the keys it was called with (%(keys)s). Store valid ones."),
     Remedy.PROVIDER,
 )
-"""Where a provider has several keys: each that was refused by its name."""
+"""For providers with several keys: names those that were refused."""
 
 WRONG = Advice(translatable("The request is not valid. The caller must change it."))
-"""For every other code: our own checks refused what a caller sent."""
+"""For all other codes: our own validation refused the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedAdvice:
-    """One thing to do: the sentence, why, what somebody else said of it, and the page with its argument and label."""
+    """Advice as shown: what to do, why, the provider's own message, and the page with its argument and label."""
 
     sentence: str
     why: str
@@ -120,11 +120,9 @@ class RenderedAdvice:
 
 
 def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[RenderedAdvice, ...]:
-    """What to do about a request without an answer, each thing once, in the order of the chain.
-
-    Where what the request asks was refused, only who refused it counts.
-    """
+    """Return the advice for a request without an answer, without duplicates, in the order of the chain."""
     failed = [step for step in attempts if step.row.outcome != OK]
+    # A refusal is about the request itself, so only the candidate that refused it counts.
     if row.ending != RequestEnding.FAILED:
         failed = failed[-1:]
     if not failed:
@@ -144,6 +142,7 @@ def _advice(advice: Advice, row: RequestLog, step: Step | None, error: RenderedS
     keys = join_words(step.refused_keys) if step else ""
     names = {"provider": provider, "model": step.name if step else "", "task": row.task_type, "keys": keys}
     argument = {Remedy.PROVIDER: provider, Remedy.ROUTE: row.task_type}.get(remedy, "")
+    # The log may lack the provider or route that the advice is about: then there is no page to link to.
     if not argument and remedy in (Remedy.PROVIDER, Remedy.ROUTE):
         remedy = Remedy.NONE
     why = _("%(meaning)s (%(code)s).") % {"meaning": step.meaning or step.code, "code": step.code} if step else ""

@@ -1,4 +1,4 @@
-"""What a provider said beside its words, for the page of a request: why it stopped, what was counted."""
+"""What a provider reported along with an answer: why it stopped, token counts, citations, files."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ SORTS: Mapping[str, str | Promise] = {
     "webSearchRequests": gettext_lazy("web searches (calls)"),
     "webFetchRequests": gettext_lazy("web pages fetched (calls)"),
 }
-"""What each sort of tokens is called, in the order of the page."""
+"""Sort of tokens → its name, in the order of the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerFile:
-    """Something that the model made: what the log has of it, and its artifact while that lives."""
+    """A file that the model generated, with its artifact if that still exists."""
 
     kind: str
     mime_type: str
@@ -49,21 +49,18 @@ class AnswerFile:
 
     @property
     def kind_name(self) -> str:
-        """Its kind in the reader's language."""
         return str(KINDS.get(self.kind, self.kind))
 
     @property
     def has_picture(self) -> bool:
-        """Whether a small picture of it can be shown."""
         return self.artifact is not None and can_have_thumbnail(self.artifact)
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """What stands beside an answer; empty texts where nothing was said.
+    """What the page shows beside an answer. Texts are empty if the provider did not report them.
 
-    `replay_of` is the request whose outcome it was, where it was another one's; `choice` says which of several
-    answers to one request it is.
+    `replay_of` is the request whose result was replayed, if it was. `choice` tells which of several answers this is.
     """
 
     finish_reason: str
@@ -79,17 +76,18 @@ class AnswerView:
 
 
 def artifact_ids(row: RequestLog) -> tuple[str, ...]:
-    """The ids of the artifacts that a request's answer became."""
+    """Return the ids of the artifacts that hold an answer's files."""
     return tuple(each["artifactId"] for each in (row.answer or {}).get("media", ()) if each["artifactId"])
 
 
 def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerView:
-    """What the log has of a request's answer; a sort of tokens of which there were none is left out.
+    """Return what the log has about an answer.
 
-    `artifacts` are those of `artifact_ids` that still live, by their ids.
+    `artifacts` maps the ids of `artifact_ids` to those that still exist.
     """
     said, counts = row.answer or {}, row.token_details or {}
     stop = said.get("stopDetails") or {}
+    # Most providers report few sorts of tokens, so zero counts are left out.
     tokens = tuple((counts[name], SORTS[name]) for name in TOKEN_DETAILS if counts.get(name))
     return AnswerView(
         said.get("finishReason", ""),

@@ -1,4 +1,4 @@
-"""The requests of all agents, or of one: a page of them, and one with its attempts; never recorded words."""
+"""The requests of all agents: a page of them, and one with its attempts. Recorded bodies are never included."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ def admin_list_requests(
     route: str = "",
     model: str = "",
 ) -> HttpResponse:
-    """Requests, newest first, as `GET /api/v1/requests` gives an agent its own: of all agents, or of `agent`."""
+    """List requests of all agents, or of `agent`, newest first. Filters are those of `GET /api/v1/requests`."""
     said = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}
     return answer(page_of(said, cursor, limit))
 
 
 @router.get("/requests/{request_id}", response=RequestOut)
 def admin_get_request(request: HttpRequest, request_id: str) -> HttpResponse:
-    """The attempt timeline of any request, by its `x-request-id`."""
+    """Get a request with its attempt timeline, by its `x-request-id`."""
+    # A request that has just ended may still wait in memory to be written.
     journal().flush()
     found = require(find_logged_request(request_id), "request", request_id)
     return answer(timeline(found))

@@ -1,4 +1,4 @@
-"""The calls by which models described files for one request's candidates, as its page tells them."""
+"""Calls to models that described files for a request's candidates, as the request's page shows them."""
 
 from __future__ import annotations
 
@@ -25,20 +25,19 @@ LOST: Mapping[str, Text] = {
     "document": gettext_lazy("the document"),
     "text": gettext_lazy("the text"),
 }
-"""What a model did not get, in a sentence."""
+"""Kind of file → what a model did not get, in a sentence."""
 
 
 def name_kind(kind: str) -> str:
-    """A file of that kind that has no name, in a sentence."""
     return str(LOST.get(kind, _("the file")))
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedDescriberCall:
-    """One of them: who described which file, when within the request, and with how many tokens.
+    """A describer's call: the model, the file, the time within the request, and the tokens.
 
-    `fault` says why there are no words; `request_id` names its own entry in the log, and `entry`, once it is looked up,
-    knows what it cost.
+    `fault` is set if there is no description. `request_id` is the call's own entry in the log; `entry` is that entry
+    once looked up, with the cost.
     """
 
     describer: str
@@ -53,29 +52,28 @@ class LoggedDescriberCall:
 
     @property
     def label(self) -> str:
-        """Who describes what, in the reader's language."""
         return insert_facts(_("%(describer)s describes %(file)s"), {"describer": self.describer, "file": self.file})
 
     @property
     def track(self) -> Track:
-        """Its line in the waterfall."""
         tone = "bad" if self.fault else "info"
         bar = Bar(self.started_ms, self.started_ms + self.duration_ms, tone)
         return Track(self.label, (bar,), is_attempt=False)
 
 
 def describer_of(delivery: Mapping[str, Any]) -> str:
-    """Who described a file for a candidate; empty where nobody did."""
+    """Return the model that described a file for a candidate; empty if none did."""
     description = delivery.get("description") or {}
     return str(description.get("describer", "")) if description.get("state") == DescriptionState.BY_MODEL else ""
 
 
 def list_describer_calls(row: AttemptLog) -> Iterator[LoggedDescriberCall]:
-    """Those that were made before this attempt, each once."""
+    """Yield the describers' calls made before this attempt."""
     known: set[str] = set()
     for delivery in row.deliveries:
         description: Mapping[str, Any] = delivery.get("description") or {}
         call: Mapping[str, Any] = description.get("call") or {}
+        # One call may serve several deliveries.
         if not call or call["requestId"] in known:
             continue
         known.add(call["requestId"])

@@ -1,4 +1,4 @@
-"""One sentence for one request: did its model get the conversation's start as it got it in the request before?"""
+"""A sentence on whether the model got the start of the conversation unchanged, so that its prompt cache applies."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ WORDS_CHANGED = translatable(
     "Prefix broken at message %(number)s, because the text that replaces a file there changed: the configured "
     "agents, the tools or the file's text are different."
 )
-"""The sentences, as templates; messages are counted from 1, the one with the language directive included."""
+"""The sentences as templates. Messages are counted from 1, including the one with the language directive."""
 
 
 def tell_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: RequestLog | None) -> Translatable | None:
-    """The sentence; None where no model was asked, or the row is older than the digests.
+    """Return the sentence. None if no model was called, or for rows from before digests were logged.
 
-    `earlier` is the request that this one continues, with its `attempts` at hand.
+    `earlier` is the request that this one continues, with its `attempts` prefetched.
     """
     if not attempts:
         return None
@@ -55,7 +55,7 @@ def tell_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: Reques
 
 
 def _attempt_at(attempt: AttemptLog, earlier: RequestLog | None) -> AttemptLog | None:
-    """The attempt of the earlier request at the same model."""
+    # Caches are per model: only an attempt at the same provider and model can be compared.
     where = (attempt.provider, attempt.model)
     there = earlier.attempts.all() if earlier else ()
     return next((each for each in there if each.deliveries and (each.provider, each.model) == where), None)
@@ -63,7 +63,7 @@ def _attempt_at(attempt: AttemptLog, earlier: RequestLog | None) -> AttemptLog |
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How one file went: what decides what a model gets of it, and the delivery as it was logged."""
+    """What decides how a file was sent, and the delivery as logged."""
 
     outcome: str
     mime_type: str

@@ -1,4 +1,4 @@
-"""A file sent to one model for real, from its page: the previewed request, on the data plane's way, and logged."""
+"""Sending an artifact to a model from its page: the previewed request, dispatched and logged like any other."""
 
 from __future__ import annotations
 
@@ -39,15 +39,12 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 SURFACE = "page"
-"""What the log calls a request that somebody sent from a page."""
+"""The log's word for requests sent from a page."""
 
 
 @require_POST
 def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
-    """The model's answer, or why there is none; in place for htmx, else a page.
-
-    Raises `Http404` without that artifact or service.
-    """
+    """Send the file to a service. Return the answer or the error as a fragment or a page. Raise `Http404`."""
     row = require_found(find_artifact(pk))
     state = snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
@@ -60,10 +57,7 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
 
 @require_POST
 def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
-    """Asks a model about the file, for a service that cannot read it; answers with that service's card, or its page.
-
-    Raises `Http404` without that artifact or service.
-    """
+    """Have a model describe the file for a service that cannot read it. Raise `Http404`."""
     row, state = require_found(find_artifact(pk)), snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = plan_preview(state, row, service, request.POST.get("language") or None)
@@ -80,7 +74,7 @@ def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class AskingNote:
-    """What came of asking a model about a file, in a sentence; `request_id` is that of its own request."""
+    """The result of a description in a sentence. `request_id` is that of the describer's own request."""
 
     ok: bool
     sentence: str
@@ -88,7 +82,6 @@ class AskingNote:
 
 
 def tell_asking(description: ModelDescription | None) -> AskingNote:
-    """How asking went: the describer's words, or why there are none."""
     if description is None:
         return AskingNote(False, _("No model is set to describe this file for this service."))
     names = {"describer": description.describer, "code": description.fault}
@@ -101,13 +94,14 @@ def tell_asking(description: ModelDescription | None) -> AskingNote:
 
 
 def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:
-    """The previewed request, as if the default route led to that one service: what was shown is what is sent."""
+    """Plan the previewed request, with a default route that leads to this service alone."""
+    # The preview plans it in the same way, so what is sent is what was shown.
     route = default_route_to(state.configuration, CandidateSpec(service.provider, service.model))
     return plan_request(state, route, request_for(open_artifact(row)), language=language, service=service)
 
 
 def send_for_real(planned: PlannedRequest, service: str, request_id: str, actor: Actor) -> dict[str, Any]:
-    """What came of it; the log has it before the page shows it."""
+    """Dispatch the request and return the answer or the error."""
     recorder = RequestRecorder(request_id, SURFACE)
     dispatch = Dispatch(planned, keep_media=partial(store_generated, actor))
     recorder.add_facts(asked_model=service)
@@ -118,5 +112,6 @@ def send_for_real(planned: PlannedRequest, service: str, request_id: str, actor:
         said: dict[str, Any] = {"error": error.message, "code": error.code}
     else:
         said = {"answer": done.answer, "usage": done.answer.usage}
+    # The page links to the log's entry, which must be written by then.
     journal().flush()
     return {**said, "request_id": request_id, "ms": recorder.elapsed_ms()}

@@ -1,4 +1,4 @@
-"""One sentence for one request: what happened, why, and what to click; from its rows alone."""
+"""The story of a request, told from its log rows alone: what happened, why, and what was lost."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SKIPS: Mapping[str, Text] = {
     CANCELLED: gettext_lazy("The caller disconnected"),
     "aborted": gettext_lazy("Something went wrong on our side; see the server log"),
 }
-"""What an outcome that is no fault means."""
+"""Meanings of outcomes that are no faults."""
 
 SHOWN_BADGES = {
     DeliveryForm.AS_IS.value: "native",
@@ -61,14 +61,14 @@ NOT_SENT = "omitted"
 
 
 def explain_outcome(outcome: str) -> str:
-    """What an outcome means in the reader's language; empty for `ok` and words of nobody's."""
+    """Return the meaning of an outcome in the reader's language; empty for `ok` and unknown outcomes."""
     row = TABLE.get(outcome)
     return translate_sentence(row.meaning) if row else str(SKIPS.get(outcome, ""))
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """How one file went to one candidate: its name, the badge of the four words, why, and what did not arrive."""
+    """A file as a candidate got it: its badge, the reason, and what was lost."""
 
     name: str
     kind: str
@@ -77,17 +77,16 @@ class File:
     artifact: str
     loss: str = ""
     describer: str = ""
-    """Who described it for the candidate; empty where nobody did."""
+    """The model that described it for the candidate; empty if none did."""
 
     @property
     def kind_name(self) -> str:
-        """Its kind in the reader's language."""
         return str(KINDS.get(self.kind, self.kind))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One attempt as the page shows it."""
+    """An attempt as the page shows it."""
 
     row: AttemptLog
     name: str
@@ -101,41 +100,38 @@ class Step:
 
     @property
     def more_files(self) -> int:
-        """How many files there were beyond those that the log keeps one by one."""
+        # The log keeps a limited number of deliveries one by one and counts the others.
         return sum(each.get("more", 0) for each in self.row.deliveries)
 
     @property
     def key_chips(self) -> tuple[tuple[str, str], ...]:
-        """What came of each key that was tried, with its tone; empty where its provider has a single one."""
+        """The result of each key that was tried, with its tone; empty if the provider has a single key."""
         tries = [one for one in self.row.tries if one.get("key")]
         codes = [(one["key"], str(one["status"] or one["outcome"])) for one in tries]
         return tuple((f"{key} {code}", "ok" if code == OK else tone_of(code)) for key, code in codes)
 
     @property
     def refused_keys(self) -> tuple[str, ...]:
-        """The names of the keys that the provider refused, each once."""
         refused = (one["key"] for one in self.row.tries if one.get("key") and one["outcome"] in GROUPS[Group.AUTH])
         return tuple(dict.fromkeys(refused))
 
     @property
     def badges(self) -> tuple[str, ...]:
-        """The ways its files went, each once."""
         return tuple(dict.fromkeys(each.badge for each in self.files))
 
     @property
     def lost(self) -> tuple[File, ...]:
-        """The files it was only told of."""
+        """The files of which the candidate got only a description."""
         return tuple(each for each in self.files if each.badge == "described")
 
     @property
     def shortened(self) -> tuple[File, ...]:
-        """The files of which it got a part."""
         return tuple(each for each in self.files if each.loss)
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The sentence, and what led there."""
+    """A headline, and the reasons for it."""
 
     headline: str
     why: tuple[str, ...]
@@ -143,7 +139,7 @@ class Story:
 
 
 def build_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
-    """Every attempt in chain order; what was asked of a describer stands with the first that it was for."""
+    """Return every attempt in chain order. A describer's call is shown with the first attempt that it was made for."""
     known: set[str] = set()
     steps = []
     for row in attempts:
@@ -154,7 +150,7 @@ def build_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
 
 
 def add_entries(steps: Sequence[Step], entries: Mapping[str, RequestLog]) -> tuple[Step, ...]:
-    """The same with what the log has of the describers' calls, by their ids."""
+    """Return the steps with the log entries of their describers' calls, by request id."""
     return tuple(
         replace(
             step,
@@ -177,13 +173,13 @@ def _build_step(row: AttemptLog) -> Step:
 
 
 def tone_of(code: str) -> str:
-    """Amber for what passes by itself, red for what somebody has to look at."""
+    """Return the tone of a code: amber for failures that pass by themselves, red for those that need attention."""
     passing = code == "429" or code.startswith("5") or "timeout" in code
     return "warn" if passing else "bad"
 
 
 def color_chips(chain: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The chain of a row in the colours of the pages: amber for what passes by itself, as in the attempts' table."""
+    """Return the chips of a chain with the tones of the attempts' table."""
     return [
         {**each, "tone": each["tone"] if each["tone"] in ("", "ok") else tone_of(str(each["code"]))} for each in chain
     ]
@@ -202,13 +198,14 @@ def _build_file(delivery: Mapping[str, Any]) -> File:
 
 
 def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
-    """What happened in one sentence, and why in a few more."""
+    """Return what happened in one sentence, with the reasons."""
     original = (row.answer or {}).get("replayOf")
     if original:
         headline = _("The caller got the result of request %(id)s: both had the same Idempotency-Key")
         return Story(insert_facts(headline, {"id": original}), (_("No model was called again."),), "ok")
     why = tuple(_describe_failure(step) for step in attempts if step.row.outcome != OK)
     tone = "warn" if why else "ok"
+    # The status was sent with the first comment, before a model had answered.
     if waited := (row.answer or {}).get("keepAliveMs"):
         said = _("After %(time)s without content the stream began with keep-alive comments, so its status is 200.")
         why = (*why, insert_facts(said, {"time": duration_text(waited)}))
@@ -226,6 +223,7 @@ def tell_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
         refusal = str(render_logged(row))
         return Story(_("The request was refused before any model was called"), (refusal,) if refusal else (), "bad")
     names = {"task": row.task_type or _("the request"), "name": attempts[-1].name, "count": len(attempts)}
+    # Content had reached the caller: no other candidate could take over.
     if row.first_content_ms is not None:
         return Story(insert_facts(_("The answer from %(name)s to %(task)s was cut off"), names), why, "bad")
     if len(attempts) == 1:
@@ -276,7 +274,6 @@ def _describe_failure(step: Step) -> str:
 
 
 def _describe_keys(attempts: Sequence[Step]) -> Iterator[str]:
-    """Which keys of who answered did not, before the one that did."""
     for step in attempts:
         keys = dict.fromkeys(one["key"] for one in step.row.tries if one.get("key") and is_of_key(one["outcome"]))
         if step.row.outcome == OK and keys:
@@ -311,10 +308,7 @@ def _name_file(file: File) -> str:
 
 
 def build_tracks(attempts: Sequence[Step]) -> tuple[Track, ...]:
-    """The waterfall: every try of every attempt, the answering one with its time to first content.
-
-    Under an attempt stand the calls by which models described its files.
-    """
+    """Return the tracks of the waterfall, with each attempt's describer calls below it."""
     return tuple(track for step in attempts for track in (*_build_tracks(step), *_build_describing(step)))
 
 
@@ -323,8 +317,8 @@ def _build_describing(step: Step) -> Iterator[Track]:
 
 
 def _build_tracks(step: Step) -> Iterator[Track]:
-    """The candidate's line; where its provider has several keys, one for each that was tried."""
     row = step.row
+    # Rows without tries are drawn as one bar.
     tries = row.tries or [{"startedMs": row.started_ms, "durationMs": row.duration_ms, "outcome": row.outcome}]
     for key in dict.fromkeys(one.get("key", "") for one in tries):
         own = [one for one in tries if one.get("key", "") == key]
@@ -338,6 +332,7 @@ def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[st
         start, end = one["startedMs"], one["startedMs"] + one["durationMs"]
         tone = "ok" if one["outcome"] == OK else step.tone if step.tone in ("warn", "bad") else "warn"
         first = row.first_content_ms
+        # The answering try is split at its first content: waiting, then streaming.
         if tone == "ok" and one is last and first is not None and 0 < first < row.duration_ms:
             middle = min(max(row.started_ms + first, start), max(end, row.started_ms + row.duration_ms))
             bars += [
@@ -350,11 +345,12 @@ def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[st
 
 
 def build_row(row: RequestLog) -> dict[str, Any]:
-    """A request as a list shows it."""
+    """Return the context of a request's row in a list."""
     tone = "bad" if row.ending == RequestEnding.FAILED else "warn"
     entry = {"row": row, "target": asked_for(row), "ending": row.ending, "tone": tone}
     entry["operation"] = operation_name(row.surface)
     chain = color_chips(row.chain)
+    # A refusal is the caller's fault, so no candidate is shown in red.
     if row.ending == RequestEnding.REFUSED:
         chain = [{**chip, "tone": "warn" if chip["tone"] == "bad" else chip["tone"]} for chip in chain]
     return {**entry, "chain": chain, **content_of(row.adaptation)}
@@ -371,7 +367,7 @@ BADGE_ORDER = (
 
 
 def content_of(adaptation: str) -> dict[str, str]:
-    """The badge for what became of a request's files, the worst first, from `image=native;file=inlined:cut:2`."""
+    """Return the worst badge of a request's files, from a value such as `image=native;file=inlined:cut:2`."""
     pairs = [part.partition("=") for part in adaptation.split(";") if "=" in part]
     went = {word: kind for kind, _sep, outcome in reversed(pairs) for word in outcome.split(":")}
     for outcome, badge in BADGE_ORDER:

@@ -1,4 +1,4 @@
-"""The request log: the list with its search, and the story of one request."""
+"""Pages of the request log: the list with its search, and one request."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ if TYPE_CHECKING:
     from routing_admin.models import RequestLog
 
 
-# What the list of requests asks for while it stands open: whether there are newer rows, and what can be searched.
+# What the list polls for while it is open: the number of newer rows, and suggestions for the search.
 
 NOTHING_NEW = 204
 LONGEST = 300
-"""Characters of what is typed that are looked at."""
+"""Characters of the search text for which suggestions are made."""
 
 
 @require_GET
 def requests_newer(request: HttpRequest) -> HttpResponse:
-    """How many requests that match came since the first one shown; 204 where the page says so already."""
+    """Return how many matching requests are newer than the first one shown. 204 if the page shows that number."""
     typed, after, shown = (request.GET.get(name, "") for name in ("q", "after", "count"))
     count = count_newer(parse(typed), after)
     if str(count) == shown:
@@ -76,12 +76,11 @@ def requests_newer(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def requests_words(request: HttpRequest) -> HttpResponse:
-    """The suggestions for what is typed, as options."""
     return render(request, "requests/words.html", {"words": suggest_words(request.GET.get("q", "")[:LONGEST])})
 
 
 def suggest_words(typed: str) -> list[str]:
-    """What can stand behind what is typed, by the names of this installation."""
+    """Return what can follow the typed text, including the names of this installation."""
     state = snapshot.current()
     configuration = state.configuration
     values = {
@@ -103,12 +102,11 @@ QUICK = (
 """Filters one click away: key, value, label, icon."""
 
 EXAMPLE = "status:failed task:planning provider:openai since:1h"
-"""What the empty search box shows; keys are never translated."""
+"""The placeholder of the search box. Keys are never translated."""
 
 
 @require_GET
 def requests(request: HttpRequest) -> HttpResponse:
-    """The newest requests that match what the address says."""
     now = timezone.now()
     search = parse(request.GET.get("q", ""), now)
     found = find(search, request.GET.get("before", ""), request.GET.get("after", ""))
@@ -159,7 +157,7 @@ def _sentence(rows: list[RequestLog], typed: str) -> str:
 
 
 def _count_sentence(count: int | None) -> str:
-    """How many requests match in all; empty where that was not counted."""
+    # Not counted: this search would have to read rows, not only an index.
     if count is None:
         return ""
     if count > MAX_COUNTED:
@@ -181,13 +179,14 @@ def _address(typed: str, **place: str) -> str:
 
 @require_GET
 def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
-    """What happened to one request, why, and what to click. Raises `Http404` when the log does not have it."""
+    """Show one request. Raise `Http404` if it is not in the log."""
     found = find_logged_request(pk, body=may(request.user, PagePart.RECORDED_BODIES))
     if found is None:
         raise Http404
     row, walked, state = found.row, build_steps(found.attempts), snapshot.current()
     asked = [each.request_id for step in walked for each in step.describer_calls]
     walked = add_entries(walked, find_logged_requests(asked)) if asked else walked
+    # Reading a recorded body is audited.
     note_body_read(actor_of(request), row)
     context = {
         "row": row,
@@ -215,6 +214,5 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def _is_there(advice: RenderedAdvice, state: snapshot.Snapshot) -> bool:
-    """Whether the page to which an advice leads still has its thing."""
     look_up = {Remedy.PROVIDER: state.configuration.provider, Remedy.ROUTE: state.configuration.route}
     return advice.page not in look_up or look_up[advice.page](advice.argument) is not None
