@@ -1,1 +1,1 @@
-"""Which models answer which task? The list, the editor with its draft, and how a route treats errors."""
+"""Task routes: the list, the chain editor with its draft, error policies, and aliases."""

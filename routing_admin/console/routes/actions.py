@@ -1,4 +1,4 @@
-"""Changing task routes with their chains, and aliases."""
+"""Actions on task routes with their chains, and on aliases."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from routing_admin.models import Alias, TaskRoute
 def save_route_as(
     actor: Actor, row: TaskRoute | None, spec: RouteSpec, *, expected: int | None = None
 ) -> AuditedAction:
-    """Makes a route, without a row a new one, what the value says, its chain too, as one revision.
+    """Save a route and its chain from a spec as one revision. Without `row`, create the route.
 
-    Raises `ConflictError` when `expected` is not its version any more, `InvalidError` with every problem.
+    Raise `ConflictError` if the version is no longer `expected`, `InvalidError` with every problem.
     """
     row = row or TaskRoute(task_type=spec.task_type)
     for name, value in route_fields(spec, row.position).items():
@@ -36,7 +36,7 @@ def save_route_as(
 def save_route(
     actor: Actor, row: TaskRoute, chain: Sequence[CandidateSpec] | None = None, *, expected: int | None = None
 ) -> AuditedAction:
-    """Writes a route, and with `chain` its candidates in that order, as one revision."""
+    """Save a route, and with `chain` its candidates in that order, as one revision."""
     new = row.pk is None
     with ledger.change(actor, AuditedAction("route.add" if new else "route.change", "route", row.task_type)) as act:
         if new:
@@ -49,7 +49,7 @@ def save_route(
 
 
 def providers_of(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
-    """The providers a chain names. Raises `InvalidError` for each that is not there."""
+    """Return the providers of a chain by name. Raise `InvalidError` naming each that does not exist."""
     found = Provider.objects.in_bulk([candidate.provider for candidate in chain], field_name="name")
     message = _("There is no provider %(name)s. Add it, or choose another.")
     problems = [
@@ -63,7 +63,8 @@ def providers_of(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
 
 
 def check_can_delete_route(row: TaskRoute) -> None:
-    """Raises `InUseError` for the default route, which the others fall to, and for one that agents or aliases use."""
+    """Raise `InUseError` for a route that agents or aliases use, and for the default route."""
+    # All other tasks need the default route, so it can be deleted only as the last one.
     if row.task_type == DEFAULT_ROUTE and TaskRoute.objects.exclude(pk=row.pk).exists():
         raise InUseError(_("The default route takes every task type without its own route, so it must stay."))
     agents = [agent.agent_id for agent in Agent.objects.filter(task_type=row.task_type)]
@@ -73,7 +74,7 @@ def check_can_delete_route(row: TaskRoute) -> None:
 
 
 def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -> AuditedAction:
-    """Deletes a route; what asks for its task type then goes to the default route."""
+    """Delete a route. Its tasks then use the default route."""
     with ledger.change(actor, AuditedAction("route.delete", "route", row.task_type)) as act:
         check_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_route(row)
@@ -83,7 +84,7 @@ def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -
 
 
 def save_alias(actor: Actor, name: str, target: str) -> AuditedAction:
-    """Makes `name` lead to `target`; an empty target takes the alias away."""
+    """Set the target of an alias. An empty target removes the alias."""
     with ledger.change(actor, AuditedAction("alias.change" if target else "alias.delete", "alias", name)) as act:
         if target:
             Alias.objects.update_or_create(name=name, defaults={"target": target})

@@ -1,4 +1,4 @@
-"""Aliases: the model names that callers use, and where each leads."""
+"""Aliases in the administrators' API: the model names that callers use, and the target of each."""
 
 from __future__ import annotations
 
@@ -32,31 +32,29 @@ router = Router(tags=[TAG])
 
 
 def entries_of(configuration: Configuration) -> dict[str, dict[str, Any]]:
-    """Every alias by its name."""
     return {each.name: {"name": each.name, "target": each.target} for each in configuration.aliases}
 
 
 def list_entries() -> dict[str, dict[str, Any]]:
-    """The same of the configuration in use."""
     return entries_of(snapshot.current().configuration)
 
 
 @router.get("/aliases", response=AliasesOut)
 def admin_list_aliases(request: HttpRequest) -> HttpResponse:
-    """Every alias, and where it leads."""
+    """List all aliases with their targets."""
     return answer_at_revision(AliasesOut(aliases=[AliasThing(**each) for each in list_entries().values()]))
 
 
 @router.get("/aliases/{path:alias}", response=AliasOut)
 def admin_get_alias(request: HttpRequest, alias: str) -> HttpResponse:
-    """One alias."""
+    """Get one alias."""
     entry = require(list_entries().get(alias), "alias", alias)
     return answer_entry(AliasOut(alias=AliasThing(**entry)), entry)
 
 
 @router.put("/aliases/{path:alias}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(AliasIn))
 def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
-    """Makes a name lead to a route, a service or a provider's model; `*` catches every other name.
+    """Set the target of an alias: a route, a service or a provider's model. `*` catches every other name.
 
     422 for an invalid name or target.
     """
@@ -64,6 +62,7 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
     if not form.is_valid():
         raise InvalidError(problems_of(form, {}))
     entry, told = dict(form.cleaned_data), list[str]()
+    # Read, check and write under one lock, so that the expectation still holds when the alias is saved.
     with ledger.exclusive():
         configuration = rows.read()
         before = entries_of(configuration).get(alias)
@@ -79,7 +78,7 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
 
 @router.delete("/aliases/{path:alias}", response={204: None})
 def admin_delete_alias(request: HttpRequest, alias: str) -> HttpResponse:
-    """Removes an alias; a missing one is no error."""
+    """Remove an alias. A missing one is no error."""
     with ledger.exclusive():
         before = entries_of(rows.read()).get(alias)
         check_expectation(expectation_in(request), before)

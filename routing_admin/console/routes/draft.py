@@ -1,7 +1,7 @@
-"""A route while it is edited: what the page was sent, as a value. Nothing is written until Save.
+"""A route while it is edited: the posted form as a value. Nothing is stored before Save.
 
-The page posts every card in its order (`card` repeated) with the card's fields under `c-<card>-…`, so dragging a
-card in the browser and pressing its button say the same.
+The page posts its cards in order (`card`, repeated) with each card's fields under `c-<card>-…`. Dragging a card in
+the browser therefore has the same effect as its buttons.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OWN = ("preset", "fallbackOn")
 
 @dataclass(slots=True)
 class CandidateDraft:
-    """One candidate of a draft: its stable name on the page, its form, and who it is."""
+    """A candidate of a draft. `id` identifies its card on the page."""
 
     id: str
     form: CandidateForm
@@ -38,13 +38,12 @@ class CandidateDraft:
 
     @property
     def name(self) -> str:
-        """The candidate as the page calls it."""
         return f"{self.provider}/{self.model}" if self.model else self.provider
 
 
 @dataclass(slots=True)
 class Draft:
-    """The route's form, its cards in order, its own word per error class, and the version it began from."""
+    """The route's form, its cards in order, its own action per error class, and the version it started from."""
 
     form: RouteForm
     cards: list[CandidateDraft]
@@ -53,11 +52,11 @@ class Draft:
     problems: list[str] = field(default_factory=list)
 
     def valid(self) -> bool:
-        """Whether every field can be taken; fills the forms' errors."""
+        """Whether all fields are valid. Fills in the forms' errors."""
         return all([self.form.is_valid(), *(card.form.is_valid() for card in self.cards)])
 
     def spec(self, base: RouteSpec) -> RouteSpec:
-        """The draft as a route, fields that cannot be read left as `base` has them."""
+        """Return the draft as a route. Invalid fields keep the value of `base`."""
         self.valid()
         found = self.form.cleaned_data
         return replace(
@@ -75,10 +74,8 @@ class Draft:
         )
 
     def _candidates(self, base: RouteSpec) -> Iterator[CandidateSpec]:
-        """Each card as a candidate; what the page does not show is kept from the one it was.
-
-        Of two cards for one model the first is the first of before.
-        """
+        # What the page does not show is kept from the stored candidate. If two cards have the same model, they take the
+        # stored candidates in order.
         kept: dict[tuple[str, str | None], list[CandidateSpec]] = {}
         for item in base.candidates:
             kept.setdefault((item.provider, item.model), []).append(item)
@@ -87,6 +84,7 @@ class Draft:
             same = kept.get((card.provider, card.model))
             before = same.pop(0) if same else CandidateSpec(card.provider, card.model)
             values = card.form.cleaned_data
+            # A viewer's page and older pages lack the field. Absent is not the same as empty.
             is_sent = card.form.add_prefix("extra_body") in card.form.data
             yield replace(
                 before,
@@ -96,7 +94,7 @@ class Draft:
             )
 
     def _policy(self, base: RouteSpec, preset: str) -> str | Mapping[str, Any]:
-        """The error policy as it is kept: a preset's name alone, or a table; unchanged where it says the same."""
+        # Saving an unchanged policy must not change how it is written.
         if (preset, self.on_error) == (preset_of(base), words_of(base)):
             return base.on_error
         listed = _fallback_words(base)
@@ -115,7 +113,6 @@ def _fallback_words(route: RouteSpec) -> Any:
 
 
 def _text(data: QueryDict, name: str) -> str:
-    """A field of the page, empty where it was not sent."""
     return str(data.get(name, ""))
 
 
@@ -125,24 +122,23 @@ def _content(base: RouteSpec, policy: str) -> Mapping[str, Any]:
 
 
 def preset_of(route: RouteSpec) -> str:
-    """The preset a route names, `seed` where it names none."""
+    """Return the error preset that a route names, `seed` by default."""
     named = route.on_error if isinstance(route.on_error, str) else route.on_error.get("preset")
     return str(named) if named in set(ErrorPreset) else ErrorPreset.SEED.value
 
 
 def words_of(route: RouteSpec) -> dict[str, str]:
-    """The route's own word per error class."""
+    """Return the route's own action per error class."""
     table = {} if isinstance(route.on_error, str) else route.on_error
     return {key: str(action) for key, action in table.items() if key not in OWN and action in set(Action)}
 
 
 def plain(value: Any) -> str:
-    """A number as a person types it."""
     return "" if value is None else str(plain_number(value))
 
 
 def draft_of(route: RouteSpec, version: int | None) -> Draft:
-    """The draft that changes nothing."""
+    """Return the draft of an unchanged route."""
     data = QueryDict(mutable=True)
     for name in NUMBERS:
         data[name] = plain(getattr(route, name))
@@ -162,7 +158,7 @@ def draft_of(route: RouteSpec, version: int | None) -> Draft:
 
 
 def put_card(data: QueryDict, card: str, spec: CandidateSpec) -> None:
-    """Writes a candidate into the data of a page, as its last card."""
+    """Append a candidate to the form data as the last card."""
     data.appendlist("card", card)
     for name in ("provider", "model", "temperature", "max_tokens"):
         data[f"c-{card}-{name}"] = plain(getattr(spec, name))
@@ -170,10 +166,11 @@ def put_card(data: QueryDict, card: str, spec: CandidateSpec) -> None:
 
 
 def draft_in(data: QueryDict, version: int | None = None) -> Draft:
-    """The draft that a page posted."""
+    """Return the draft that a page posted."""
     cards = [_card(data, card) for card in dict.fromkeys(data.getlist("card")) if f"c-{card}-provider" in data]
     given = _text(data, "version")
     words = {key[3:]: str(value) for key, value in data.items() if key.startswith("on-") and value in set(Action)}
+    # Unknown error classes are dropped: the table offers none, and the route would not accept them.
     own = {word: action for word, action in words.items() if word_problem(word) is None}
     return Draft(
         RouteForm(data), cards, own, version if version is not None else int(given) if given.isdecimal() else None
@@ -187,14 +184,14 @@ def _card(data: QueryDict, card: str) -> CandidateDraft:
 
 @dataclass(frozen=True, slots=True)
 class EditorAction:
-    """A button of the page: what it does and to which card."""
+    """A button of the page: its verb and the card it applies to."""
 
     verb: str
     target: str = ""
 
 
 def read_action(data: QueryDict) -> EditorAction:
-    """The button that sent the page; `check` when none is named."""
+    # Each kind of button has a field of its own, since a button can submit one name and value only.
     if _text(data, "move"):
         card, _, way = _text(data, "move").partition(":")
         return EditorAction(way, card)
@@ -204,7 +201,7 @@ def read_action(data: QueryDict) -> EditorAction:
 
 
 def apply_action(data: QueryDict, press: EditorAction, configuration: Configuration) -> QueryDict:
-    """The page's data after a button that changes the chain: moved, removed or added."""
+    """Return the form data after a button that moves, removes or adds a card."""
     cards = list(dict.fromkeys(data.getlist("card")))
     after = data.copy()
     if press.verb == "remove":
@@ -217,13 +214,15 @@ def apply_action(data: QueryDict, press: EditorAction, configuration: Configurat
     elif press.verb == "add":
         found = pick_candidate(data, configuration)
         if found is not None:
+            # Ids are never reused within a page: a new card must not take over a removed card's fields.
             number = 1 + max((int(card) for card in cards if card.isdecimal()), default=0)
             put_card(after, str(number), found)
     return after
 
 
 def focus_after(press: EditorAction, cards: Sequence[str]) -> str:
-    """The button that takes the focus where the pressed one is gone: of the next card, or the other way at an end."""
+    """Return the button to focus after an action, empty to leave the focus alone."""
+    # The pressed button may be gone, or disabled at an end of the chain. Keyboard users would have to start over.
     if press.verb == "remove" and cards:
         return f"drop {cards[0]}"
     if len(cards) > 1 and press.target in (cards[0], cards[-1]):
@@ -232,7 +231,6 @@ def focus_after(press: EditorAction, cards: Sequence[str]) -> str:
 
 
 def pick_candidate(data: QueryDict, configuration: Configuration) -> CandidateSpec | None:
-    """The candidate chosen beside Add: a model service, or a provider with a model of its own or its default one."""
     kind, _, name = _text(data, "pick").partition(":")
     service = configuration.service(name) if kind == "service" else None
     if service is not None:
@@ -243,7 +241,7 @@ def pick_candidate(data: QueryDict, configuration: Configuration) -> CandidateSp
     return CandidateSpec(provider.name, _text(data, "pick_model").strip()[:200] or None)
 
 
-# How a task type stands in an address: as it is where that is safe, else encoded, since a task type is any text.
+# Task types in URLs. A task type is any text, so those that a path cannot hold are encoded.
 
 PLAIN = re.compile(r"[^/~.\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
 TAKEN = frozenset({"new"})
@@ -251,12 +249,12 @@ MARK = "~"
 
 
 class TaskType:
-    """A path converter: `planning` is itself, `a/b`, `..` and `new` are `~` and their UTF-8 in base64."""
+    """Path converter: `planning` is itself; `a/b`, `..` and `new` become `~` and their UTF-8 in base64."""
 
     regex = r"[^/]+"
 
     def to_python(self, value: str) -> str:
-        """The task type in an address. Raises `ValueError`, which is a 404."""
+        """Return the task type of a URL. Raise `ValueError`, which Django answers with 404."""
         if not value.startswith(MARK):
             return value
         data = value[1:] + "=" * (-len(value[1:]) % 4)
@@ -266,7 +264,6 @@ class TaskType:
             raise ValueError(value) from error
 
     def to_url(self, value: str) -> str:
-        """The address's part for a task type."""
         if PLAIN.fullmatch(value) and value not in TAKEN:
             return value
         return MARK + base64.urlsafe_b64encode(value.encode()).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""The chain editor: everything on the page is a draft until Save, which makes one revision."""
+"""The chain editor. Everything on the page is a draft until Save, which makes one revision."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ HOPS = (
     ("422", Failure(Fault.HTTP_422, status=422)),
     ("400", Failure(Fault.HTTP_400, status=400)),
 )
-"""What is written between two cards, and a failure that stands for it."""
+"""The conditions written between two cards, each with a failure that represents it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardView:
-    """A card as the page shows it: its findings, and the loss that begins at it."""
+    """A card as shown: its findings, and the loss that starts with it."""
 
     card: CandidateDraft
     checked: CheckedCandidate
@@ -87,7 +87,7 @@ class CardView:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Both versions of a route that somebody else saved meanwhile."""
+    """Both versions of a route that was saved by someone else meanwhile."""
 
     saved: str
     yours: str
@@ -96,7 +96,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditorPage:
-    """What the editor was asked with: the route as it is stored, its row, the draft, the button pressed."""
+    """The input of the editor: the stored route, its row, the draft, and the button pressed."""
 
     state: Snapshot
     row: TaskRoute | None
@@ -108,7 +108,6 @@ class EditorPage:
 
 @require_http_methods(["GET", "POST"])
 def route(request: HttpRequest, task_type: str) -> HttpResponse:
-    """The page of one route. Raises `Http404` without it."""
     row = find_route_with_chain(task_type)
     if row is None:
         raise Http404
@@ -117,12 +116,11 @@ def route(request: HttpRequest, task_type: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def route_new(request: HttpRequest) -> HttpResponse:
-    """The page of a route that is not there yet; `?task_type=` is the name it begins with."""
+    """Show the editor for a new route. `?task_type=` is its initial name."""
     return edit(request, None, replace(NEW, task_type=request.GET.get("task_type", "")[:200]))
 
 
 def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpResponse:
-    """The draft as it was sent, after the button that was pressed."""
     state = snapshot.current()
     if request.method == "GET":
         draft = draft_of(base, row.version if row else None)
@@ -134,18 +132,18 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
     data = apply_action(request.POST, press, state.configuration)
     if row is not None:
         data["task_type"] = row.task_type
-    editor = can_edit(request)  # a viewer's page has no fields to send: what is simulated is what is stored
+    editor = can_edit(request)  # a viewer's page has no fields to post: what is simulated is the stored route
     draft = draft_in(data) if editor else draft_of(base, row.version if row else None)
     page = EditorPage(state=state, row=row, base=base, draft=draft, press=press, data=data)
-    if press.verb == "past":  # the card alone, which is asked for once a draft has settled
+    if press.verb == "past":  # only this card, which the page requests once a draft has settled
         return render(request, "routes/past.html", render_retrospective(state, base if row else None, draft.spec(base)))
     return save(request, page) if press.verb == "save" else show(request, page)
 
 
 def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
-    """Writes the draft as one revision; 422 with every problem, 409 with both versions.
+    """Save the draft as one revision. 422 with every problem, 409 with both versions.
 
-    Raises `PermissionDenied` for a viewer.
+    Raise `PermissionDenied` for viewers.
     """
     if not can_edit(request):
         raise PermissionDenied
@@ -165,7 +163,7 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
 
 
 def ready(page: EditorPage) -> bool:
-    """Whether the draft can be saved; otherwise every reason stands in it."""
+    """Whether the draft can be saved. Adds each reason against it to the draft."""
     draft = page.draft
     good = draft.valid()
     if not draft.cards:
@@ -178,11 +176,11 @@ def ready(page: EditorPage) -> bool:
 
 
 def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> HttpResponse:
-    """Both versions; saving again writes this one over the other."""
     page.draft.problems.append(sentence)
     fresh = find_route_with_chain(page.base.task_type)
     if fresh is None:
         return show(request, page, status=409)
+    # Saving again overwrites the other change, now that the person has seen it.
     page.draft.version = fresh.version
     base = route_spec(fresh)
     mine = page.draft.spec(base)
@@ -198,7 +196,6 @@ def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> Http
 def show(
     request: HttpRequest, page: EditorPage, *, status: int = 200, conflict: Conflict | None = None
 ) -> HttpResponse:
-    """The page, or for htmx the editor alone, from which it takes what changed."""
     template = "routes/route.html#editor" if request.htmx else "routes/route.html"  # type: ignore[attr-defined]
     panel = simulate_panel(request, page)
     more: dict[str, Any] = {"conflict": conflict, "panel": panel}
@@ -211,7 +208,7 @@ def show(
 
 
 def simulate_panel(request: HttpRequest, page: EditorPage) -> Panel:
-    """The panel beside the chain; its run when Simulate or Send was pressed, on the draft."""
+    """Return the panel beside the chain, run on the draft if Simulate or Send was pressed."""
     may_attach = may(request.user, PagePart.ARTIFACT_BYTES)
     panel = panel_in(page.data, page.state.configuration, may_attach=may_attach)
     set_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
@@ -223,12 +220,11 @@ def simulate_panel(request: HttpRequest, page: EditorPage) -> Panel:
 
 
 def context(page: EditorPage) -> dict[str, Any]:
-    """Everything the editor shows of a draft."""
     draft, state = page.draft, page.state
     if draft.form.is_bound and page.press.verb == "open":
         draft.valid()
     if page.press.verb != "save" and not draft.form["task_type"].value():
-        draft.form.errors.pop("task_type", None)  # nobody has been asked to save yet
+        draft.form.errors.pop("task_type", None)  # an empty name is an error only once the person saves
     spec = draft.spec(page.base)
     findings = lint(
         state.configuration,
@@ -267,7 +263,6 @@ def context(page: EditorPage) -> dict[str, Any]:
 
 
 def card_views(draft: Draft, checked: tuple[CheckedCandidate, ...]) -> list[CardView]:
-    """Cards and findings, side by side."""
     last = len(draft.cards) - 1
     pairs = enumerate(zip(draft.cards, checked, strict=True))
     return [
@@ -279,7 +274,7 @@ def card_views(draft: Draft, checked: tuple[CheckedCandidate, ...]) -> list[Card
 
 
 def inherit(draft: Draft, spec: RouteSpec) -> None:
-    """Shows in each card's empty fields what is in effect there."""
+    """Show the inherited values in the empty fields of the cards."""
     default = pgettext("parameter", "default")
     for name in ("temperature", "max_tokens"):
         value = getattr(spec, name)
@@ -289,12 +284,12 @@ def inherit(draft: Draft, spec: RouteSpec) -> None:
 
 
 def fallback_conditions(policy: Policy) -> list[str]:
-    """On which errors the chain goes on from one card to the next."""
+    """Return the errors after which the chain continues with the next card."""
     return [word for word, failure in HOPS if policy.verdict(failure).action is not Action.RAISE]
 
 
 def picks(configuration: Configuration) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The model services to add, grouped by provider: (provider, [(value, label)])."""
+    """Return the services to add, grouped by provider: (provider, [(value, label)])."""
     return [
         (provider.display_name or provider.name, found)
         for provider in configuration.providers

@@ -1,4 +1,4 @@
-"""A route's way with errors as a table, and an error somebody pasted as a class with its consequence."""
+"""The error policy of a route as a table, and the classification of a pasted error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACTIONS: Mapping[Action, str | Promise] = {
     Action.NEXT: gettext_lazy("the next at once"),
     Action.RAISE: gettext_lazy("raise at once"),
 }
-"""What a route can say about an error class, as a choice."""
+"""The actions a route can choose for an error class."""
 
 Row = tuple[str, str | Promise, tuple[Failure, ...]]
 
@@ -56,13 +56,13 @@ ROWS: tuple[Row, ...] = (
     ("413", gettext_lazy("413 too large"), _status(413)),
     ("422", gettext_lazy("422 cannot process"), _status(422)),
 )
-"""The error classes of the table: the word a route uses, its label, and failures that stand for it."""
+"""The rows of the table: the policy's word, its label, and failures that represent the class."""
 
 EXAMPLE = 'HTTP 429 {"error":{"code":"insufficient_quota"}}'
-"""What can be pasted, as an example."""
+"""An example of what can be pasted."""
 
 SHORT = frozenset({"429", "quota", "5xx", "network", Fault.READ_TIMEOUT.value, "400", "auth", "404", "413", "422"})
-"""The classes that are always in sight."""
+"""The classes that are shown without expanding the table."""
 
 HTTP_STATUS = re.compile(
     r"(?:HTTP(?:/[\d.]+)?\s*|status(?:[ _]?code)?\W{0,3}|error\W{0,3}code\W{0,3}|^\s*)([1-5]\d\d)\b", re.I
@@ -75,14 +75,14 @@ EXCEPTIONS: tuple[tuple[re.Pattern[str], Fault], ...] = (
     (re.compile(r"time(d\s*)?out|timeout", re.I), Fault.READ_TIMEOUT),
     (re.compile(r"reset|ECONNRESET|broken pipe|disconnected|EOF", re.I), Fault.RESET_BEFORE_HEADERS),
 )
-"""Words of exceptions that never had a status."""
+"""Words of exceptions that have no status. The first match decides, so the specific patterns come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """One error class of the table: what happens under the draft, and the route's own word for it, if any.
+    """An error class in the table: what happens under the draft, and the route's own action if it has one.
 
-    `moved` is an error that the preset lets go on although it is the provider's refusal; `short` is always in sight.
+    `moved` is true if the preset continues after an error that is otherwise raised. `short` rows are always shown.
     """
 
     word: str
@@ -95,7 +95,7 @@ class PolicyRow:
 
 
 def table(route: RouteSpec) -> list[PolicyRow]:
-    """The error policy of a route, row by row; its own words that the table does not know come last."""
+    """Return the error policy of a route row by row. Words without a row of their own come last."""
     policy = policy_of(route)
     known = {word for word, _label, _failures in ROWS}
     further: list[Row] = [(word, word, _pick_failure(word)) for word in policy.on_error if word not in known]
@@ -111,7 +111,6 @@ def table(route: RouteSpec) -> list[PolicyRow]:
 
 
 def _pick_failure(word: str) -> tuple[Failure, ...]:
-    """A failure that the word names."""
     if word in GROUPS:
         return (Failure(sorted(GROUPS[word])[0]),)
     if word in set(Fault):
@@ -120,7 +119,6 @@ def _pick_failure(word: str) -> tuple[Failure, ...]:
 
 
 def verdict_line(verdict: Verdict, policy: Policy) -> str:
-    """What happens after a failure, in one line."""
     cools = verdict.effect in (Effect.NOW, Effect.MINUTE, Effect.LONG, Effect.EXACT)
     if verdict.action is Action.RAISE:
         return _("raise at once, no fallback")
@@ -133,7 +131,7 @@ def verdict_line(verdict: Verdict, policy: Policy) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastedError:
-    """A pasted error: its class, what that means, what this route would do, and what a caller would see."""
+    """A pasted error: its class, its meaning, and what this route would do."""
 
     explanation: Explanation
     failure: Failure
@@ -143,7 +141,7 @@ class PastedError:
 
 
 def read_pasted(text: str, route: RouteSpec) -> PastedError | None:
-    """The class of an error as a log or a provider shows it; None for nothing but white space."""
+    """Classify an error from a log or a provider. None for blank text."""
     if not text.strip():
         return None
     failure = failure_in(text)
@@ -160,12 +158,13 @@ def read_pasted(text: str, route: RouteSpec) -> PastedError | None:
 
 
 def failure_in(text: str) -> Failure:
-    """The failure in a text: a status and a body, a body alone, an exception's words, or a bare status."""
+    """Return the failure that a text describes: a status with or without a body, a body alone, or an exception."""
     status = HTTP_STATUS.search(text)
     start = text.find("{")
     body = text[start:] if start >= 0 else text[status.end() :] if status else text
     if status:
         return failure_of(int(status[1]), {}, body.strip().encode())
+    # In JSON these words may be part of any message, so only plain text is searched.
     for pattern, fault in EXCEPTIONS:
         if start < 0 and pattern.search(text):
             return Failure(fault, text.strip()[:300])

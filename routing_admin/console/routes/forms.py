@@ -1,4 +1,4 @@
-"""The fields of a task route, of one of its candidates, and of an alias."""
+"""Forms of a task route, of a candidate, and of an alias."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SECONDS = (SHORTEST_SECONDS, MAX_SECONDS)
 
 
 class Number(forms.FloatField):
-    """A small number field, as wide as its numbers; empty is absent, 0 is a value."""
+    """A narrow number field. Empty means absent, 0 is a value."""
 
     def __init__(self, *, between: tuple[float, float], inherited: str = "", **options: Any) -> None:
         attrs = {"class": "num", "inputmode": "decimal", "placeholder": inherited, "autocomplete": "off"}
@@ -56,7 +56,7 @@ class Number(forms.FloatField):
 
 
 class Whole(forms.IntegerField):
-    """A small field for a whole number."""
+    """A narrow field for a whole number."""
 
     def __init__(self, *, between: tuple[int, int], inherited: str = "", **options: Any) -> None:
         attrs = {"class": "num", "inputmode": "numeric", "placeholder": inherited, "autocomplete": "off"}
@@ -66,13 +66,12 @@ class Whole(forms.IntegerField):
 
 
 def text_that_can_be_stored(value: str) -> None:
-    """Raises `ValidationError` for what no database and no file can hold."""
     if not is_storable(value):
         raise ValidationError(_("It contains a character that cannot be stored."))
 
 
 class RouteForm(forms.Form):
-    """The route's own fields; its candidates are `CandidateForm`s."""
+    """The route's own fields. Its candidates are `CandidateForm`s."""
 
     task_type = forms.CharField(label=_("Task type"), max_length=200, validators=[text_that_can_be_stored])
     enabled = forms.BooleanField(label=_("Enabled"), required=False)
@@ -100,7 +99,7 @@ class RouteForm(forms.Form):
 
 
 class CandidateForm(forms.Form):
-    """One card of a chain: who, and the parameters it has of its own."""
+    """A card of a chain: provider and model, and the parameters of its own."""
 
     provider = forms.CharField(widget=forms.HiddenInput)
     model = forms.CharField(widget=forms.HiddenInput, required=False)

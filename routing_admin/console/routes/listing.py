@@ -1,4 +1,4 @@
-"""The list of task routes with their chains, and the aliases that lead to them."""
+"""The page of task routes with their chains, and of the aliases."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PER_PAGE = 20
 
 @dataclass(frozen=True, slots=True)
 class ListedCandidate:
-    """A chip of a chain: who, what it reads, and in which colour."""
+    """A chip of a chain: the candidate, what it reads, and its tone."""
 
     name: str
     reads: tuple[str, ...]
@@ -56,8 +56,6 @@ class ListedCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteRow:
-    """A row of the list."""
-
     task_type: str
     enabled: bool
     stays: bool
@@ -68,22 +66,19 @@ class RouteRow:
 
     @property
     def requests(self) -> str:
-        """How many requests it had in the last day, its thousands set apart."""
         return f"{self.traffic.requests:,}"
 
     @property
     def search(self) -> str:
-        """What finds its requests of the last day in the log."""
+        """The log search for the route's requests of the last day."""
         return self._search.to_text()
 
     @property
     def failed_search(self) -> str:
-        """The same for those that failed."""
         return self._search.having("status", "failed").to_text()
 
     @property
     def fallback_search(self) -> str:
-        """The same for those that another candidate answered."""
         return self._search.having("status", "fallback").to_text()
 
     @property
@@ -92,7 +87,7 @@ class RouteRow:
 
 
 def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
-    """The rows of these routes, with their traffic; one query of the log, one of what was seen of models."""
+    """Return the rows of these routes with their traffic. One query of the log, one of the drifts."""
     routes = list(routes)
     traffic = map_traffic([each.task_type for each in routes], timezone.now())
     drifts = map_drifts()
@@ -100,7 +95,6 @@ def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
 
 
 def route_row(state: Snapshot, route: RouteSpec, traffic: Traffic, drifts: Drifts) -> RouteRow:
-    """The row of one route, its chain linted against the configuration in use."""
     found = lint(
         state.configuration, route, unusable_of(state), drifts, today=timezone.localdate(), catalogue=state.catalogue
     )
@@ -123,7 +117,7 @@ def _candidate(one: CheckedCandidate) -> ListedCandidate:
 
 
 def sentence(state: Snapshot) -> str:
-    """What is so: how many of the enabled routes can answer."""
+    """Return the page's summary: how many of the enabled routes can answer."""
     routes = list_standings(state)
     able = len(routes) - len(list_unable(routes))
     if not routes:
@@ -135,7 +129,7 @@ def sentence(state: Snapshot) -> str:
 
 
 def find_routes(configuration: Configuration, q: str) -> list[RouteSpec]:
-    """The routes whose task type, or whose candidates, hold the words, however they are written."""
+    """Return the routes whose task type or candidates contain the words, ignoring case."""
     wanted = q.casefold()
 
     def names(route: RouteSpec) -> Iterator[str]:
@@ -151,7 +145,7 @@ def find_routes(configuration: Configuration, q: str) -> list[RouteSpec]:
 
 @dataclass(frozen=True, slots=True)
 class LanguageView:
-    """The language of requests that name none, and what models are told for it."""
+    """The default language, its directive, and the other languages."""
 
     code: str
     directive: str
@@ -159,7 +153,6 @@ class LanguageView:
 
 
 def language_view(configuration: Configuration) -> LanguageView:
-    """The default language in effect with its directive, and the languages there are."""
     directives = {**LANGUAGE_DIRECTIVES, **{one.code: one.directive for one in configuration.languages}}
     default = configuration.default_language
     code = resolve_language(None, default, directives)
@@ -168,7 +161,6 @@ def language_view(configuration: Configuration) -> LanguageView:
 
 
 def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
-    """What the list shows; all of it but the traffic is in memory."""
     q = request.GET.get("q", "").strip()
     page = Paginator(find_routes(state.configuration, q), PER_PAGE).get_page(request.GET.get("page"))
     return {
@@ -187,7 +179,7 @@ def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None
 
 
 def targets(configuration: Configuration) -> list[str]:
-    """Where an alias can lead: every route and every model service."""
+    """Return what an alias can lead to: routes and model services."""
     return [
         *(task_name(route.task_type) for route in configuration.routes),
         *(service.id for service in configuration.services),
@@ -196,14 +188,13 @@ def targets(configuration: Configuration) -> list[str]:
 
 @require_GET
 def routes(request: HttpRequest) -> HttpResponse:
-    """The list, or the part of it that a search or the next page replaces."""
     template = "routes/list.html#rows" if wants_fragment(request) else "routes/list.html"
     return render(request, template, context(request, snapshot.current()))
 
 
 @require_POST
 def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Switches a route on or off at once; answers with its row. Raises `Http404` without that route."""
+    """Enable or disable a route. Return its row. Raise `Http404`."""
     row = find_route(task_type)
     if row is None:
         raise Http404
@@ -221,12 +212,13 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
         return redirect("routes")
     state = snapshot.current()
     spec = state.configuration.route(task_type)
+    # The change has published a new snapshot: draw the row from it, not from the form.
     return render(request, "routes/list.html#row", {"row": route_rows(state, [spec])[0]} if spec else {})
 
 
 @require_POST
 def alias(request: HttpRequest) -> HttpResponse:
-    """Adds or changes an alias, or takes one away (`remove`)."""
+    """Add, change or remove (`remove`) an alias."""
     gone = request.POST.get("remove", "")
     if gone:
         made = save_alias(actor_of(request), gone, "")
@@ -246,7 +238,7 @@ def alias(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def delete(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Deletes a route, with Undo; a refusal is told on its page. Raises `Http404` without that route."""
+    """Delete a route, or explain on its page why not. Raise `Http404`."""
     row = find_route(task_type)
     if row is None:
         raise Http404
@@ -261,5 +253,5 @@ def delete(request: HttpRequest, task_type: str) -> HttpResponse:
 
 
 def find_delete_refusal(row: TaskRoute | None) -> str:
-    """Why a route cannot be deleted; empty when it can, or is not there yet."""
+    """Return why a route cannot be deleted; empty if it can, and for a new one."""
     return "" if row is None else find_refusal(check_can_delete_route, row)

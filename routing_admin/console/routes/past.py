@@ -1,4 +1,4 @@
-"""A draft against the last 24 hours, in words: what it would have changed for the requests that came."""
+"""The retrospective of a draft in words: how the last 24 hours' requests would have gone with it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from routing_admin.core.planning.retrospect import DifferenceKey, DifferenceKind
 Text = str | Promise
 
 EXAMPLES = 10
-"""So many requests of each difference are named."""
+"""Requests listed per difference."""
 
 KINDS: Mapping[str, Text] = {
     Kind.IMAGE.value: pgettext_lazy("of a request", "image"),
@@ -40,7 +40,7 @@ ENDS: Mapping[WalkEnd, tuple[str, str, Text]] = {
     WalkEnd.NOBODY: ("refused", "bad", gettext_lazy("not answered")),
     WalkEnd.UNKNOWN: ("converted", "info", gettext_lazy("not known")),
 }
-"""How a request ends → its part of the bar, its colour, its words."""
+"""How a request ends → its part of the bar, its tone, its label."""
 FORMS: Mapping[DeliveryForm, str] = {
     DeliveryForm.AS_IS: "native",
     DeliveryForm.CONVERTED: "converted",
@@ -52,12 +52,12 @@ TONES: Mapping[DifferenceKind, str] = {
     **dict.fromkeys((DifferenceKind.LOSES_FILE, DifferenceKind.FALLS_BACK), "warn"),
     **dict.fromkeys((DifferenceKind.FIRST_CHANGES, DifferenceKind.UNKNOWN), "info"),
 }
-"""The colour of a difference; what is not here is for the better."""
+"""The tone of a difference; others are improvements."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastExample:
-    """One request of a difference: its file, if the difference is about one, and how it went before and goes after."""
+    """A request of a difference: its file, if the difference is about one, and how it went before and would go now."""
 
     request: PastRequest
     file: str
@@ -67,7 +67,7 @@ class PastExample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRow:
-    """One difference as the page shows it; `more` is how many requests are not among the examples."""
+    """A difference as shown. `more` counts the requests beyond the examples."""
 
     tone: str
     text: str
@@ -78,7 +78,7 @@ class PastRow:
 
 @dataclass(frozen=True, slots=True)
 class PastBar:
-    """One bar, by the words of `split`, and its legend: colour, label and number of each part."""
+    """A bar with its parts by class, and its legend: tone, label and number of each part."""
 
     label: Text
     counts: Mapping[str, int]
@@ -86,10 +86,11 @@ class PastBar:
 
 
 def render_retrospective(state: Snapshot, base: RouteSpec | None, draft: RouteSpec) -> dict[str, Any]:
-    """What the card says of a draft of the route `base`, None for a new one; without changes how many requests came."""
+    """Return the context of the card for a draft of the route `base`, None for a new route."""
     now = timezone.now()
     if not draft.task_type:
         return {}
+    # Without changes there is nothing to compare: only the number of requests is shown.
     if not draft.candidates or (base is not None and not route_changes(base, draft)):
         return {"past": count_past(state.configuration, draft.task_type, now)}
     draft_past = find_draft_past(state, with_route(state.configuration, draft), draft.task_type, now)
@@ -103,7 +104,6 @@ def render_retrospective(state: Snapshot, base: RouteSpec | None, draft: RouteSp
 
 
 def _bars(draft_past: DraftPast) -> list[tuple[Text, list[PastBar]]]:
-    """How all requests end, and how their files arrive where they arrive: each before and with the draft."""
     ends, files = draft_past.retrospect.ends, draft_past.retrospect.files
     bars: list[tuple[Text, list[PastBar]]] = [(_("Requests"), _sides(ENDS, ends))]
     forms = {form: (word, BADGES[word][0], BADGES[word][2]) for form, word in FORMS.items()}
@@ -133,7 +133,7 @@ def _row(key: DifferenceKey, pairs: Sequence[PastPair], draft_past: DraftPast) -
 
 
 def _hint(name: str, share: AnswerShare | None) -> str:
-    """How often that model answered its own calls, beside which nothing is known of it."""
+    # Whether it would have answered is unknown. How often it answers its own calls is the best there is to say.
     if share is None:
         return ""
     if not share.calls:
@@ -152,7 +152,6 @@ def _example(kind: DifferenceKind, pair: PastPair) -> PastExample:
 
 
 def _way(kind: DifferenceKind, walk: Walk, file: int | None) -> Text:
-    """How a request goes, as far as the difference is about it."""
     if kind is DifferenceKind.FIRST_CHANGES:
         return walk.first
     if kind in (DifferenceKind.HAS_READER, DifferenceKind.NO_READER):
@@ -194,4 +193,4 @@ TEXTS: Mapping[DifferenceKind, Callable[[int], str]] = {
         n,
     ),
 }
-"""What each difference says of so many requests."""
+"""Difference → its sentence for a number of requests."""

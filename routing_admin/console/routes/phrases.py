@@ -1,4 +1,4 @@
-"""Routes in words: findings, losses, changes of a draft."""
+"""Sentences for routes: findings, losses, and the changes of a draft."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ NO_DESCRIBER: Mapping[DescribeRouteState, Text] = {
     ),
     DescribeRouteState.DISABLED: gettext_lazy("The task route describe is disabled, so no model describes files."),
 }
-"""Why no model describes files where the policy says that one should."""
+"""Why no model describes files although the policy asks for it."""
 
 FIELDS: Mapping[str, Text] = {
     "enabled": gettext_lazy("enabled"),
@@ -78,8 +78,10 @@ FIELDS: Mapping[str, Text] = {
 
 
 def tell_describing(configuration: Configuration, *routes: RouteSpec) -> dict[str, Text]:
-    """What pages say of these routes' files: `describing` where models are to describe them, `no_describer` why none
-    does, and `describe_url` where that is changed; each empty where it does not apply.
+    """Return what pages say about describing these routes' files; empty if no policy asks for it.
+
+    `describing` is the state of the describe route, `no_describer` why no model describes, and `describe_url` where to
+    change that.
     """
     if not any(wants_describer_along(configuration, each) for each in routes):
         return {}
@@ -90,19 +92,16 @@ def tell_describing(configuration: Configuration, *routes: RouteSpec) -> dict[st
 
 
 def loss(capabilities: Sequence[str]) -> str:
-    """What a candidate only gets described; empty when that is nothing."""
     if not capabilities:
         return ""
     return insert_facts(_("From here on, %(kinds)s arrive as descriptions"), {"kinds": join_kinds(capabilities)})
 
 
 def join_kinds(capabilities: Sequence[str]) -> str:
-    """What these capabilities read, as a sentence holds it."""
     return join_words([CONTENTS.get(word, word) for word in capabilities])
 
 
 def badges(checked: CheckedCandidate) -> list[dict[str, Any]]:
-    """The findings of a candidate as badges with their hints."""
     return [
         {"tone": tone, "icon": icon, "label": label, "hint": hint(checked, finding)}
         for finding, (tone, icon, label) in ((each, FINDINGS[each]) for each in checked.findings)
@@ -110,7 +109,7 @@ def badges(checked: CheckedCandidate) -> list[dict[str, Any]]:
 
 
 def hint(checked: CheckedCandidate, finding: Finding) -> Text:
-    """One more sentence on a finding; empty where its label says everything."""
+    """Return a further sentence on a finding; empty if its label says everything."""
     if finding in (Finding.NO_KEY, Finding.ORIGIN_REFUSED):
         return translate_sentence(checked.detail)
     if finding is Finding.DOUBTFUL:
@@ -129,7 +128,6 @@ def hint(checked: CheckedCandidate, finding: Finding) -> Text:
 
 
 def end_text(retirement: Retirement) -> str:
-    """Until when a model is served, who says so, and what its vendor names instead."""
     facts = {"day": retirement.day, "source": retirement.source, "name": retirement.successor}
     if retirement.successor:
         return insert_facts(_("Served until %(day)s (%(source)s). Its vendor recommends %(name)s instead."), facts)
@@ -137,7 +135,6 @@ def end_text(retirement: Retirement) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value of a change."""
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if value in (None, "", {}):
@@ -148,7 +145,6 @@ def value_text(value: Any) -> str:
 
 
 def change_text(change: RouteChange) -> str:
-    """One change of a draft in words."""
     named = {"name": change.candidate, "before": change.before, "after": change.after}
     match change.did:
         case RouteChangeKind.ADDED:
@@ -165,7 +161,8 @@ def change_text(change: RouteChange) -> str:
 
 
 def place_text(press: EditorAction, draft: Draft) -> str:
-    """Where a card stands that was moved, for those who do not see it; empty after any other button."""
+    """Return the new position of a moved card; empty after any other button."""
+    # For screen readers, which do not notice that a card changed its place.
     cards = [card.id for card in draft.cards]
     if press.verb not in ("up", "down") or press.target not in cards:
         return ""

@@ -1,6 +1,6 @@
-"""What do the pages of task routes need to know? The row of one, and the last day's traffic of those on a page.
+"""Queries for task routes: rows, the last day's traffic, and which routes cannot answer.
 
-What they show of all routes beside that stands in the snapshot.
+Everything else about routes is read from the snapshot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from routing_admin.request_log.time_ranges import window_start
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """A task type's requests of a day: all, those that another candidate answered, those that failed for good."""
+    """A task type's requests of a day: all, those that fell back, and those that failed."""
 
     requests: int = 0
     fell_back: int = 0
@@ -33,26 +33,26 @@ class Traffic:
 
     @property
     def share_fell_back(self) -> int:
-        """Percent of all requests; at least 1 where there were any."""
         return self._percent(self.fell_back)
 
     @property
     def share_failed(self) -> int:
-        """Percent of all requests; at least 1 where there were any."""
         return self._percent(self.failed)
 
     def _percent(self, part: int) -> int:
+        # At least 1 where there was any: a rounded 0 % would hide them.
         return max(1, round(100 * part / self.requests)) if part else 0
 
 
 def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traffic]:
-    """The last 24 hours of these task types, without those nobody asked for; one query that reads an index only."""
+    """Map each task type with requests in the last 24 hours to its traffic. One query that reads only an index."""
     asked = RequestLog.objects.filter(task_type__in=task_types, started_at__gte=window_start(now))
     counts = (
         asked.order_by()
         .values_list("task_type")
         .annotate(
             requests=Count("*"),
+            # `started_at` is part of that index, another column would make the database read the rows.
             fell_back=Count("started_at", filter=Q(fell_back=True)),
             failed=Count("started_at", filter=Q(ending=RequestEnding.FAILED)),
         )
@@ -61,28 +61,24 @@ def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traf
 
 
 def find_route(task_type: str) -> TaskRoute | None:
-    """The row of that task type's route; None when there is none."""
     return TaskRoute.objects.filter(task_type=task_type).first()
 
 
 def list_aliases_of(target: str) -> list[str]:
-    """The aliases that lead to a name."""
     return list(Alias.objects.filter(target=target).order_by("name").values_list("name", flat=True))
 
 
 def find_route_with_chain(task_type: str) -> TaskRoute | None:
-    """The same with its candidates and their providers read; three queries."""
     return TaskRoute.objects.filter(task_type=task_type).prefetch_related("candidates__provider").first()
 
 
-# Which task routes cannot answer, and why: one count for pages, alerts, `doctor` and `/metrics`.
-#
-# Disabled routes are not counted, since their tasks go to `default`; nor are cooldowns, which pass by themselves.
+# Which task routes cannot answer, and why: one definition for pages, alerts, `doctor` and `/metrics`.
+# Disabled routes are left out, since their tasks use `default`, and so are cooldowns, which pass by themselves.
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One route's ability to answer: which of its candidates could be called now, and why the others could not."""
+    """A route's ability to answer: the number of candidates that can be called now, and why the others cannot."""
 
     task_type: str
     ready: int
@@ -91,7 +87,7 @@ class Standing:
 
 
 def list_standings(state: Snapshot) -> tuple[Standing, ...]:
-    """Return every enabled route: planned as a request would be, nothing is called."""
+    """Return the standing of every enabled route, planned as for a request. Nothing is called."""
     return tuple(_standing(state, route) for route in state.configuration.routes if route.enabled)
 
 
@@ -101,7 +97,7 @@ def list_unable(standings: Sequence[Standing]) -> list[str]:
 
 
 def list_ready(state: Snapshot, route: RouteSpec) -> list[PlannedCandidate]:
-    """Return the candidates that a request along the route could call."""
+    """Return the candidates that a request could call."""
     return [each for each in _plan(state, route) if each.skip is None]
 
 

@@ -1,6 +1,7 @@
-"""What would a draft of a route have meant for the requests of the last 24 hours? Read from the log; nobody is called.
+"""The retrospective of a draft: the last 24 hours' requests of a route, walked again along the draft's chain.
 
-The newest requests of the route are looked at, few enough that a busy day costs no more than a quiet one.
+Everything is read from the log, and no model is called. Only the newest requests are read, so that a busy day costs
+no more than a quiet one.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ from routing_admin.request_log.health import UNASKED
 from routing_admin.request_log.time_ranges import window_start
 
 MOST = 2000
-"""So many of the newest requests are looked at."""
+"""Newest requests that are walked."""
 MAX_COUNTED = 20_000
-"""So many are counted; of more only that is said."""
+"""Requests that are counted; beyond that the page says "more than"."""
 MAX_OF_DEFAULT = 5000
-"""Among so many of the newest requests to `default` those are looked for that asked for a task type without a route."""
+"""Newest requests to `default` that are searched for those that asked for a task type without a route."""
 MAX_CALLS = 2000
-"""So many of a provider's newest calls say how often its models answer."""
+"""Newest calls of a provider from which a model's share of answers is taken."""
 MAX_SHARES = 3
-"""Of so many models it is said how often they answer."""
+"""Models whose share of answers is looked up."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutePast:
-    """The requests of a route's last 24 hours that reached a model, newest first, and how many there were in all.
+    """The requests of a route's last 24 hours that reached a model, newest first, and the total number.
 
-    `is_more` says that there were more than `total`; `goes_to_default` that they went there, since the task type had no
-    route that took them.
+    `is_more` is true if there were more than `total`. `goes_to_default` is true if no route took the task type, so that
+    its requests went to the default route.
     """
 
     requests: tuple[PastRequest, ...]
@@ -54,7 +55,7 @@ class RoutePast:
 
 @dataclass(frozen=True, slots=True)
 class AnswerShare:
-    """Of a model's own calls in these 24 hours: how many there were, and how many it answered."""
+    """A model's own calls of the last 24 hours, and how many of them it answered."""
 
     calls: int
     answered: int
@@ -62,9 +63,7 @@ class AnswerShare:
 
 @dataclass(frozen=True, slots=True)
 class DraftPast:
-    """A draft against the past; `shares` are of the models of which it is not known whether they would have answered,
-    by name, empty of calls where nobody asked them.
-    """
+    """A draft compared with the past. `shares` are those of models of which the outcome is unknown, by name."""
 
     past: RoutePast
     retrospect: Retrospect
@@ -72,16 +71,16 @@ class DraftPast:
 
 
 def count_past(configuration: Configuration, task_type: str, now: datetime) -> RoutePast:
-    """How many requests of the last 24 hours are a route's past, none of them read. One query."""
+    """Count the requests of a route's last 24 hours without reading them. One query."""
     rows, to_default = _rows_of(configuration, task_type, window_start(now))
     count = rows.order_by()[: MAX_COUNTED + 1].count()
     return RoutePast((), min(count, MAX_COUNTED), count > MAX_COUNTED, to_default)
 
 
 def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datetime) -> DraftPast:
-    """The requests of the last 24 hours for that task type, as they go by the draft instead of what is in use.
+    """Walk the last 24 hours' requests of a task type with the configuration in use and with the draft.
 
-    Three queries of the log, and one for each of at most `MAX_SHARES` models nobody knows of.
+    Three queries of the log, and one for each of at most `MAX_SHARES` models whose outcome is unknown.
     """
     past = _read_past(state.configuration, name, now)
     before, after = chain_of(state, state.configuration, name), chain_of(state, draft, name)
@@ -93,9 +92,9 @@ def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datet
 
 
 def chain_of(state: Snapshot, configuration: Configuration, task_type: str) -> WalkChain:
-    """The chain that requests for a task type walk under a configuration; an empty one where no route takes them.
+    """Return the chain for a task type under a configuration; empty if no route takes it.
 
-    Providers, services and keys are those in use: the configuration may differ from it in its routes alone.
+    The configuration may differ from the one in use in its routes only: all else is taken from the one in use.
     """
     try:
         route = resolve_route(configuration, task_type)[0]
@@ -104,6 +103,7 @@ def chain_of(state: Snapshot, configuration: Configuration, task_type: str) -> W
     decisions = decisions_of(state)
     plan = plan_route(configuration, route, RoutingQuery(task_type), unusable=decisions.unusable)
     places, met = [], set[CandidateKey]()
+    # Of a candidate that occurs twice, only the first is ever called.
     for each in plan.candidates:
         key = each.provider, each.model
         if each.skip is None and key not in met:
@@ -115,11 +115,11 @@ def chain_of(state: Snapshot, configuration: Configuration, task_type: str) -> W
 
 
 def _rows_of(configuration: Configuration, task_type: str, since: datetime) -> tuple[QuerySet[RequestLog], bool]:
-    """A route's requests since then; those that went to `default` where no route takes the task type."""
     rows = RequestLog.objects.filter(started_at__gte=since)
     route: RouteSpec | None = configuration.route(task_type)
     if task_type == DEFAULT_ROUTE or (route is not None and is_taken(route)):
         return rows.filter(task_type=task_type), False
+    # A bounded search: few requests to the default route need have asked for this task type.
     newest = rows.filter(task_type=DEFAULT_ROUTE).order_by("-started_at").values("pk")[:MAX_OF_DEFAULT]
     return rows.filter(pk__in=newest, matched=False, asked_model=task_name(task_type)), True
 
@@ -131,7 +131,7 @@ def _read_past(configuration: Configuration, task_type: str, now: datetime) -> R
     rows, _ = _rows_of(configuration, task_type, window_start(now))
     began = dict(rows.order_by("-started_at").values_list("pk", "started_at")[:MOST])
     attempts = AttemptLog.objects.filter(request__in=list(began)).order_by()
-    if connections[LOGS].vendor == POSTGRESQL:  # which then looks into the tables of two days instead of all
+    if connections[LOGS].vendor == POSTGRESQL:  # partitioned by day: only two partitions are read
         attempts = attempts.filter(at__gte=window_start(now))
     columns = ("request_id", "provider", "model", "outcome", "status", "dropped_params", "deliveries")
     by_request: dict[str, list[Any]] = {}
@@ -141,23 +141,22 @@ def _read_past(configuration: Configuration, task_type: str, now: datetime) -> R
 
 
 def _requests(began: Mapping[str, datetime], by_request: Mapping[str, list[Any]]) -> Iterator[PastRequest]:
-    """The requests that reached a candidate, newest first; what was answered from a memory walked no chain."""
     for key, at in began.items():
+        # A request without attempts walked no chain, such as one answered from a cache.
         attempts = by_request.get(key)
         if attempts:
             yield PastRequest(key, at, files_in(each[-1] for each in attempts), _tries(attempts))
 
 
 def _tries(attempts: Iterable[Any]) -> dict[CandidateKey, PastTry]:
-    """Each candidate's attempt; where one stood twice, that which was made."""
     found: dict[CandidateKey, PastTry] = {}
     for provider, model, outcome, status, drops, _ in attempts:
+        # Of a candidate that occurs twice, the first attempt is the one that was made.
         found.setdefault((provider, model), PastTry(outcome, status, bool(drops)))
     return found
 
 
 def _find_share(key: CandidateKey, since: datetime) -> AnswerShare:
-    """How often a model answered when it was asked; one query over its provider's newest calls."""
     provider, model = key
     rows = AttemptLog.objects.filter(provider=provider, at__gte=since).order_by("-at")
     newest = rows.values_list("model", "outcome")[:MAX_CALLS]

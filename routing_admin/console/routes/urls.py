@@ -1,4 +1,4 @@
-"""Addresses of task routes and aliases."""
+"""URLs of task routes and aliases."""
 
 from __future__ import annotations
 

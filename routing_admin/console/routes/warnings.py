@@ -1,4 +1,4 @@
-"""What is to be known of a whole chain, in sentences: who is skipped, what is lost, in doubt, or about to end."""
+"""Warnings about a whole chain: skipped candidates, losses, doubts, and models about to be retired."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routing_admin.core.planning.lint import ChainLint, Finding
 
 
 def warnings_of(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    """(tone, icon, sentence) of what a person should know of the whole chain."""
+    """Yield (tone, icon, sentence) for each warning about the chain."""
     if not lint.callable:
         yield "bad", "stop", _("No candidate can answer: all are skipped")
     skipped = sum(1 for one in lint.candidates if one.skipped)
@@ -27,7 +27,6 @@ def warnings_of(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
 
 
 def _ends(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    """Which candidates' models are no longer served, or soon will not be."""
     for one in lint.candidates:
         if one.retirement and not one.skipped:
             facts = {"name": one.model, "day": one.retirement.day}
@@ -38,7 +37,7 @@ def _ends(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
 
 
 def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    """Which candidates get what as a description that others read; those that lose the same in one sentence."""
+    # Candidates that lose the same share a sentence.
     places: dict[tuple[str, ...], list[int]] = {}
     for place, one in enumerate(lint.candidates, start=1):
         if one.loses:
@@ -57,7 +56,6 @@ def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
 
 
 def _drifts(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    """Which candidates are in doubt, or read less than before."""
     for place, one in enumerate(lint.candidates, start=1):
         for finding in {Finding.DOUBTFUL, Finding.STOPPED}.intersection(one.findings):
             text = _("Candidate %(place)s: %(what)s")
